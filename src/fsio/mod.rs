@@ -1,0 +1,1 @@
+//! Files that survive: durable replace, limited read, sidecar lock.

@@ -1,0 +1,82 @@
+//! Why a text is no document at all.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why bytes could not be taken as a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CorruptCode {
+    /// No bytes, or only white space.
+    Empty,
+    /// Only NUL bytes: what a file system shows after a power cut without fsync.
+    NulBytes,
+    /// A byte sequence that is not UTF-8.
+    NotUtf8,
+    /// Something that JSON does not allow here.
+    Syntax,
+    /// The text ends inside a value.
+    Truncated,
+    /// A whole document and then more: often a short text written over a longer one.
+    TrailingBytes,
+    /// More than 128 containers inside each other.
+    TooDeep,
+    /// More bytes than the limit.
+    TooLarge,
+    /// JSON, but not an object.
+    NotAnObject,
+}
+
+impl CorruptCode {
+    /// The code as text, such as `trailing-bytes`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CorruptCode::Empty => "empty",
+            CorruptCode::NulBytes => "nul-bytes",
+            CorruptCode::NotUtf8 => "not-utf8",
+            CorruptCode::Syntax => "syntax",
+            CorruptCode::Truncated => "truncated",
+            CorruptCode::TrailingBytes => "trailing-bytes",
+            CorruptCode::TooDeep => "too-deep",
+            CorruptCode::TooLarge => "too-large",
+            CorruptCode::NotAnObject => "not-an-object",
+        }
+    }
+}
+
+impl fmt::Display for CorruptCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text that is no document, with the place where that shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Corrupt {
+    /// What kind of corruption it is.
+    pub code: CorruptCode,
+    /// Line of the place, from 1; a line ends with `\n`.
+    pub line: usize,
+    /// Column of the place in its line, from 1, in characters.
+    pub column: usize,
+    /// Bytes before the place.
+    pub offset: usize,
+    /// What is wrong there and, where it helps, what to do.
+    pub message: String,
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at line {}, column {} (byte {}): {}",
+            self.code, self.line, self.column, self.offset, self.message
+        )
+    }
+}
+
+impl std::error::Error for Corrupt {}

@@ -1,0 +1,3 @@
+//! Never lose an AI agent's work.
+pub mod fsio;
+pub mod json;
