@@ -1,0 +1,338 @@
+//! The one error type of the library.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Expect, Key, Revision};
+use crate::fsio::FileError;
+use crate::json::{Corrupt, EditError, RewriteError, Unreadable};
+
+/// The result of an operation of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, with the key or file it went wrong at.
+///
+/// Match on [`kind`](Error::kind). The text names the file or key, what failed, and what to do
+/// next; the cause, where there is one, is the [`source`](StdError::source) and is not repeated.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    key: Option<Key>,
+    path: Option<PathBuf>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What kind of failure an [`Error`] is.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The bytes are no document.
+    Corrupt(Corrupt),
+    /// No checkpoint is under the key.
+    NotFound,
+    /// The document is not in the state that the caller expected.
+    Conflict {
+        /// What the caller expected.
+        expected: Expect,
+        /// What is there.
+        found: Option<Revision>,
+    },
+    /// A text that cannot be a key.
+    InvalidKey {
+        /// The text.
+        text: String,
+        /// Why it cannot.
+        reason: &'static str,
+    },
+    /// A text that is no revision.
+    InvalidRevision {
+        /// The text.
+        text: String,
+    },
+    /// A later version of the format wrote the checkpoint: it can be read, not written.
+    NewerSchema {
+        /// The version in the checkpoint.
+        found: u64,
+        /// The latest version this library writes.
+        known: u64,
+    },
+    /// More bytes than the limit.
+    TooLarge {
+        /// Bytes there are.
+        size: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// Another holds the lock, and did so until the deadline.
+    Locked {
+        /// How long it was waited for.
+        waited: Duration,
+        /// Who holds it, where that is known.
+        holder: Option<String>,
+    },
+    /// Another program, which does not take the lock, kept changing the file meanwhile.
+    ChangedMeanwhile,
+    /// A write would replace or remove values that could not be read.
+    WouldLose {
+        /// Where they are.
+        pointers: Vec<String>,
+    },
+    /// A value does not come back from its text as it was, so nothing was written.
+    NotFaithful {
+        /// What differs.
+        detail: String,
+    },
+    /// Not even part of the document can be read as this format.
+    Unreadable {
+        /// Why.
+        detail: String,
+    },
+    /// A place in the document cannot be changed as asked.
+    Edit {
+        /// Why.
+        detail: String,
+    },
+    /// A file has more than one checkpoint, or fits more than one format.
+    Ambiguous {
+        /// What was looked for.
+        what: &'static str,
+        /// What there is to choose from.
+        candidates: Vec<String>,
+    },
+    /// A file of a format that is not known here.
+    UnknownFormat {
+        /// The name that was asked for; `None` when the file fits no format.
+        name: Option<String>,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The host file has no such place for a checkpoint.
+    NoSuchSlot {
+        /// The slot asked for.
+        slot: String,
+        /// The slots there are.
+        slots: Vec<String>,
+    },
+    /// The store was opened for reading only.
+    ReadOnly,
+    /// A template that cannot be read or rendered.
+    Template {
+        /// Why.
+        detail: String,
+    },
+    /// The operation does not go with the checkpoint's state.
+    Refused {
+        /// Why, and what to do.
+        detail: String,
+    },
+    /// The operating system refused.
+    Io,
+}
+
+impl Error {
+    /// An error of this kind, without place or cause.
+    #[must_use]
+    pub fn new(kind: ErrorKind) -> Error {
+        Error(Box::new(Inner {
+            kind,
+            key: None,
+            path: None,
+            source: None,
+        }))
+    }
+
+    /// An error that says why an operation does not go with the checkpoint's state; for the
+    /// closures that change a checkpoint.
+    pub fn refused(detail: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Refused {
+            detail: detail.into(),
+        })
+    }
+
+    /// The same error, with its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The same error, at a key; a key that it has already is kept.
+    #[must_use]
+    pub fn with_key(mut self, key: &Key) -> Error {
+        self.0.key.get_or_insert_with(|| key.clone());
+        self
+    }
+
+    /// The same error, at a file; a file that it has already is kept.
+    #[must_use]
+    pub fn with_path(mut self, path: impl AsRef<Path>) -> Error {
+        self.0
+            .path
+            .get_or_insert_with(|| path.as_ref().to_path_buf());
+        self
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The key it is about, where there is one.
+    #[must_use]
+    pub fn key(&self) -> Option<&Key> {
+        self.0.key.as_ref()
+    }
+
+    /// The file it is about, where there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.path, &self.0.key) {
+            (Some(path), _) => write!(f, "{}: ", path.display())?,
+            (None, Some(key)) => write!(f, "{key}: ")?,
+            (None, None) => {}
+        }
+        match &self.0.kind {
+            ErrorKind::Corrupt(corrupt) => write!(f, "corrupt: {corrupt}"),
+            ErrorKind::NotFound => f.write_str("there is no checkpoint here; start one first"),
+            ErrorKind::Conflict { expected, found } => {
+                write!(f, "changed meanwhile: expected {expected}, found ")?;
+                match found {
+                    Some(revision) => write!(f, "revision {revision}")?,
+                    None => f.write_str("no document")?,
+                }
+                f.write_str("; load it again and decide anew")
+            }
+            ErrorKind::InvalidKey { text, reason } => {
+                write!(f, "{text:?} cannot be a key: {reason}")
+            }
+            ErrorKind::InvalidRevision { text } => {
+                write!(f, "{text:?} is no revision; take one from a load or a save")
+            }
+            ErrorKind::NewerSchema { found, known } => write!(
+                f,
+                "written by a newer program (schema version {found}, this one writes {known}): \
+                 it can be read, not changed; update this program"
+            ),
+            ErrorKind::TooLarge { size, limit } => write!(
+                f,
+                "{size} bytes, at most {limit} are read; raise the limit or make it smaller"
+            ),
+            ErrorKind::Locked { waited, holder } => {
+                write!(f, "locked for {:.1} s", waited.as_secs_f64())?;
+                match holder {
+                    Some(holder) => write!(f, " by {holder}")?,
+                    None => f.write_str(" by another process")?,
+                }
+                f.write_str("; try again when it is done")
+            }
+            ErrorKind::ChangedMeanwhile => f.write_str(
+                "another program keeps changing the file without taking its lock; \
+                 nothing was written, try again when it is done",
+            ),
+            ErrorKind::WouldLose { pointers } => write!(
+                f,
+                "this would overwrite values that could not be read, at {}; \
+                 mend them first or allow the loss",
+                pointers.join(", ")
+            ),
+            ErrorKind::NotFaithful { detail } => write!(
+                f,
+                "the value does not come back as it was: {detail}; nothing was written"
+            ),
+            ErrorKind::Unreadable { detail } => write!(f, "cannot be read as this format: {detail}"),
+            ErrorKind::Edit { detail } => f.write_str(detail),
+            ErrorKind::Ambiguous { what, candidates } => {
+                write!(f, "more than one {what}: choose one of {}", candidates.join(", "))
+            }
+            ErrorKind::UnknownFormat { name, known } => {
+                match name {
+                    Some(name) => write!(f, "{name:?} is no known format")?,
+                    None => f.write_str("fits no known format")?,
+                }
+                write!(f, "; name one of {}", known.join(", "))
+            }
+            ErrorKind::NoSuchSlot { slot, slots } if slots.is_empty() => {
+                write!(f, "no place for the checkpoint {slot:?} in this host file")
+            }
+            ErrorKind::NoSuchSlot { slot, slots } => write!(
+                f,
+                "no place for the checkpoint {slot:?} in this host file; it has {}",
+                slots.join(", ")
+            ),
+            ErrorKind::ReadOnly => f.write_str("opened for reading only"),
+            ErrorKind::Template { detail } => write!(f, "the template: {detail}"),
+            ErrorKind::Refused { detail } => f.write_str(detail),
+            ErrorKind::Io => match &self.0.source {
+                Some(source) => source.fmt(f),
+                None => f.write_str("input or output failed"),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("key", &self.0.key)
+            .field("path", &self.0.path)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        let source = self.0.source.as_deref()?;
+        // An I/O failure is told by its cause's own text, so the chain goes on below it.
+        if self.0.kind == ErrorKind::Io {
+            source.source()
+        } else {
+            Some(source)
+        }
+    }
+}
+
+impl From<Corrupt> for Error {
+    fn from(corrupt: Corrupt) -> Error {
+        Error::new(ErrorKind::Corrupt(corrupt))
+    }
+}
+
+impl From<Unreadable> for Error {
+    fn from(unreadable: Unreadable) -> Error {
+        Error::new(ErrorKind::Unreadable {
+            detail: unreadable.to_string(),
+        })
+    }
+}
+
+impl From<EditError> for Error {
+    fn from(edit: EditError) -> Error {
+        Error::new(ErrorKind::Edit {
+            detail: edit.to_string(),
+        })
+    }
+}
+
+impl From<RewriteError> for Error {
+    fn from(error: RewriteError) -> Error {
+        match error {
+            RewriteError::Loss { pointers } => Error::new(ErrorKind::WouldLose { pointers }),
+            RewriteError::Edit(edit) => edit.into(),
+            other => Error::new(ErrorKind::NotFaithful {
+                detail: other.to_string(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Which state of a document is meant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use super::error::{Error, ErrorKind, Result};
+
+/// An opaque token for one exact state of a document.
+///
+/// Tokens are compared for equality only; a later one is not greater. The token is the SHA-256 of
+/// the document's bytes, so an edit by hand shows as well as one through a store.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Revision([u8; 32]);
+
+impl Revision {
+    /// The revision of a document with these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Revision {
+        Revision(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl FromStr for Revision {
+    type Err = Error;
+
+    /// Takes what [`Display`](fmt::Display) gives.
+    fn from_str(text: &str) -> Result<Revision> {
+        let invalid = || {
+            Error::new(ErrorKind::InvalidRevision {
+                text: text.to_owned(),
+            })
+        };
+        let hex = text.strip_prefix("sha256:").ok_or_else(invalid)?;
+        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(invalid());
+        }
+        let mut bytes = [0; 32];
+        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| invalid())?;
+        }
+        Ok(Revision(bytes))
+    }
+}
+
+impl Serialize for Revision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What must be under a key for a write to go through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever is there, as long as it is no corrupt document.
+    #[default]
+    Any,
+    /// Nothing.
+    Absent,
+    /// Exactly this state.
+    Revision(Revision),
+}
+
+impl fmt::Display for Expect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expect::Any => f.write_str("any document"),
+            Expect::Absent => f.write_str("no document"),
+            Expect::Revision(revision) => write!(f, "revision {revision}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Revision;
+
+    #[test]
+    fn the_text_form_reads_back() {
+        let revision = Revision::of(b"{}");
+        assert_eq!(revision.to_string().parse::<Revision>().unwrap(), revision);
+        assert!("sha256:12".parse::<Revision>().is_err());
+        assert!("12".parse::<Revision>().is_err());
+        let wide = format!("sha256:{}", "é".repeat(32));
+        assert!(wide.parse::<Revision>().is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! What state a task is in, in the words all formats share.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The state of a task, in terms common to all formats.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// Planned; no work done.
+    #[default]
+    NotStarted,
+    /// Being worked on.
+    InProgress,
+    /// Put aside by somebody, to go on later.
+    Paused,
+    /// Something outside the task keeps it from going on.
+    Blocked,
+    /// Ended without success; can be taken up again.
+    Failed,
+    /// Nothing is left to do.
+    Complete,
+    /// A status that the format does not list, as it stands.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl Status {
+    /// The state as text, such as `in_progress`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Status::NotStarted => "not_started",
+            Status::InProgress => "in_progress",
+            Status::Paused => "paused",
+            Status::Blocked => "blocked",
+            Status::Failed => "failed",
+            Status::Complete => "complete",
+            Status::Other(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,241 @@
+//! A point in time that keeps the text it was read from.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A time stamp as a file has it.
+///
+/// The text is kept as it was, and written back as it was. A text that is no RFC 3339 time with a
+/// zone (a space for the `T` is tolerated) has no [`time`](Timestamp::time) and is reported as
+/// `bad-timestamp`; it is never dropped. Two stamps are equal when their texts are.
+#[derive(Clone)]
+pub struct Timestamp {
+    text: String,
+    time: Option<DateTime<FixedOffset>>,
+}
+
+impl Timestamp {
+    /// Takes a text as it stands.
+    pub fn parse(text: impl Into<String>) -> Timestamp {
+        let text = text.into();
+        let time = DateTime::parse_from_rfc3339(&text).ok();
+        Timestamp { text, time }
+    }
+
+    /// A new stamp in UTC, `…Z`, with the digits that `precision` has.
+    #[must_use]
+    pub fn at(time: DateTime<Utc>, precision: Precision) -> Timestamp {
+        let format = match precision.digits() {
+            0 => SecondsFormat::Secs,
+            1..=3 => SecondsFormat::Millis,
+            4..=6 => SecondsFormat::Micros,
+            _ => SecondsFormat::Nanos,
+        };
+        Timestamp::parse(time.to_rfc3339_opts(format, true))
+    }
+
+    /// A new stamp with the precision of the one it replaces; whole seconds where there was none.
+    #[must_use]
+    pub fn like(before: Option<&Timestamp>, time: DateTime<Utc>) -> Timestamp {
+        let precision = before.and_then(Timestamp::precision).unwrap_or_default();
+        Timestamp::at(time, precision)
+    }
+
+    /// The text, as in the file.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The time, or `None` when the text is none.
+    #[must_use]
+    pub fn time(&self) -> Option<DateTime<FixedOffset>> {
+        self.time
+    }
+
+    /// The time as the file system counts it, or `None` when the text is no time or the platform
+    /// cannot hold it.
+    #[must_use]
+    pub fn system_time(&self) -> Option<SystemTime> {
+        let time = self.time?;
+        let seconds = Duration::from_secs(time.timestamp().unsigned_abs());
+        let whole = if time.timestamp() >= 0 {
+            SystemTime::UNIX_EPOCH.checked_add(seconds)?
+        } else {
+            SystemTime::UNIX_EPOCH.checked_sub(seconds)?
+        };
+        whole.checked_add(Duration::from_nanos(time.timestamp_subsec_nanos().into()))
+    }
+
+    /// How finely the text tells the time, or `None` when it is no time.
+    #[must_use]
+    pub fn precision(&self) -> Option<Precision> {
+        self.time?;
+        let digits = self.text.split_once('.').map_or(0, |(_, rest)| {
+            rest.bytes().take_while(u8::is_ascii_digit).count()
+        });
+        Some(Precision(u8::try_from(digits.min(9)).unwrap_or(9)))
+    }
+}
+
+/// How many digits after the second a stamp has, 0 to 9.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Precision(u8);
+
+impl Precision {
+    /// Whole seconds: what the protocols write.
+    pub const SECONDS: Precision = Precision(0);
+    /// Thousandths of a second.
+    pub const MILLISECONDS: Precision = Precision(3);
+    /// Billionths of a second.
+    pub const NANOSECONDS: Precision = Precision(9);
+
+    /// Digits after the second.
+    #[must_use]
+    pub fn digits(self) -> u8 {
+        self.0
+    }
+
+    /// The time that one step of the last digit stands for.
+    #[must_use]
+    pub fn unit(self) -> Duration {
+        Duration::from_nanos(10_u64.pow(9 - u32::from(self.0.min(9))))
+    }
+}
+
+impl PartialEq for Timestamp {
+    fn eq(&self, other: &Timestamp) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Timestamp {}
+
+impl Hash for Timestamp {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Timestamp({:?})", self.text)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Timestamp::parse)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Timestamp {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "date-time" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_comes_back_as_it_was() {
+        for text in [
+            "2026-03-02T08:05:00Z",
+            "2026-03-02 08:05:00Z",
+            "2026-03-02T08:05:00.1234567+01:00",
+            "2026-02-30T00:00:00Z",
+            "soon",
+            "",
+        ] {
+            let stamp = Timestamp::parse(text);
+            assert_eq!(serde_json::to_string(&stamp).unwrap(), format!("{text:?}"));
+        }
+    }
+
+    #[test]
+    fn only_times_with_a_zone_are_times() {
+        for good in [
+            "2026-03-02T08:05:00Z",
+            "2026-03-02 08:05:00Z",
+            "2026-03-02T08:05:00.123-05:00",
+        ] {
+            assert!(Timestamp::parse(good).time().is_some(), "{good}");
+        }
+        for bad in [
+            "2026-03-02",
+            "2026-03-02T08:05:00",
+            "2026-02-30T08:05:00Z",
+            "N/A",
+        ] {
+            assert!(Timestamp::parse(bad).time().is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_offset_is_honoured() {
+        let utc = Timestamp::parse("2026-03-02T08:05:00Z");
+        let east = Timestamp::parse("2026-03-02T10:05:00+02:00");
+        assert_eq!(utc.system_time(), east.system_time());
+        assert_ne!(utc, east);
+    }
+
+    #[test]
+    fn far_times_do_not_panic() {
+        for text in [
+            "0001-01-01T00:00:00Z",
+            "9999-12-31T23:59:60Z",
+            "1969-12-31T23:59:59.5Z",
+        ] {
+            assert!(Timestamp::parse(text).system_time().is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn new_stamps_have_the_precision_of_the_old() {
+        let now = Timestamp::parse("2026-03-02T08:05:00.987654321Z")
+            .time()
+            .unwrap()
+            .to_utc();
+        let cases = [
+            (None, "2026-03-02T08:05:00Z"),
+            (Some("2020-01-01T00:00:00Z"), "2026-03-02T08:05:00Z"),
+            (Some("2020-01-01T00:00:00.1Z"), "2026-03-02T08:05:00.987Z"),
+            (
+                Some("2020-01-01T00:00:00.1234567Z"),
+                "2026-03-02T08:05:00.987654321Z",
+            ),
+            (Some("pending"), "2026-03-02T08:05:00Z"),
+        ];
+        for (before, after) in cases {
+            let before = before.map(Timestamp::parse);
+            assert_eq!(Timestamp::like(before.as_ref(), now).text(), after);
+        }
+    }
+}

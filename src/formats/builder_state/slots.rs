@@ -1,0 +1,266 @@
+//! The places of a host file where a checkpoint may be.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::checkpoint::{Error, ErrorKind, Key, Result};
+use crate::json::{Document, Kind, Node};
+
+/// Which checkpoint of a host file is meant.
+///
+/// As a key of a store a slot reads `active`, `adhoc:ID` or `top`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Slot {
+    /// The active task: `activeWork`, else `activePrd`.
+    Active,
+    /// The task of `adhocQueue` with this id.
+    Adhoc(String),
+    /// The top level of the file.
+    Top,
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slot::Active => f.write_str("active"),
+            Slot::Adhoc(id) => write!(f, "adhoc:{id}"),
+            Slot::Top => f.write_str("top"),
+        }
+    }
+}
+
+impl FromStr for Slot {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Slot> {
+        match text.split_once(':') {
+            None if text == "active" => Ok(Slot::Active),
+            None if text == "top" => Ok(Slot::Top),
+            Some(("adhoc", id)) if !id.is_empty() => Ok(Slot::Adhoc(id.to_owned())),
+            _ => Err(Error::new(ErrorKind::InvalidKey {
+                text: text.to_owned(),
+                reason: "a slot is `active`, `adhoc:ID` or `top`",
+            })),
+        }
+    }
+}
+
+/// One place of a host file, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlotPlace {
+    /// Which place.
+    pub slot: Slot,
+    /// The JSON pointer of its checkpoint, whether or not there is one.
+    pub pointer: String,
+    /// Whether there is a checkpoint. `null` is none.
+    pub occupied: bool,
+    /// The task the checkpoint is for: the current story, the work's or the ad-hoc task's id.
+    pub task: Option<String>,
+    /// What is to be done, from the host's fields.
+    pub description: Option<String>,
+}
+
+impl SlotPlace {
+    fn new(slot: Slot, base: &str, host: Node<'_>) -> Self {
+        SlotPlace {
+            slot,
+            pointer: format!("{base}/checkpoint"),
+            occupied: host
+                .get("checkpoint")
+                .is_some_and(|node| node.kind() != Kind::Null),
+            task: None,
+            description: None,
+        }
+    }
+
+    /// The slot as a key of a store.
+    ///
+    /// # Errors
+    ///
+    /// When the id of an ad-hoc task cannot be a key.
+    pub fn key(&self) -> Result<Key> {
+        Key::new(self.slot.to_string())
+    }
+}
+
+fn text(node: Node<'_>, member: &str) -> Option<String> {
+    let text = node.get(member)?.as_str()?.into_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+fn object<'d>(node: Node<'d>, member: &str) -> Option<Node<'d>> {
+    node.get(member).filter(|node| node.kind() == Kind::Object)
+}
+
+impl Slot {
+    /// All places of a host file, in the order active, ad hoc, top.
+    ///
+    /// `activeWork` stands for the active task where it is present, unless only `activePrd` has a
+    /// checkpoint. The top level is a place only where a checkpoint is there, or nothing else is.
+    #[must_use]
+    pub fn places(host: &Document) -> Vec<SlotPlace> {
+        let root = host.root();
+        let work = object(root, "activeWork").map(|work| {
+            let mut place = SlotPlace::new(Slot::Active, "/activeWork", work);
+            place.task = text(work, "id");
+            place.description = text(work, "description").or_else(|| text(work, "title"));
+            place
+        });
+        let prd = object(root, "activePrd").map(|prd| {
+            let mut place = SlotPlace::new(Slot::Active, "/activePrd", prd);
+            place.task = text(prd, "currentStory").or_else(|| text(prd, "id"));
+            place.description = describe_prd(prd);
+            place
+        });
+        let mut places = Vec::new();
+        places.extend(match (work, prd) {
+            (Some(work), Some(prd)) if prd.occupied && !work.occupied => Some(prd),
+            (work, prd) => work.or(prd),
+        });
+        if let Some(queue) = root.get("adhocQueue") {
+            for (index, task) in queue.elements().enumerate() {
+                if let Some(id) = text(task, "id") {
+                    let base = format!("/adhocQueue/{index}");
+                    let mut place = SlotPlace::new(Slot::Adhoc(id.clone()), &base, task);
+                    place.task = Some(id);
+                    place.description = text(task, "description");
+                    places.push(place);
+                }
+            }
+        }
+        let mut top = SlotPlace::new(Slot::Top, "", root);
+        if top.occupied || places.is_empty() {
+            top.task = text(root, "sessionId");
+            places.push(top);
+        }
+        places
+    }
+
+    /// The place of this slot.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchSlot`] when the host file has none, [`ErrorKind::Ambiguous`] when two
+    /// ad-hoc tasks have the id.
+    pub fn find(&self, host: &Document) -> Result<SlotPlace> {
+        let places = Slot::places(host);
+        let mut fitting = places.iter().filter(|place| place.slot == *self);
+        match (fitting.next(), fitting.next()) {
+            (Some(place), None) => Ok(place.clone()),
+            (Some(first), Some(second)) => Err(Error::new(ErrorKind::Ambiguous {
+                what: "task with this id",
+                candidates: vec![first.pointer.clone(), second.pointer.clone()],
+            })),
+            (None, _) if *self == Slot::Top => {
+                Ok(SlotPlace::new(Slot::Top, "", host.root()))
+            }
+            (None, _) => Err(Error::new(ErrorKind::NoSuchSlot {
+                slot: self.to_string(),
+                slots: places.iter().map(|place| place.slot.to_string()).collect(),
+            })),
+        }
+    }
+
+    /// The slot meant when none is named: the only one with a checkpoint, else the active task,
+    /// else the only one there is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Ambiguous`] when more than one fits.
+    pub fn only(host: &Document) -> Result<Slot> {
+        let places = Slot::places(host);
+        let occupied: Vec<_> = places.iter().filter(|place| place.occupied).collect();
+        let candidates = match occupied.as_slice() {
+            [only] => return Ok(only.slot.clone()),
+            [] => match places.as_slice() {
+                [only] => return Ok(only.slot.clone()),
+                [first, ..] if first.slot == Slot::Active => return Ok(Slot::Active),
+                all => all.iter().map(|place| place.slot.to_string()).collect(),
+            },
+            several => several.iter().map(|place| place.slot.to_string()).collect(),
+        };
+        Err(Error::new(ErrorKind::Ambiguous {
+            what: "checkpoint in this host file",
+            candidates,
+        }))
+    }
+}
+
+fn describe_prd(prd: Node<'_>) -> Option<String> {
+    if let Some(description) = text(prd, "description") {
+        return Some(description);
+    }
+    let id = text(prd, "id");
+    let file = text(prd, "file");
+    let mut description = match (text(prd, "currentStory"), id.or_else(|| file.clone())) {
+        (Some(story), Some(id)) => format!("Story {story} of {id}"),
+        (Some(story), None) => format!("Story {story}"),
+        (None, Some(id)) => id,
+        (None, None) => return None,
+    };
+    if let Some(file) = file {
+        description.push_str(&format!(", described in {file}"));
+    }
+    if let Some(branch) = text(prd, "branch") {
+        description.push_str(&format!(" (branch {branch})"));
+    }
+    Some(description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(host: &str) -> Vec<String> {
+        let host = Document::from_text(host).unwrap();
+        Slot::places(&host)
+            .iter()
+            .map(|place| format!("{} {} {}", place.slot, place.pointer, place.occupied))
+            .collect()
+    }
+
+    #[test]
+    fn every_known_place_is_found() {
+        assert_eq!(
+            slots(
+                r#"{"activePrd":{"checkpoint":null},"adhocQueue":[{"id":"a"},{"id":"b","checkpoint":{}}],"checkpoint":{}}"#
+            ),
+            [
+                "active /activePrd/checkpoint false",
+                "adhoc:a /adhocQueue/0/checkpoint false",
+                "adhoc:b /adhocQueue/1/checkpoint true",
+                "top /checkpoint true",
+            ]
+        );
+        assert_eq!(slots("{}"), ["top /checkpoint false"]);
+    }
+
+    #[test]
+    fn the_later_name_of_the_active_task_wins_unless_only_the_former_has_a_checkpoint() {
+        let both = r#"{"activePrd":{"checkpoint":{}},"activeWork":{"checkpoint":{}}}"#;
+        assert_eq!(slots(both), ["active /activeWork/checkpoint true"]);
+        let former = r#"{"activePrd":{"checkpoint":{}},"activeWork":{}}"#;
+        assert_eq!(slots(former), ["active /activePrd/checkpoint true"]);
+    }
+
+    #[test]
+    fn the_only_checkpoint_needs_no_name() {
+        let only = |text: &str| Slot::only(&Document::from_text(text).unwrap());
+        let one = r#"{"activePrd":{},"adhocQueue":[{"id":"b","checkpoint":{}}]}"#;
+        assert_eq!(only(one).unwrap(), Slot::Adhoc("b".into()));
+        let none = r#"{"activePrd":{},"adhocQueue":[{"id":"b"}]}"#;
+        assert_eq!(only(none).unwrap(), Slot::Active);
+        let two = r#"{"checkpoint":{},"adhocQueue":[{"id":"b","checkpoint":{}}]}"#;
+        assert!(only(two).is_err());
+        assert!(only(r#"{"adhocQueue":[{"id":"a"},{"id":"b"}]}"#).is_err());
+    }
+
+    #[test]
+    fn two_tasks_with_one_id_are_not_guessed_between() {
+        let host = Document::from_text(r#"{"adhocQueue":[{"id":"a"},{"id":"a"}]}"#).unwrap();
+        let error = Slot::Adhoc("a".into()).find(&host).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Ambiguous { .. }));
+    }
+}

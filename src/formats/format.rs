@@ -1,0 +1,184 @@
+//! What can be done with a document of a format whose type is known only at run time.
+
+use std::path::Path;
+
+use super::builder_state::{self, BuilderState};
+use super::detect::{self, Detected, Evidence};
+use super::task::TaskCheckpoint;
+use crate::checkpoint::{
+    Checkpoint, Error, ErrorKind, Handoff, Inspection, Knowledge, Result, Timestamp, violations,
+};
+use crate::json::{Code, Document, Violation};
+
+/// One format, behind functions.
+///
+/// [`Format::of`] makes one of any type that implements [`Checkpoint`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Format {
+    /// Its name, such as `task`.
+    pub name: &'static str,
+    /// Reads a whole document and judges it.
+    pub examine: fn(&Document, &Knowledge<'_>) -> Result<Vec<Violation>>,
+    /// Reads one checkpoint and tells what matters about it.
+    pub open: fn(&Document, &Knowledge<'_>) -> Result<Examined>,
+    /// How well a file fits, by its path and its document.
+    pub recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
+}
+
+/// One checkpoint of any format, read and judged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Examined {
+    /// What the next agent needs.
+    pub handoff: Handoff,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// The files it names.
+    pub files: Vec<String>,
+    /// What breaks the format's rules.
+    pub violations: Vec<Violation>,
+}
+
+impl Format {
+    /// The format of a type, recognised by `recognise`.
+    #[must_use]
+    pub fn of<C: Checkpoint>(
+        recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
+    ) -> Format {
+        Format {
+            name: C::FORMAT,
+            examine: |document, knowledge| Ok(open::<C>(document, knowledge)?.violations),
+            open: open::<C>,
+            recognise,
+        }
+    }
+
+    /// The `task` format.
+    #[must_use]
+    pub fn task() -> Format {
+        Format::of::<TaskCheckpoint>(detect::task)
+    }
+
+    /// The `builder-state` format: documents are host files, checkpoints the objects inside.
+    #[must_use]
+    pub fn builder_state() -> Format {
+        Format {
+            name: builder_state::FORMAT,
+            examine: examine_host,
+            open: open::<TaskCheckpoint>,
+            recognise: detect::builder_state,
+        }
+    }
+}
+
+fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result<Examined> {
+    let reading = document.read::<C>()?;
+    Ok(Examined {
+        handoff: reading.value.handoff(),
+        updated_at: reading.value.updated_at().cloned(),
+        files: reading.value.files().into_iter().map(str::to_owned).collect(),
+        violations: violations(document, &reading, knowledge),
+    })
+}
+
+fn examine_host(host: &Document, knowledge: &Knowledge<'_>) -> Result<Vec<Violation>> {
+    let reading = host.read::<BuilderState>()?;
+    let mut inspection = Inspection::new(host, &reading).with_now(knowledge.now);
+    reading.value.inspect(&mut inspection);
+    let mut all = reading.violations.clone();
+    all.extend(inspection.finish());
+    Ok(all)
+}
+
+/// The formats that a program knows.
+///
+/// [`Formats::default`] has those of the library; [`register`](Formats::register) adds one of your
+/// own.
+#[derive(Clone, Debug)]
+pub struct Formats(Vec<Format>);
+
+impl Default for Formats {
+    fn default() -> Self {
+        Formats(vec![Format::task(), Format::builder_state()])
+    }
+}
+
+impl Formats {
+    /// Adds a format, in place of one with the same name.
+    pub fn register(&mut self, format: Format) {
+        self.0.retain(|known| known.name != format.name);
+        self.0.push(format);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Format> {
+        self.0.iter()
+    }
+
+    /// The format with this name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownFormat`] with the names there are.
+    pub fn get(&self, name: &str) -> Result<&Format> {
+        self.0
+            .iter()
+            .find(|format| format.name == name)
+            .ok_or_else(|| {
+                Error::new(ErrorKind::UnknownFormat {
+                    name: Some(name.to_owned()),
+                    known: self.names(),
+                })
+            })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().map(|format| format.name.to_owned()).collect()
+    }
+
+    /// The format of a file, by its path and its document, with the evidence.
+    ///
+    /// A corrupt document (`None`) is judged by its path alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownFormat`] when it fits none, [`ErrorKind::Ambiguous`] when it fits two
+    /// equally well.
+    pub fn detect(&self, path: &Path, document: Option<&Document>) -> Result<Detected> {
+        let mut fitting: Vec<Detected> = self
+            .0
+            .iter()
+            .filter_map(|format| {
+                (format.recognise)(path, document).map(|evidence| Detected {
+                    format: *format,
+                    evidence,
+                })
+            })
+            .collect();
+        fitting.sort_by_key(|detected| std::cmp::Reverse(detected.evidence.strength));
+        match fitting.as_slice() {
+            [] => Err(Error::new(ErrorKind::UnknownFormat {
+                name: None,
+                known: self.names(),
+            })),
+            [first, second, ..] if first.evidence.strength == second.evidence.strength => {
+                Err(Error::new(ErrorKind::Ambiguous {
+                    what: "format that fits",
+                    candidates: fitting
+                        .iter()
+                        .filter(|other| other.evidence.strength == first.evidence.strength)
+                        .map(|other| other.format.name.to_owned())
+                        .collect(),
+                }))
+            }
+            [first, ..] => Ok(first.clone()),
+        }
+        .map_err(|error| error.with_path(path))
+    }
+}
+
+/// Whether a violation says that a later program wrote the file.
+pub(crate) fn is_newer(violation: &Violation) -> bool {
+    violation.code == Code::NEWER_SCHEMA
+}

@@ -1,0 +1,311 @@
+//! `task`: a [`TaskCheckpoint`] alone in a file, and the same object inside a builder-state host file.
+
+mod handoff;
+mod operations;
+pub(super) mod rules;
+mod shrink;
+mod source_files;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use operations::StepDone;
+pub use source_files::SourceFiles;
+
+use crate::checkpoint::{
+    Checkpoint, Handoff, Inspection, Limits, Status, Timestamp, Truncation, open_enum,
+};
+use crate::json::Identity;
+
+open_enum! {
+    /// The phase a task is in.
+    Phase {
+        /// Finding out what to do.
+        Planning = "planning",
+        /// Doing it.
+        Implementation = "implementation",
+        /// Showing that it works.
+        Verification = "verification",
+        /// Writing it down.
+        Documentation = "documentation",
+    }
+}
+
+open_enum! {
+    /// Why a checkpoint was made or changed.
+    Reason {
+        /// A step or a decision was finished.
+        Periodic = "periodic",
+        /// The agent's context is nearly full.
+        ContextLimit = "context_limit",
+        /// The task failed.
+        Failure = "failure",
+        /// Another agent takes over.
+        Reassignment = "reassignment",
+        /// The model's service asked to wait.
+        RateLimit = "rate_limit",
+        /// Somebody asked for it.
+        Manual = "manual",
+    }
+}
+
+open_enum! {
+    /// What came of one activity of verification.
+    ResultStatus {
+        /// Not run yet.
+        Pending = "pending",
+        /// Run, with success.
+        Passed = "passed",
+        /// Run, without success.
+        Failed = "failed",
+        /// Left out.
+        Skipped = "skipped",
+    }
+}
+
+/// What was done of a task, what was decided, and what is left.
+///
+/// Member names in the file are `camelCase`. Times are RFC 3339 with a zone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TaskCheckpoint {
+    /// The version of the format, counted from 1; only where the checkpoint stands alone in a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub schema_version: Option<u64>,
+    /// The phase the task is in.
+    pub phase: Option<Phase>,
+    /// Steps that are finished, oldest first.
+    #[serde(deserialize_with = "null_is_default")]
+    pub completed_steps: Vec<CompletedStep>,
+    /// Steps that are left, in order. The current step stays in it until it is finished.
+    #[serde(deserialize_with = "null_is_default")]
+    pub pending_steps: Vec<String>,
+    /// The step that is being worked on.
+    pub current_step: Option<CurrentStep>,
+    /// What was decided, oldest first.
+    #[serde(deserialize_with = "null_is_default")]
+    pub decisions: Vec<Decision>,
+    /// What keeps the task from going on.
+    #[serde(deserialize_with = "null_is_default")]
+    pub blockers: Vec<String>,
+    /// How success is shown, and what has been shown.
+    pub verification: Option<Verification>,
+    /// Who made the checkpoint, when and why.
+    #[serde(deserialize_with = "null_is_default")]
+    pub metadata: Metadata,
+}
+
+/// A finished step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CompletedStep {
+    /// What was done: an action and its object, in a few words.
+    pub step: Option<String>,
+    /// Files it made, relative to the project's root.
+    #[serde(deserialize_with = "null_is_default")]
+    pub files_created: Vec<String>,
+    /// Files it changed, relative to the project's root.
+    #[serde(deserialize_with = "null_is_default")]
+    pub files_modified: Vec<String>,
+    /// When it was finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+}
+
+impl CompletedStep {
+    /// A finished step without files or time.
+    pub fn new(step: impl Into<String>) -> Self {
+        CompletedStep {
+            step: Some(step.into()),
+            ..CompletedStep::default()
+        }
+    }
+}
+
+/// The step that is being worked on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CurrentStep {
+    /// What is being done, as the plan has it.
+    pub description: Option<String>,
+    /// When it was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// How far it is, in at most 200 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_work: Option<String>,
+}
+
+impl CurrentStep {
+    /// A step that begins, without time or note.
+    pub fn new(description: impl Into<String>) -> Self {
+        CurrentStep {
+            description: Some(description.into()),
+            ..CurrentStep::default()
+        }
+    }
+}
+
+/// A decision that the next agent must respect.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Decision {
+    /// What was decided.
+    pub decision: Option<String>,
+    /// Why, in at most 100 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rationale: Option<String>,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+}
+
+impl Decision {
+    /// A decision without reason or time.
+    pub fn new(decision: impl Into<String>) -> Self {
+        Decision {
+            decision: Some(decision.into()),
+            ..Decision::default()
+        }
+    }
+}
+
+/// How success is shown, and what has been shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Verification {
+    /// Where the criteria stand, such as `US-003.verificationContract`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract_ref: Option<String>,
+    /// What each activity gave.
+    #[serde(deserialize_with = "null_is_default")]
+    pub results: Vec<VerificationResult>,
+}
+
+/// What one activity of verification gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct VerificationResult {
+    /// What was run.
+    pub activity: Option<String>,
+    /// What came of it.
+    pub status: Option<ResultStatus>,
+    /// When it was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<Timestamp>,
+}
+
+impl VerificationResult {
+    /// A result that was not run at a known time.
+    pub fn new(activity: impl Into<String>, status: ResultStatus) -> Self {
+        VerificationResult {
+            activity: Some(activity.into()),
+            status: Some(status),
+            run_at: None,
+        }
+    }
+}
+
+/// Who made the checkpoint, when and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Metadata {
+    /// The agent that made the checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// When the checkpoint was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_updated_at: Option<Timestamp>,
+    /// Why it was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The agents that worked on the task before, oldest first.
+    #[serde(deserialize_with = "null_is_default")]
+    pub previous_agents: Vec<String>,
+}
+
+/// `null` counts as absent.
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+impl Checkpoint for TaskCheckpoint {
+    const FORMAT: &'static str = "task";
+    const SCHEMA_VERSION: Option<u64> = Some(1);
+    const IDENTITIES: &'static [Identity] = &[
+        Identity {
+            list: "completedSteps",
+            by: &["step", "timestamp"],
+        },
+        Identity {
+            list: "decisions",
+            by: &["decision"],
+        },
+        Identity {
+            list: "results",
+            by: &["activity"],
+        },
+    ];
+
+    fn schema_version(&self) -> Option<u64> {
+        self.schema_version
+    }
+
+    fn set_schema_version(&mut self, version: u64) {
+        self.schema_version = Some(version);
+    }
+
+    fn updated_at(&self) -> Option<&Timestamp> {
+        self.metadata.last_updated_at.as_ref()
+    }
+
+    fn stamp(&mut self, now: DateTime<Utc>) {
+        let stamp = Timestamp::like(self.metadata.last_updated_at.as_ref(), now);
+        self.metadata.last_updated_at = Some(stamp);
+    }
+
+    fn files(&self) -> Vec<&str> {
+        let mut seen = std::collections::HashSet::new();
+        self.completed_steps
+            .iter()
+            .flat_map(|step| step.files_created.iter().chain(&step.files_modified))
+            .map(String::as_str)
+            .filter(|file| seen.insert(*file))
+            .collect()
+    }
+
+    fn status(&self) -> Status {
+        handoff::status(self)
+    }
+
+    fn handoff(&self) -> Handoff {
+        handoff::handoff(self)
+    }
+
+    fn inspect(&self, inspection: &mut Inspection<'_>) {
+        rules::inspect(self, inspection);
+    }
+
+    fn shrink(&mut self, limits: &Limits, before: Option<&Self>) -> Truncation {
+        shrink::shrink(self, limits, before)
+    }
+}

@@ -1,0 +1,293 @@
+//! What an agent does to its checkpoint.
+
+use chrono::{DateTime, Utc};
+
+use super::{CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, TaskCheckpoint};
+use crate::checkpoint::{Error, Result, Timestamp};
+
+/// A step that an agent reports as finished.
+///
+/// The finished text may differ from the pending one ("Wire toggle" and "Wired toggle to
+/// context"): [`text`](StepDone::text) is what was done, [`pending`](StepDone::pending) what leaves
+/// the plan. Each defaults to the current step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StepDone {
+    /// What was done; the current step's description when `None`.
+    pub text: Option<String>,
+    /// The pending step that is finished with it. When `None`: the pending step that reads like
+    /// `text`, else the current step.
+    pub pending: Option<String>,
+    /// Files it made, relative to the project's root.
+    pub files_created: Vec<String>,
+    /// Files it changed, relative to the project's root.
+    pub files_modified: Vec<String>,
+}
+
+impl StepDone {
+    /// The current step, as it is described.
+    #[must_use]
+    pub fn current() -> Self {
+        StepDone::default()
+    }
+
+    /// A step that is described by `text`.
+    pub fn new(text: impl Into<String>) -> Self {
+        StepDone {
+            text: Some(text.into()),
+            ..StepDone::default()
+        }
+    }
+
+    /// Names the pending step that is finished with it.
+    #[must_use]
+    pub fn finishing(mut self, pending: impl Into<String>) -> Self {
+        self.pending = Some(pending.into());
+        self
+    }
+
+    /// Adds a file it made.
+    #[must_use]
+    pub fn creating(mut self, file: impl Into<String>) -> Self {
+        self.files_created.push(file.into());
+        self
+    }
+
+    /// Adds a file it changed.
+    #[must_use]
+    pub fn modifying(mut self, file: impl Into<String>) -> Self {
+        self.files_modified.push(file.into());
+        self
+    }
+}
+
+impl TaskCheckpoint {
+    /// A checkpoint for a task that `agent` begins with this plan.
+    ///
+    /// The phase is *planning* while there is no plan, else *implementation*.
+    pub fn begin(
+        agent: impl Into<String>,
+        plan: impl IntoIterator<Item = impl Into<String>>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let pending_steps: Vec<String> = plan.into_iter().map(Into::into).collect();
+        TaskCheckpoint {
+            phase: Some(if pending_steps.is_empty() {
+                Phase::Planning
+            } else {
+                Phase::Implementation
+            }),
+            pending_steps,
+            metadata: Metadata {
+                created_by: Some(agent.into()),
+                last_updated_at: Some(Timestamp::like(None, now)),
+                reason: Some(Reason::Periodic),
+                previous_agents: Vec::new(),
+            },
+            ..TaskCheckpoint::default()
+        }
+    }
+
+    fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
+        Timestamp::like(self.metadata.last_updated_at.as_ref(), now)
+    }
+
+    /// Begins a step; it stays pending until it is finished.
+    ///
+    /// A step that is already the current one goes on unchanged. Another step that was current goes
+    /// back to the head of the plan, unless it is there, and is handed back with its note.
+    pub fn start_step(
+        &mut self,
+        description: impl Into<String>,
+        now: DateTime<Utc>,
+    ) -> Option<CurrentStep> {
+        let description = description.into();
+        if let Some(current) = &self.current_step {
+            if current.description.as_deref() == Some(&description) {
+                return None;
+            }
+        }
+        let step = CurrentStep {
+            description: Some(description),
+            started_at: Some(self.new_stamp(now)),
+            partial_work: None,
+        };
+        let aside = self.current_step.replace(step);
+        if let Some(text) = aside.as_ref().and_then(|step| step.description.as_ref()) {
+            if !self.pending_steps.contains(text) {
+                self.pending_steps.insert(0, text.clone());
+            }
+        }
+        self.metadata.reason = Some(Reason::Periodic);
+        aside
+    }
+
+    /// Notes how far the current step is.
+    ///
+    /// # Errors
+    ///
+    /// Refused when no step is in progress.
+    pub fn note_progress(&mut self, note: impl Into<String>) -> Result<()> {
+        let Some(current) = &mut self.current_step else {
+            return Err(Error::refused(
+                "no step is in progress to note progress of; start one first",
+            ));
+        };
+        current.partial_work = Some(note.into());
+        self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
+    }
+
+    /// Records a finished step: it joins the finished ones, leaves the plan, and is no longer
+    /// current.
+    ///
+    /// # Errors
+    ///
+    /// Refused when neither a text nor a current step says what was done, and when the pending step
+    /// that is named is not in the plan. The checkpoint is then unchanged.
+    pub fn finish_step(&mut self, done: StepDone, now: DateTime<Utc>) -> Result<()> {
+        let current = self
+            .current_step
+            .as_ref()
+            .and_then(|step| step.description.clone());
+        let Some(text) = done.text.or_else(|| current.clone()) else {
+            return Err(Error::refused(
+                "no step is in progress; say what was finished",
+            ));
+        };
+        let is_pending = |step: &str| self.pending_steps.iter().any(|pending| pending == step);
+        let leaves = match done.pending {
+            Some(named) if !is_pending(&named) && current.as_ref() != Some(&named) => {
+                return Err(Error::refused(format!(
+                    "{named:?} is no pending step; pending are {:?}",
+                    self.pending_steps
+                )));
+            }
+            Some(named) => Some(named),
+            None if is_pending(&text) => Some(text.clone()),
+            None => current.clone(),
+        };
+        if let Some(leaves) = leaves {
+            if let Some(at) = self.pending_steps.iter().position(|step| *step == leaves) {
+                self.pending_steps.remove(at);
+            }
+            if current.as_ref() == Some(&leaves) {
+                self.current_step = None;
+            }
+        }
+        self.completed_steps.push(CompletedStep {
+            step: Some(text),
+            files_created: done.files_created,
+            files_modified: done.files_modified,
+            timestamp: Some(self.new_stamp(now)),
+        });
+        self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
+    }
+
+    /// Records a decision. One that is there already, with the same reason, is not recorded again.
+    pub fn decide(
+        &mut self,
+        decision: impl Into<String>,
+        rationale: Option<String>,
+        now: DateTime<Utc>,
+    ) {
+        let decision = decision.into();
+        let known = self.decisions.iter().any(|made| {
+            made.decision.as_ref() == Some(&decision) && made.rationale == rationale
+        });
+        if known {
+            return;
+        }
+        self.decisions.push(Decision {
+            decision: Some(decision),
+            rationale,
+            timestamp: Some(self.new_stamp(now)),
+        });
+        self.metadata.reason = Some(Reason::Periodic);
+    }
+
+    /// Hands the task from one agent to another: `from` joins the agents that worked on it.
+    pub fn reassign(&mut self, from: impl Into<String>) {
+        let from = from.into();
+        if self.metadata.previous_agents.last() != Some(&from) {
+            self.metadata.previous_agents.push(from);
+        }
+        self.metadata.reason = Some(Reason::Reassignment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339("2026-03-02T08:10:00Z")
+            .unwrap()
+            .to_utc()
+    }
+
+    fn planned() -> TaskCheckpoint {
+        TaskCheckpoint::begin("dev", ["one", "two"], now())
+    }
+
+    #[test]
+    fn the_current_step_is_the_default_for_both_texts() {
+        let mut task = planned();
+        task.start_step("one", now());
+        task.finish_step(StepDone::current(), now()).unwrap();
+        assert_eq!(task.completed_steps[0].step.as_deref(), Some("one"));
+        assert_eq!(task.pending_steps, ["two"]);
+        assert!(task.current_step.is_none());
+    }
+
+    #[test]
+    fn a_finished_text_may_differ_from_the_pending_one() {
+        let mut task = planned();
+        task.start_step("one", now());
+        task.finish_step(StepDone::new("did one"), now()).unwrap();
+        assert_eq!(task.pending_steps, ["two"]);
+        let done = StepDone::new("did two").finishing("two");
+        task.finish_step(done, now()).unwrap();
+        assert!(task.pending_steps.is_empty());
+    }
+
+    #[test]
+    fn another_pending_step_can_be_finished_while_one_is_current() {
+        let mut task = planned();
+        task.start_step("one", now());
+        task.finish_step(StepDone::new("two"), now()).unwrap();
+        assert_eq!(task.pending_steps, ["one"]);
+        assert!(task.current_step.is_some());
+    }
+
+    #[test]
+    fn a_step_that_is_not_in_the_plan_is_refused_and_changes_nothing() {
+        let mut task = planned();
+        let before = task.clone();
+        let done = StepDone::new("did").finishing("three");
+        assert!(task.finish_step(done, now()).is_err());
+        assert!(task.finish_step(StepDone::current(), now()).is_err());
+        assert_eq!(task, before);
+    }
+
+    #[test]
+    fn a_step_put_aside_is_handed_back_and_stays_in_the_plan() {
+        let mut task = planned();
+        task.start_step("extra", now());
+        task.note_progress("half").unwrap();
+        let aside = task.start_step("one", now()).unwrap();
+        assert_eq!(aside.partial_work.as_deref(), Some("half"));
+        assert_eq!(task.pending_steps, ["extra", "one", "two"]);
+        assert!(task.start_step("one", now()).is_none());
+    }
+
+    #[test]
+    fn the_same_decision_is_recorded_once() {
+        let mut task = planned();
+        task.decide("a", None, now());
+        task.decide("a", None, now());
+        task.decide("a", Some("because".into()), now());
+        assert_eq!(task.decisions.len(), 2);
+    }
+}

@@ -1,0 +1,282 @@
+//! Cutting what a save adds to its limits, so that the hand-off stays useful.
+//!
+//! In this order, each only as far as needed: the note on partial work and the reasons of new
+//! decisions to their lengths, finished steps to the newest, then for the size of the whole the
+//! oldest finished steps, reasons, and the note. Pending steps, decisions, blockers and the current
+//! step are never cut.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::TaskCheckpoint;
+use crate::checkpoint::{DropReason, Dropped, Limits, OverBudget, Truncation};
+
+/// How short a reason and a note become before the checkpoint is called over its size.
+const SHORTEST_TEXT: usize = 40;
+
+pub(super) fn shrink(
+    checkpoint: &mut TaskCheckpoint,
+    limits: &Limits,
+    before: Option<&TaskCheckpoint>,
+) -> Truncation {
+    let mut truncation = Truncation::default();
+    cut_note(checkpoint, limits, before, &mut truncation);
+    cut_rationales(checkpoint, limits, before, &mut truncation);
+    keep_newest_steps(checkpoint, limits, before, &mut truncation);
+    fit_size(checkpoint, limits, before, &mut truncation);
+    truncation
+}
+
+fn cut_note(
+    checkpoint: &mut TaskCheckpoint,
+    limits: &Limits,
+    before: Option<&TaskCheckpoint>,
+    truncation: &mut Truncation,
+) {
+    let old = before
+        .and_then(|before| before.current_step.as_ref())
+        .and_then(|step| step.partial_work.as_ref());
+    let Some(step) = &mut checkpoint.current_step else {
+        return;
+    };
+    let (Some(note), Some(limit)) = (&mut step.partial_work, limits.partial_work) else {
+        return;
+    };
+    if Some(&*note) != old {
+        let reason = DropReason::Characters(limit);
+        cut(note, limit, reason, "/currentStep/partialWork", limits, truncation);
+    }
+}
+
+fn cut_rationales(
+    checkpoint: &mut TaskCheckpoint,
+    limits: &Limits,
+    before: Option<&TaskCheckpoint>,
+    truncation: &mut Truncation,
+) {
+    let Some(limit) = limits.rationale else {
+        return;
+    };
+    for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
+        let Some(rationale) = &mut decision.rationale else {
+            continue;
+        };
+        let was_there = before.is_some_and(|before| {
+            before
+                .decisions
+                .iter()
+                .any(|old| old.rationale.as_ref() == Some(&*rationale))
+        });
+        if !was_there {
+            let pointer = format!("/decisions/{index}/rationale");
+            let reason = DropReason::Characters(limit);
+            cut(rationale, limit, reason, &pointer, limits, truncation);
+        }
+    }
+}
+
+/// Cuts one text and keeps the whole of it in the record.
+fn cut(
+    text: &mut String,
+    limit: usize,
+    reason: DropReason,
+    pointer: &str,
+    limits: &Limits,
+    truncation: &mut Truncation,
+) {
+    if let Some(short) = limits.cut(text, limit) {
+        let whole = std::mem::replace(text, short);
+        // A text may be cut twice, for its length and then for the size: the record keeps it whole.
+        if !truncation.dropped.iter().any(|cut| cut.pointer == pointer) {
+            let value = Value::String(whole);
+            truncation.dropped.push(Dropped::new(pointer, reason, value));
+        }
+    }
+}
+
+fn keep_newest_steps(
+    checkpoint: &mut TaskCheckpoint,
+    limits: &Limits,
+    before: Option<&TaskCheckpoint>,
+    truncation: &mut Truncation,
+) {
+    let count = checkpoint.completed_steps.len();
+    let lengthened = before.is_none_or(|before| count > before.completed_steps.len());
+    let Some(limit) = limits.completed_steps else {
+        return;
+    };
+    if lengthened && count > limit {
+        drop_oldest_steps(
+            checkpoint,
+            count - limit,
+            DropReason::Elements(limit),
+            truncation,
+        );
+    }
+}
+
+fn drop_oldest_steps(
+    checkpoint: &mut TaskCheckpoint,
+    count: usize,
+    reason: DropReason,
+    truncation: &mut Truncation,
+) {
+    let gone_before = truncation
+        .dropped
+        .iter()
+        .filter(|dropped| dropped.pointer.starts_with("/completedSteps/"))
+        .count();
+    for (index, step) in checkpoint.completed_steps.drain(..count).enumerate() {
+        let pointer = format!("/completedSteps/{}", gone_before + index);
+        let value = serde_json::to_value(step).unwrap_or_default();
+        truncation.dropped.push(Dropped::new(pointer, reason, value));
+    }
+}
+
+fn fit_size(
+    checkpoint: &mut TaskCheckpoint,
+    limits: &Limits,
+    before: Option<&TaskCheckpoint>,
+    truncation: &mut Truncation,
+) {
+    let Some(limit) = limits.total_bytes else {
+        return;
+    };
+    let mut size = compact_size(checkpoint);
+    if size <= limit || before.is_some_and(|before| size <= compact_size(before)) {
+        return;
+    }
+    let reason = DropReason::Bytes(limit);
+
+    let mut oldest = 0;
+    let droppable = checkpoint
+        .completed_steps
+        .len()
+        .saturating_sub(limits.steps_kept_over_size);
+    while size > limit && oldest < droppable {
+        size -= compact_size(&checkpoint.completed_steps[oldest]) + 1;
+        oldest += 1;
+    }
+    drop_oldest_steps(checkpoint, oldest, reason, truncation);
+
+    for index in 0..checkpoint.decisions.len() {
+        if compact_size(checkpoint) <= limit {
+            break;
+        }
+        if let Some(rationale) = &mut checkpoint.decisions[index].rationale {
+            let pointer = format!("/decisions/{index}/rationale");
+            cut(rationale, SHORTEST_TEXT, reason, &pointer, limits, truncation);
+        }
+    }
+    if compact_size(checkpoint) > limit {
+        if let Some(note) = checkpoint
+            .current_step
+            .as_mut()
+            .and_then(|step| step.partial_work.as_mut())
+        {
+            let pointer = "/currentStep/partialWork";
+            cut(note, SHORTEST_TEXT, reason, pointer, limits, truncation);
+        }
+    }
+    let size = compact_size(checkpoint);
+    if size > limit {
+        truncation.over_budget = Some(OverBudget::new(size, limit));
+    }
+}
+
+/// The bytes of a value in its compact form.
+fn compact_size<T: Serialize>(value: &T) -> usize {
+    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CompletedStep, CurrentStep, Decision};
+    use super::*;
+
+    fn steps(count: usize) -> Vec<CompletedStep> {
+        (0..count)
+            .map(|index| CompletedStep::new(format!("step {index}")))
+            .collect()
+    }
+
+    fn task(count: usize) -> TaskCheckpoint {
+        TaskCheckpoint {
+            completed_steps: steps(count),
+            pending_steps: vec!["left".into()],
+            ..TaskCheckpoint::default()
+        }
+    }
+
+    #[test]
+    fn the_newest_ten_steps_stay_and_the_rest_is_recorded_whole() {
+        let mut checkpoint = task(12);
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(11)));
+        assert_eq!(checkpoint.completed_steps, steps(12)[2..]);
+        let gone: Vec<_> = truncation.dropped.iter().map(|d| &*d.pointer).collect();
+        assert_eq!(gone, ["/completedSteps/0", "/completedSteps/1"]);
+        let value: CompletedStep =
+            serde_json::from_value(truncation.dropped[1].value.clone()).unwrap();
+        assert_eq!(value, steps(2)[1]);
+    }
+
+    #[test]
+    fn a_list_that_was_long_before_is_left_alone() {
+        let mut checkpoint = task(12);
+        checkpoint.blockers.push("x".into());
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(12)));
+        assert!(truncation.is_empty());
+        assert_eq!(checkpoint.completed_steps.len(), 12);
+    }
+
+    #[test]
+    fn texts_are_cut_only_when_a_save_sets_them() {
+        let long = "x".repeat(300);
+        let mut checkpoint = task(0);
+        checkpoint.current_step = Some(CurrentStep {
+            partial_work: Some(long.clone()),
+            ..CurrentStep::new("a")
+        });
+        checkpoint.decisions = vec![Decision {
+            rationale: Some(long.clone()),
+            ..Decision::new("b")
+        }];
+        let before = checkpoint.clone();
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&before));
+        assert!(truncation.is_empty());
+        let truncation = shrink(&mut checkpoint, &Limits::default(), None);
+        assert_eq!(truncation.dropped.len(), 2);
+        assert!(truncation.dropped.iter().all(|d| d.value == long.as_str()));
+        let note = checkpoint.current_step.unwrap().partial_work.unwrap();
+        assert_eq!((note.chars().count(), note.ends_with('…')), (200, true));
+        let rationale = checkpoint.decisions[0].rationale.as_ref().unwrap();
+        assert_eq!(rationale.chars().count(), 100);
+    }
+
+    #[test]
+    fn pending_steps_never_go_and_being_over_is_a_finding() {
+        let mut checkpoint = task(10);
+        checkpoint.pending_steps = (0..200).map(|n| format!("pending step {n}")).collect();
+        let pending = checkpoint.pending_steps.clone();
+        let truncation = shrink(&mut checkpoint, &Limits::default(), None);
+        assert_eq!(checkpoint.pending_steps, pending);
+        assert_eq!(checkpoint.completed_steps, steps(10)[7..]);
+        assert_eq!(truncation.dropped.len(), 7);
+        let over = truncation.over_budget.unwrap();
+        assert_eq!(over.bytes, compact_size(&checkpoint));
+        assert_eq!(over.limit, 2048);
+    }
+
+    #[test]
+    fn only_as_many_steps_go_as_the_size_needs() {
+        let mut checkpoint = task(10);
+        for step in &mut checkpoint.completed_steps {
+            step.files_created = vec!["f".repeat(200)];
+        }
+        let truncation = shrink(&mut checkpoint, &Limits::default(), None);
+        assert!(truncation.over_budget.is_none());
+        let size = compact_size(&checkpoint);
+        assert!(size <= 2048);
+        assert!(size + 250 > 2048, "{size}: a step too many went");
+    }
+}

@@ -1,0 +1,98 @@
+//! Which files are worth recording with a step.
+
+/// Sorts files into source files, which a step records, and what tools make, which it does not.
+///
+/// A path is no source file when one of its folders is listed here. What is left out is handed
+/// back, so that nothing goes missing silently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceFiles {
+    /// Names of folders whose files are not recorded.
+    pub left_out_folders: Vec<String>,
+}
+
+impl Default for SourceFiles {
+    fn default() -> Self {
+        let folders = [
+            ".git",
+            "node_modules",
+            "bower_components",
+            "target",
+            "dist",
+            "build",
+            "coverage",
+            "__pycache__",
+            ".venv",
+            ".mypy_cache",
+            ".pytest_cache",
+            ".gradle",
+            ".next",
+            ".turbo",
+            ".cache",
+        ];
+        SourceFiles {
+            left_out_folders: folders.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl SourceFiles {
+    /// Takes every file.
+    #[must_use]
+    pub fn all() -> Self {
+        SourceFiles {
+            left_out_folders: Vec::new(),
+        }
+    }
+
+    /// Whether `path` is a source file.
+    #[must_use]
+    pub fn takes(&self, path: &str) -> bool {
+        let mut parts = path.split(['/', '\\']).peekable();
+        while let Some(part) = parts.next() {
+            let is_folder = parts.peek().is_some();
+            if is_folder && self.left_out_folders.iter().any(|folder| folder == part) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// `paths` as source files, each once, and the rest.
+    #[must_use]
+    pub fn sort<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> (Vec<String>, Vec<String>) {
+        let mut taken = Vec::new();
+        let mut rest = Vec::new();
+        for path in paths {
+            let side = if self.takes(path) {
+                &mut taken
+            } else {
+                &mut rest
+            };
+            if !side.iter().any(|known| known == path) {
+                side.push(path.to_owned());
+            }
+        }
+        (taken, rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceFiles;
+
+    #[test]
+    fn what_tools_make_is_left_out_and_handed_back() {
+        let (taken, rest) = SourceFiles::default().sort([
+            "src/a.rs",
+            "node_modules/x/index.js",
+            "web\\node_modules\\y.js",
+            "src/a.rs",
+            "build",
+            "src/build.rs",
+        ]);
+        assert_eq!(taken, ["src/a.rs", "build", "src/build.rs"]);
+        assert_eq!(rest, ["node_modules/x/index.js", "web\\node_modules\\y.js"]);
+        assert!(SourceFiles::all().takes("node_modules/x"));
+    }
+}

@@ -1,0 +1,163 @@
+//! One file that is read, changed and written as one step.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{FileOptions, OverflowFile};
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::fsio::{self, Contents, FileError, Lock, Present, Replace};
+use crate::json::Document;
+use crate::store::Stored;
+
+/// How often a step is begun anew when a program that takes no lock was faster.
+const FOREIGN_CHANGES: usize = 4;
+
+/// How long after a corrupt reading the file is read again: some programs cut a file and fill it
+/// again in place.
+const SECOND_LOOK: Duration = Duration::from_millis(20);
+
+/// A file with its lock and its options.
+pub(in crate::store) struct DurableFile<'o> {
+    path: PathBuf,
+    options: &'o FileOptions,
+}
+
+/// Decides from what is there what the file shall hold; `None` leaves it.
+type Decide<'d> = dyn FnMut(Option<&Stored>, &OverflowFile) -> Result<Option<String>> + 'd;
+
+impl<'o> DurableFile<'o> {
+    pub(in crate::store) fn new(path: PathBuf, options: &'o FileOptions) -> Self {
+        DurableFile { path, options }
+    }
+
+    /// The file that the path leads to: two names of one file have one lock.
+    fn target(&self) -> Result<PathBuf> {
+        Ok(fsio::resolve(&self.path)?)
+    }
+
+    /// The document, or `None` when there is no file.
+    pub(in crate::store) fn load(&self) -> Result<Option<Stored>> {
+        let target = self.target()?;
+        Ok(self.read(&target)?.map(|(stored, _)| stored))
+    }
+
+    fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
+        match self.read_once(target) {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
+                std::thread::sleep(SECOND_LOOK);
+                self.read_once(target)
+            }
+            result => result,
+        }
+    }
+
+    fn read_once(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
+        let Some(contents) = fsio::read_limited(target, self.options.max_bytes)? else {
+            return Ok(None);
+        };
+        let document = Document::parse(&contents.bytes)
+            .map_err(|corrupt| Error::from(corrupt).with_path(&self.path))?;
+        let mut stored = Stored::new(document);
+        stored.modified = contents.modified;
+        Ok(Some((stored, contents)))
+    }
+
+    /// The record of what was cut, for reading.
+    pub(in crate::store) fn overflow(&self) -> Result<OverflowFile> {
+        Ok(OverflowFile::beside(&self.target()?, self.options.durability))
+    }
+
+    fn lock(&self, target: &Path) -> Result<Lock> {
+        if self.options.read_only {
+            return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
+        }
+        let folder = parent(target);
+        if !folder.exists() {
+            fsio::create_folder_durably(folder, self.options.durability)?;
+        }
+        let sidecar = fsio::own_folder(folder)?
+            .join("locks")
+            .join(sidecar_name(target, ".lock"));
+        Ok(Lock::acquire(
+            &sidecar,
+            self.options.lock_timeout,
+            &self.options.holder,
+        )?)
+    }
+
+    /// Lock, read, decide, write: no other writer that takes the lock comes between.
+    pub(in crate::store) fn transact(&self, decide: &mut Decide<'_>) -> Result<()> {
+        let target = self.target()?;
+        let _lock = self.lock(&target)?;
+        let overflow = OverflowFile::beside(&target, self.options.durability);
+        for _ in 0..FOREIGN_CHANGES {
+            let present = self.read(&target)?;
+            let (stored, contents) = match &present {
+                Some((stored, contents)) => (Some(stored), Some(contents)),
+                None => (None, None),
+            };
+            let Some(text) = decide(stored, &overflow)? else {
+                return Ok(());
+            };
+            if text.len() as u64 > self.options.max_bytes {
+                // What could not be read again must not be written.
+                return Err(Error::new(ErrorKind::TooLarge {
+                    size: text.len() as u64,
+                    limit: self.options.max_bytes,
+                })
+                .with_path(&self.path));
+            }
+            let present = contents.map_or(Present::Absent, |contents| Present::Same(&contents.stamp));
+            let replaced = Replace::new(&target, text.as_bytes())
+                .present(present)
+                .durability(self.options.durability)
+                .run();
+            match replaced {
+                Ok(_) => return Ok(()),
+                Err(FileError::Changed { .. }) => {
+                    tracing::warn!(path = %self.path.display(), "changed by a program without the lock");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    /// Removes the file when `check` lets it; `false` when there was none.
+    pub(in crate::store) fn delete(
+        &self,
+        check: &mut dyn FnMut(Option<&Stored>) -> Result<()>,
+    ) -> Result<bool> {
+        let target = self.target()?;
+        if self.options.read_only {
+            return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
+        }
+        if !parent(&target).exists() {
+            check(None)?;
+            return Ok(false);
+        }
+        let _lock = self.lock(&target)?;
+        let present = self.read(&target)?;
+        check(present.as_ref().map(|(stored, _)| stored))?;
+        if present.is_none() {
+            return Ok(false);
+        }
+        fsio::remove_durably(&target, self.options.durability)?;
+        Ok(true)
+    }
+}
+
+/// The folder of a file; a bare name is in the current one.
+pub(super) fn parent(target: &Path) -> &Path {
+    match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The name of a file of ours that belongs to `target`.
+pub(super) fn sidecar_name(target: &Path, ending: &str) -> std::ffi::OsString {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    name
+}

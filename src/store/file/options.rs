@@ -1,0 +1,83 @@
+//! How a store of files behaves.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::fsio::{self, Durability};
+
+/// How long an abandoned temp file stays before it is swept: longer than any save takes.
+const TEMP_AGE: Duration = Duration::from_secs(3600);
+
+/// How a store of files behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileOptions {
+    /// The largest file that is read, in bytes. Default 16 MiB.
+    pub max_bytes: u64,
+    /// How long a save waits for the lock. Default 10 s.
+    pub lock_timeout: Duration,
+    /// Whether a save waits until the disk has it. Default full.
+    pub durability: Durability,
+    /// Reads only: every write is refused, and nothing is created. Default false.
+    pub read_only: bool,
+    /// Who is writing, for those who wait for the lock. Default the process id.
+    pub holder: String,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        FileOptions {
+            max_bytes: 16 * 1024 * 1024,
+            lock_timeout: Duration::from_secs(10),
+            durability: Durability::Full,
+            read_only: false,
+            holder: format!("process {}", std::process::id()),
+        }
+    }
+}
+
+impl FileOptions {
+    /// Reads only.
+    #[must_use]
+    pub fn read_only() -> Self {
+        FileOptions {
+            read_only: true,
+            ..FileOptions::default()
+        }
+    }
+
+    /// Names who is writing, for those who wait for the lock.
+    #[must_use]
+    pub fn with_holder(mut self, agent: &str) -> Self {
+        self.holder = format!("{agent} (process {})", std::process::id());
+        self
+    }
+
+    /// Sets the largest file that is read, in bytes.
+    #[must_use]
+    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a save waits for the lock.
+    #[must_use]
+    pub fn with_lock_timeout(mut self, timeout: Duration) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+
+    /// Sets whether a save waits until the disk has it.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Removes what killed writers left in a folder.
+    pub(crate) fn sweep(&self, folder: &Path) {
+        if !self.read_only {
+            fsio::sweep(folder, TEMP_AGE);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What goes into a store and comes out of it.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::checkpoint::{
+    Dropped, Error, ErrorKind, Expect, Key, Result, Revision, Timestamp, Truncation,
+};
+use crate::json::{Document, Violation};
+
+/// A document as a store has it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stored {
+    /// Its text.
+    pub document: Document,
+    /// The token of its state.
+    pub revision: Revision,
+    /// When it was last written, where the store knows.
+    pub modified: Option<SystemTime>,
+    /// What the store knows of the task beside the document.
+    pub context: TaskContext,
+}
+
+impl Stored {
+    /// A document without anything beside it.
+    #[must_use]
+    pub fn new(document: Document) -> Self {
+        Stored {
+            revision: Revision::of(document.text().as_bytes()),
+            document,
+            modified: None,
+            context: TaskContext::default(),
+        }
+    }
+}
+
+/// What the surroundings of a checkpoint tell of its task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TaskContext {
+    /// The task's id.
+    pub task: Option<String>,
+    /// What is to be done.
+    pub description: Option<String>,
+    /// When whoever works on it last showed that it is alive, apart from progress.
+    pub heartbeat: Option<Timestamp>,
+}
+
+/// What a put asks of the store.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PutOptions {
+    /// What must be there.
+    pub expect: Expect,
+    /// What was left out of the document; the store keeps it before it writes the document.
+    pub overflow: Vec<Dropped>,
+}
+
+impl PutOptions {
+    /// Over whatever is there.
+    #[must_use]
+    pub fn new() -> Self {
+        PutOptions::default()
+    }
+
+    /// Only over what is expected.
+    #[must_use]
+    pub fn expecting(expect: Expect) -> Self {
+        PutOptions {
+            expect,
+            ..PutOptions::default()
+        }
+    }
+
+    /// Keeps what was left out of the document.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Vec<Dropped>) -> Self {
+        self.overflow = overflow;
+        self
+    }
+}
+
+/// What a transaction decided.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Change {
+    /// Leave what is there.
+    Keep,
+    /// Put this document.
+    Put {
+        /// The document.
+        document: Document,
+        /// What was left out of it.
+        overflow: Vec<Dropped>,
+    },
+}
+
+impl Change {
+    /// Puts a document from which nothing was left out.
+    #[must_use]
+    pub fn put(document: Document) -> Self {
+        Change::Put {
+            document,
+            overflow: Vec::new(),
+        }
+    }
+}
+
+/// What came of a save.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[must_use]
+#[non_exhaustive]
+pub struct Saved {
+    /// Whether anything was written.
+    pub outcome: Outcome,
+    /// The token of the state that is there now.
+    pub revision: Revision,
+    /// The token of the state before; `None` when there was none.
+    pub previous: Option<Revision>,
+    /// What was cut to keep within the limits.
+    pub truncation: Truncation,
+    /// Violations of the format's rules that were not there before the save.
+    pub violations: Vec<Violation>,
+}
+
+impl Saved {
+    /// A save of this outcome, with nothing cut and nothing violated.
+    pub fn new(outcome: Outcome, revision: Revision, previous: Option<Revision>) -> Self {
+        Saved {
+            outcome,
+            revision,
+            previous,
+            truncation: Truncation::default(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// A save that left what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when nothing was there to leave.
+    pub fn unchanged(key: &Key, stored: Option<&Stored>) -> Result<Saved> {
+        let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound).with_key(key))?;
+        let revision = stored.revision.clone();
+        Ok(Saved::new(
+            Outcome::Unchanged,
+            revision.clone(),
+            Some(revision),
+        ))
+    }
+}
+
+/// Whether a save wrote anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// There was none before.
+    Created,
+    /// There was another before.
+    Replaced,
+    /// The document was there already; nothing was written.
+    Unchanged,
+}
+
+/// What a store can promise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// What was saved survives a crash of the machine and a loss of power.
+    pub survives_power_loss: bool,
+    /// Writers in other processes are kept apart.
+    pub excludes_processes: bool,
+    /// Writers on other machines are kept apart.
+    pub excludes_machines: bool,
+    /// Documents stand inside a larger file, so a checkpoint has no version of its own.
+    pub embedded: bool,
+}
