@@ -1,1 +1,55 @@
 //! Files that survive: durable replace, limited read, sidecar lock.
+//!
+//! This floor moves bytes and knows nothing of what they mean. It promises:
+//!
+//! - a file is replaced whole or not at all, whatever dies in between ([`Replace`]);
+//! - nothing but "there is no such file" is taken for an absent file ([`read_limited`]);
+//! - two writers that use the same sidecar exclude each other, across threads and processes ([`Lock`]);
+//! - what a killed writer leaves behind has a name only we use, and [`sweep`] removes it.
+//!
+//! `docs/durability.md` gives the order of the steps, the reason for each, and what a crash leaves.
+//!
+//! # Example
+//!
+//! ```
+//! use agent_checkpoint::fsio::{self, Present};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("state.json");
+//! fsio::replace(&path, b"{}", Present::Absent)?;
+//!
+//! let Some(read) = fsio::read_limited(&path, 1024)? else { return Ok(()) };
+//! fsio::replace(&path, b"{\"step\":1}", Present::Same(&read.stamp))?;
+//!
+//! // The file is no longer the one that was read, so this save is refused.
+//! let stale = fsio::replace(&path, b"{}", Present::Same(&read.stamp));
+//! assert!(matches!(stale, Err(fsio::FileError::Changed { .. })));
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod folder;
+mod lock;
+mod read;
+mod replace;
+mod resolve;
+mod stamp;
+mod sweep;
+
+pub use error::{FileError, Operation};
+pub use folder::{OWN_FOLDER, create_folder_durably, own_folder};
+pub use lock::Lock;
+pub use read::{Contents, read_limited};
+pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
+pub use resolve::resolve;
+pub use stamp::FileStamp;
+pub use sweep::{ABANDONED_AFTER, sweep};
+
+/// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
+const TEMP_PREFIX: &str = ".agent-checkpoint-";
+/// How the names of our temporary files end.
+const TEMP_SUFFIX: &str = ".tmp";
+/// How many random letters and digits stand between the two.
+const TEMP_RANDOM: usize = 12;

@@ -1,7 +1,25 @@
 //! A lossless JSON document: its reader, its writer, and what can be wrong with it.
+//!
+//! [`Document`] keeps the text of a file byte for byte, together with the place of every value in it, so that an edit
+//! changes the edited value and nothing else.
 
 mod corrupt;
+mod document;
+mod edit;
+mod layout;
+mod node;
+mod parser;
+mod part;
+pub mod pointer;
+mod relay;
+mod text;
+mod tree;
 mod violation;
 
 pub use corrupt::{Corrupt, CorruptCode};
+pub use document::Document;
+pub use edit::EditError;
+pub use node::Node;
+pub use parser::MAX_DEPTH;
+pub use tree::Kind;
 pub use violation::{Code, Violation};

@@ -1,0 +1,267 @@
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What could not be done with a file.
+///
+/// The text of each variant names the path once and says what to do next; the operating system's words
+/// are in [`source`](std::error::Error::source) and are not repeated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The operating system refused an operation.
+    #[error("cannot {operation} {}; {}", path.display(), next_step(source))]
+    Io {
+        /// What was being done.
+        operation: Operation,
+        /// The file or folder it was done to; for a save this is the file being saved, not the temporary one.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The disk, or the user's quota on it, has no room left. The file is as it was.
+    #[error(
+        "disk full: cannot {operation} {}; what was there is unchanged, free some space and save again",
+        path.display()
+    )]
+    DiskFull {
+        /// What was being done.
+        operation: Operation,
+        /// The file or folder that did not fit.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The new contents are in place, but the system could not confirm that they survive a power cut.
+    #[error(
+        "saved {}, but its folder could not be synced; the new contents may be lost in a power cut, check the disk and save again",
+        path.display()
+    )]
+    NotDurable {
+        /// The file that was replaced.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// A folder, pipe, socket or device stands where a file is expected.
+    #[error("{} is not a regular file; move it away or choose another path", path.display())]
+    NotAFile {
+        /// What is no file.
+        path: PathBuf,
+    },
+
+    /// A file stands where a folder is expected.
+    #[error("{} is not a folder; move it away or choose another path", path.display())]
+    NotAFolder {
+        /// What is no folder.
+        path: PathBuf,
+    },
+
+    /// A symbolic link leads to nothing.
+    #[error(
+        "{} is a symbolic link to {}, which does not exist; create the target or remove the link",
+        path.display(),
+        target.display()
+    )]
+    DanglingLink {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+
+    /// Symbolic links lead round in a circle, or through more links than any system follows.
+    #[error("{} is a symbolic link that never arrives at a file; mend or remove the link", path.display())]
+    LinkLoop {
+        /// The link.
+        path: PathBuf,
+    },
+
+    /// The file is larger than the caller is willing to read.
+    #[error(
+        "{} has {size} bytes or more, and the limit is {limit}; raise the limit or shorten the file",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size, or how much of it was seen when reading stopped.
+        size: u64,
+        /// The limit that was given.
+        limit: u64,
+    },
+
+    /// The file is write-protected. A rename would go through all the same and silently undo the protection.
+    #[error("{} is write-protected; make it writable (chmod u+w) if it may be changed", path.display())]
+    WriteProtected {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// Somebody else holds the lock, and the wait for it is over.
+    #[error(
+        "gave up waiting for the lock {} after {waited:.1?}{}; let the holder finish or stop it, then try again",
+        lock.display(),
+        held_by(holder.as_deref(), *held_for)
+    )]
+    Locked {
+        /// The sidecar that is locked. It is never deleted, and deleting it by hand frees nothing.
+        lock: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+        /// What the holder said of itself; none where the system lets nobody read a locked file (Windows).
+        holder: Option<String>,
+        /// For how long it has held the lock, by the file's time stamp.
+        held_for: Option<Duration>,
+    },
+
+    /// The file is no longer the one that was read and compared: nothing was written.
+    #[error(
+        "{} was changed by somebody else in the meantime; nothing was written, read it again and redo the change",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl FileError {
+    /// An error of the operating system, told apart by what the user can do about it.
+    pub(crate) fn io(operation: Operation, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
+                operation,
+                path,
+                source,
+            },
+            _ => Self::Io {
+                operation,
+                path,
+                source,
+            },
+        }
+    }
+
+    /// The same as a function for `map_err`.
+    pub(crate) fn on(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::io(operation, path, source)
+    }
+}
+
+/// What was being done when an error came up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Looking at a path without opening it.
+    Inspect,
+    /// Opening a file or folder.
+    Open,
+    /// Reading.
+    Read,
+    /// Creating the temporary file beside the one to replace.
+    CreateTemp,
+    /// Writing the temporary file.
+    Write,
+    /// Giving the temporary file the mode of the one to replace.
+    SetMode,
+    /// Waiting until the bytes are on the disk.
+    Sync,
+    /// Giving the file a second name.
+    Link,
+    /// Putting the temporary file in place.
+    Rename,
+    /// Creating a folder.
+    CreateFolder,
+    /// Taking a lock.
+    Lock,
+    /// Giving a lock back.
+    Unlock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inspect => "look at",
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::CreateTemp => "create a temporary file beside",
+            Self::Write => "write",
+            Self::SetMode => "keep the mode of",
+            Self::Sync => "sync",
+            Self::Link => "link",
+            Self::Rename => "rename the new contents to",
+            Self::CreateFolder => "create the folder",
+            Self::Lock => "lock",
+            Self::Unlock => "unlock",
+        })
+    }
+}
+
+fn next_step(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => "check that its folder exists",
+        io::ErrorKind::PermissionDenied => {
+            "check the permissions of the file and its folder, and which user runs this"
+        }
+        io::ErrorKind::NotADirectory => "a part of the path is a file, correct the path",
+        io::ErrorKind::IsADirectory => "it is a folder, correct the path",
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only",
+        io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f)",
+        io::ErrorKind::Unsupported => "the file system cannot do this, use a local one",
+        _ => "mend what the cause says and try again",
+    }
+}
+
+fn held_by(holder: Option<&str>, held_for: Option<Duration>) -> String {
+    match (holder, held_for) {
+        (Some(holder), Some(held_for)) => format!(", held for {held_for:.1?} by {holder}"),
+        (Some(holder), None) => format!(", held by {holder}"),
+        (None, _) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_or_quota_says_disk_full() {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let error = FileError::io(Operation::Write, Path::new("a.json"), kind.into());
+            assert!(matches!(error, FileError::DiskFull { .. }), "{error:?}");
+            assert!(error.to_string().starts_with("disk full"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_text_names_the_path_once_and_leaves_the_cause_to_the_source() {
+        let cause = io::Error::other("platter fell off");
+        let error = FileError::io(Operation::Read, Path::new("some/a.json"), cause);
+        let text = error.to_string();
+        assert_eq!(text.matches("some/a.json").count(), 1, "{text}");
+        assert!(!text.contains("platter"), "{text}");
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        assert_eq!(source.as_deref(), Some("platter fell off"));
+    }
+
+    #[test]
+    fn a_lock_error_names_the_holder_and_the_wait() {
+        let error = FileError::Locked {
+            lock: "a.lock".into(),
+            waited: Duration::from_secs(2),
+            holder: Some("pid 7 agent builder".into()),
+            held_for: Some(Duration::from_secs(90)),
+        };
+        assert_eq!(
+            error.to_string(),
+            "gave up waiting for the lock a.lock after 2.0s, held for 90.0s by pid 7 agent builder; \
+             let the holder finish or stop it, then try again"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::resolve::{look, parent_of};
+use super::{FileError, Operation, Present};
+
+/// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
+pub const OWN_FOLDER: &str = ".agent-checkpoint";
+
+/// Creates a folder and its missing parents.
+///
+/// # Durability
+///
+/// The parent of each new folder is synced, so that the folder is still there after a power cut. When
+/// the folder exists this is one look and no sync.
+///
+/// # Errors
+///
+/// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`],
+/// [`FileError::Io`].
+pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
+    let mut missing = Vec::new();
+    let mut at = path;
+    loop {
+        match fs::metadata(at) {
+            Ok(found) if found.is_dir() => break,
+            Ok(_) => {
+                return Err(FileError::NotAFolder {
+                    path: at.to_path_buf(),
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(at),
+            Err(error) => return Err(FileError::io(Operation::Inspect, at, error)),
+        }
+        match at.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => at = parent,
+            _ => break,
+        }
+    }
+    for folder in missing.into_iter().rev() {
+        match fs::create_dir(folder) {
+            Ok(()) => {}
+            // Somebody was faster. They may not have synced it yet, and this caller relies on it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(error) => return Err(FileError::io(Operation::CreateFolder, folder, error)),
+        }
+        let parent = parent_of(folder);
+        if let Some(handle) = FolderHandle::open(parent)? {
+            handle
+                .sync()
+                .map_err(FileError::on(Operation::Sync, parent))?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder for our own files in `parent`, created on demand together with a `.gitignore` that keeps
+/// it out of version control. A `.gitignore` that is there already is left alone.
+///
+/// # Errors
+///
+/// As [`create_folder_durably`] and [`replace`](super::replace()).
+pub fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
+    let folder = parent.join(OWN_FOLDER);
+    create_folder_durably(&folder)?;
+    let ignore = folder.join(".gitignore");
+    if look(&ignore)?.is_none() {
+        match super::replace(&ignore, b"*\n", Present::Absent) {
+            // Somebody was faster: it is there, which is all that was wanted.
+            Ok(_) | Err(FileError::Changed { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(folder)
+}
+
+/// An open folder that can be synced. It is opened *before* a file in it is touched, so that a folder
+/// that cannot be opened is an error while everything is still as it was.
+pub(super) struct FolderHandle(File);
+
+impl FolderHandle {
+    #[cfg(unix)]
+    pub(super) fn open(folder: &Path) -> Result<Option<Self>, FileError> {
+        let file = File::open(folder).map_err(FileError::on(Operation::Open, folder))?;
+        Ok(Some(Self(file)))
+    }
+
+    /// Windows cannot sync a folder: NTFS journals its entries by itself.
+    #[cfg(not(unix))]
+    #[allow(clippy::unnecessary_wraps)]
+    pub(super) fn open(_folder: &Path) -> Result<Option<Self>, FileError> {
+        Ok(None)
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        match self.0.sync_all() {
+            // File systems that have no sync for folders (some network and FUSE ones) say so with
+            // EINVAL or ENOTSUP. There is nothing that could be done better there.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+                ) =>
+            {
+                Ok(())
+            }
+            done => done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_parents_are_created_and_existing_ones_are_fine() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b/c");
+        create_folder_durably(&deep).unwrap();
+        assert!(deep.is_dir());
+        create_folder_durably(&deep).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        fs::write(&file, "x").unwrap();
+        match create_folder_durably(&file).unwrap_err() {
+            FileError::NotAFolder { path } => assert_eq!(path, file),
+            other => panic!("{other:?}"),
+        }
+        assert!(create_folder_durably(&file.join("b")).is_err());
+        assert_eq!(fs::read(&file).unwrap(), b"x");
+    }
+
+    #[test]
+    fn our_own_folder_is_ignored_by_git_and_a_changed_gitignore_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = own_folder(folder.path()).unwrap();
+        assert_eq!(own, folder.path().join(".agent-checkpoint"));
+        let ignore = own.join(".gitignore");
+        assert_eq!(fs::read(&ignore).unwrap(), b"*\n");
+        fs::write(&ignore, "!history\n").unwrap();
+        own_folder(folder.path()).unwrap();
+        assert_eq!(fs::read(&ignore).unwrap(), b"!history\n");
+    }
+
+    #[test]
+    fn many_may_create_our_own_folder_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| own_folder(&folder.path().join("new/store"))))
+                .collect();
+            for one in all {
+                one.join().unwrap().unwrap();
+            }
+        });
+        assert_eq!(
+            fs::read(folder.path().join("new/store/.agent-checkpoint/.gitignore")).unwrap(),
+            b"*\n"
+        );
+    }
+}

@@ -1,0 +1,404 @@
+use std::fs::{File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::resolve::parent_of;
+use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder};
+
+/// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
+/// earlier, longer name is left and the file never changes its size.
+const NAME_WIDTH: usize = 128;
+
+/// An exclusive advisory lock, held from [`acquire`](Lock::acquire) until it is dropped.
+///
+/// The lock is on a *sidecar*, a file beside the data that is never deleted: a lock on the data file
+/// itself would be void as soon as that file is replaced by rename. It excludes other threads of this
+/// process as well as other processes, and the operating system frees it when its holder dies.
+///
+/// It binds only those who take it. A person with an editor does not; what that means is in
+/// `docs/durability.md`.
+#[derive(Debug)]
+#[must_use = "the lock is free again as soon as this is dropped"]
+pub struct Lock {
+    file: File,
+    sidecar: PathBuf,
+}
+
+impl Lock {
+    /// Waits up to `deadline` for the lock on `sidecar`, creating the file and its folder if need be.
+    ///
+    /// `holder` says who asks, for the error message of others: `pid 123 agent builder`.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Locked`] when somebody else still holds it at the deadline; [`FileError::Io`] and
+    /// [`FileError::DiskFull`] when the sidecar cannot be created, opened or locked.
+    pub fn acquire(sidecar: &Path, deadline: Duration, holder: &str) -> Result<Self, FileError> {
+        let started = Instant::now();
+        let mut pause = Pauses::new();
+        loop {
+            let file = open(sidecar)?;
+            while !try_lock(&file, sidecar)? {
+                let waited = started.elapsed();
+                let Some(left) = deadline.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                    let (holder, held_for) = read_holder(&file);
+                    return Err(FileError::Locked {
+                        lock: sidecar.to_path_buf(),
+                        waited,
+                        holder,
+                        held_for,
+                    });
+                };
+                thread::sleep(pause.next().min(left));
+            }
+            if let Some(lock) = Self::held(file, sidecar, holder)? {
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// Takes the lock on `sidecar` if it is free at this moment; none if somebody holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] and [`FileError::DiskFull`] when the sidecar cannot be created, opened or locked.
+    pub fn try_acquire(sidecar: &Path, holder: &str) -> Result<Option<Self>, FileError> {
+        loop {
+            let file = open(sidecar)?;
+            if !try_lock(&file, sidecar)? {
+                return Ok(None);
+            }
+            if let Some(lock) = Self::held(file, sidecar, holder)? {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
+    /// Where the lock is.
+    #[must_use]
+    pub fn sidecar(&self) -> &Path {
+        &self.sidecar
+    }
+
+    /// Gives the lock back and says whether that worked; dropping it does the same and says nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] when the system refuses; the lock is then freed when the file is closed.
+    pub fn release(self) -> Result<(), FileError> {
+        self.file
+            .unlock()
+            .map_err(FileError::on(Operation::Unlock, &self.sidecar))
+    }
+
+    /// The lock, unless the file that was locked is no longer the one that `sidecar` names: somebody
+    /// cleaned up (`git clean -X`) between our open and our lock, and others would lock the new file.
+    fn held(file: File, sidecar: &Path, holder: &str) -> Result<Option<Self>, FileError> {
+        if !still_named(&file, sidecar)? {
+            return Ok(None);
+        }
+        // The name is for people. A full disk must not keep anybody from locking, so it may fail.
+        let _ = write_holder(&file, holder);
+        Ok(Some(Self {
+            file,
+            sidecar: sidecar.to_path_buf(),
+        }))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not left to the close: a child process that another thread is just starting may hold a copy
+        // of the file, which would keep the lock until its exec.
+        let _ = self.file.unlock();
+    }
+}
+
+fn open(sidecar: &Path) -> Result<File, FileError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let opened = match options.open(sidecar) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_folder_of(sidecar)?;
+            options.open(sidecar)
+        }
+        // Created by another user: it can be locked all the same, only our name does not get in.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            File::open(sidecar).map_err(|_| error)
+        }
+        opened => opened,
+    };
+    opened.map_err(FileError::on(Operation::Open, sidecar))
+}
+
+fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
+    let folder = parent_of(sidecar);
+    let own = folder
+        .ancestors()
+        .find(|one| one.file_name().is_some_and(|name| name == OWN_FOLDER));
+    if let Some(own) = own {
+        own_folder(parent_of(own))?;
+    }
+    create_folder_durably(folder)
+}
+
+fn try_lock(file: &File, sidecar: &Path) -> Result<bool, FileError> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(FileError::io(Operation::Lock, sidecar, error)),
+    }
+}
+
+#[cfg(unix)]
+fn still_named(file: &File, sidecar: &Path) -> Result<bool, FileError> {
+    use std::os::unix::fs::MetadataExt;
+    let on_error = || FileError::on(Operation::Inspect, sidecar);
+    let locked = file.metadata().map_err(on_error())?;
+    match std::fs::metadata(sidecar) {
+        Ok(named) => Ok((locked.dev(), locked.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(on_error()(error)),
+    }
+}
+
+/// Elsewhere a file that is open is not deleted.
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps)]
+fn still_named(_file: &File, _sidecar: &Path) -> Result<bool, FileError> {
+    Ok(true)
+}
+
+/// One write in place and no sync: the name means something only while its writer lives.
+fn write_holder(file: &File, holder: &str) -> io::Result<usize> {
+    let mut name = [b' '; NAME_WIDTH];
+    name[NAME_WIDTH - 1] = b'\n';
+    let end = (0..NAME_WIDTH)
+        .rev()
+        .find(|&end| holder.is_char_boundary(end.min(holder.len())))
+        .map_or(0, |end| end.min(holder.len()));
+    for (to, from) in name.iter_mut().zip(holder.as_bytes().iter().take(end)) {
+        *to = *from;
+    }
+    write_at_start(file, &name)
+}
+
+/// What the holder wrote, and how long ago.
+fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
+    let mut name = [0; NAME_WIDTH];
+    // On Windows nobody but the holder can read a locked file: then there is no name to tell.
+    let Ok(size) = read_at_start(file, &mut name) else {
+        return (None, None);
+    };
+    // Whatever is in there ends up in a terminal: no control characters.
+    let text: String = String::from_utf8_lossy(name.get(..size).unwrap_or_default())
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let text = text.trim();
+    if text.is_empty() {
+        return (None, None);
+    }
+    let since = file.metadata().and_then(|found| found.modified()).ok();
+    let held_for = since.and_then(|since| SystemTime::now().duration_since(since).ok());
+    (Some(text.to_owned()), held_for)
+}
+
+#[cfg(unix)]
+fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, 0)
+}
+
+#[cfg(unix)]
+fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, 0)
+}
+
+#[cfg(windows)]
+fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, 0)
+}
+
+#[cfg(windows)]
+fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, 0)
+}
+
+/// How long to wait between tries: 0.2 ms, doubling to 20 ms, each shortened by up to a quarter at
+/// random so that waiters do not march in step.
+struct Pauses {
+    next: Duration,
+    random: RandomState,
+    count: u64,
+}
+
+impl Pauses {
+    const FIRST: Duration = Duration::from_micros(200);
+    const LONGEST: Duration = Duration::from_millis(20);
+
+    fn new() -> Self {
+        Self {
+            next: Self::FIRST,
+            random: RandomState::new(),
+            count: 0,
+        }
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(Self::LONGEST);
+        self.count += 1;
+        // 0 to 255 of 1024 parts.
+        let cut = (self.random.hash_one(self.count) % 256) as u32;
+        pause - pause * cut / 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn threads_exclude_each_other_and_none_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = folder.path().join("a.lock");
+        let inside = AtomicUsize::new(0);
+        let done = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for n in 0..4 {
+                let (sidecar, inside, done) = (&sidecar, &inside, &done);
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        let holder = format!("thread {n}");
+                        let lock =
+                            Lock::acquire(sidecar, Duration::from_secs(60), &holder).unwrap();
+                        assert_eq!(
+                            inside.fetch_add(1, Ordering::SeqCst),
+                            0,
+                            "two held it at once"
+                        );
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        done.fetch_add(1, Ordering::SeqCst);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert_eq!(done.load(Ordering::SeqCst), 200);
+        assert!(sidecar.is_file(), "the sidecar stays");
+    }
+
+    #[test]
+    fn the_deadline_ends_the_wait_and_names_the_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = folder.path().join("a.lock");
+        let long = "a much longer name that must leave no tail behind";
+        Lock::acquire(&sidecar, Duration::ZERO, long)
+            .unwrap()
+            .release()
+            .unwrap();
+        let held = Lock::acquire(&sidecar, Duration::ZERO, "pid 7 agent builder").unwrap();
+        let deadline = Duration::from_millis(150);
+        let started = Instant::now();
+        let error = Lock::acquire(&sidecar, deadline, "pid 8").unwrap_err();
+        let took = started.elapsed();
+        assert!(took >= deadline, "{took:?}");
+        assert!(took < deadline + Duration::from_secs(2), "{took:?}");
+        match &error {
+            FileError::Locked {
+                lock,
+                waited,
+                holder,
+                held_for,
+            } => {
+                assert_eq!(lock, &sidecar);
+                assert!(*waited >= deadline, "{waited:?}");
+                if cfg!(unix) {
+                    assert_eq!(holder.as_deref(), Some("pid 7 agent builder"));
+                    assert!(held_for.is_some_and(|held| held >= Duration::from_millis(100)));
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(Lock::try_acquire(&sidecar, "pid 8").unwrap().is_none());
+        drop(held);
+        assert!(Lock::try_acquire(&sidecar, "pid 8").unwrap().is_some());
+    }
+
+    #[test]
+    fn no_deadline_means_one_try() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = folder.path().join("a.lock");
+        let _held = Lock::acquire(&sidecar, Duration::ZERO, "one").unwrap();
+        let started = Instant::now();
+        Lock::acquire(&sidecar, Duration::ZERO, "two").unwrap_err();
+        assert!(started.elapsed() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_folder_is_created_and_ours_is_ignored_by_git() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = folder.path().join("store/.agent-checkpoint/locks/a.lock");
+        let _lock = Lock::acquire(&sidecar, Duration::ZERO, "one").unwrap();
+        let ignore = folder.path().join("store/.agent-checkpoint/.gitignore");
+        assert_eq!(fs::read(ignore).unwrap(), b"*\n");
+    }
+
+    #[test]
+    fn a_long_or_odd_name_is_cut_at_a_character() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = folder.path().join("a.lock");
+        let name = "ä\u{1b}[2J".to_owned() + &"é".repeat(200);
+        let _held = Lock::acquire(&sidecar, Duration::ZERO, &name).unwrap();
+        assert_eq!(fs::metadata(&sidecar).unwrap().len(), NAME_WIDTH as u64);
+        if cfg!(unix) {
+            let (holder, _) = read_holder(&File::open(&sidecar).unwrap());
+            let holder = holder.unwrap();
+            assert!(holder.starts_with("ä [2Jé"), "{holder}");
+            assert!(holder.ends_with('é'), "{holder}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_waiter_on_a_deleted_sidecar_takes_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let sidecar = folder.path().join("a.lock");
+        let held = Lock::acquire(&sidecar, Duration::ZERO, "one").unwrap();
+        thread::scope(|scope| {
+            let waiter =
+                scope.spawn(|| Lock::acquire(&sidecar, Duration::from_secs(60), "two").unwrap());
+            thread::sleep(Duration::from_millis(50));
+            fs::remove_file(&sidecar).unwrap();
+            drop(held);
+            let lock = waiter.join().unwrap();
+            assert!(sidecar.is_file(), "the waiter holds a file that has a name");
+            assert!(Lock::try_acquire(&sidecar, "three").unwrap().is_none());
+            drop(lock);
+        });
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        let mut pauses = Pauses::new();
+        let first = pauses.next();
+        assert!(
+            first <= Pauses::FIRST && first >= Pauses::FIRST * 3 / 4,
+            "{first:?}"
+        );
+        for _ in 0..20 {
+            pauses.next();
+        }
+        let last = pauses.next();
+        assert!(
+            last <= Pauses::LONGEST && last >= Pauses::LONGEST * 3 / 4,
+            "{last:?}"
+        );
+    }
+}

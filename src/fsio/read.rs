@@ -1,0 +1,183 @@
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::{FileError, FileStamp, Operation};
+
+/// A file as it was read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Contents {
+    /// Every byte of it.
+    pub bytes: Vec<u8>,
+    /// Which version of the file this is. Taken before the first byte was read: if somebody writes in
+    /// place meanwhile, the stamp is that of the older version, and a save that relies on it is refused.
+    pub stamp: FileStamp,
+    /// When the file was last written, where the file system says.
+    pub modified: Option<SystemTime>,
+}
+
+/// Reads a whole file of at most `limit` bytes; none when there is no such file.
+///
+/// Symbolic links are followed. A pipe or device is refused before it is opened, since opening one can
+/// wait for ever or have effects.
+///
+/// # Errors
+///
+/// Only "no such file" is none; whatever else keeps the file from being read is an error:
+/// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::TooLarge`], [`FileError::Io`].
+pub fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileError> {
+    match fs::metadata(path) {
+        Ok(found) => check(path, &found, limit)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // A link to nothing is "not found" too, but it is no absent file.
+            return super::resolve(path).map(|_| None);
+        }
+        Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
+    }
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(FileError::io(Operation::Open, path, error)),
+    };
+    // Another file may have been put there since; what counts is the one that is open.
+    let opened = file
+        .metadata()
+        .map_err(FileError::on(Operation::Inspect, path))?;
+    check(path, &opened, limit)?;
+
+    // One byte more than the limit tells a file that has grown meanwhile from one that just fits.
+    let expected = usize::try_from(opened.len()).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(expected.saturating_add(1));
+    Read::by_ref(&mut file)
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(FileError::on(Operation::Read, path))?;
+    let size = bytes.len() as u64;
+    if size > limit {
+        return Err(too_large(path, size, limit));
+    }
+    Ok(Some(Contents {
+        bytes,
+        stamp: FileStamp::of(&opened),
+        modified: opened.modified().ok(),
+    }))
+}
+
+fn check(path: &Path, found: &fs::Metadata, limit: u64) -> Result<(), FileError> {
+    if !found.is_file() {
+        return Err(FileError::NotAFile {
+            path: path.to_path_buf(),
+        });
+    }
+    if found.len() > limit {
+        return Err(too_large(path, found.len(), limit));
+    }
+    Ok(())
+}
+
+fn too_large(path: &Path, size: u64, limit: u64) -> FileError {
+    FileError::TooLarge {
+        path: path.to_path_buf(),
+        size,
+        limit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_none_and_an_empty_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        assert!(read_limited(&path, 10).unwrap().is_none());
+        fs::write(&path, "").unwrap();
+        assert!(read_limited(&path, 0).unwrap().unwrap().bytes.is_empty());
+    }
+
+    #[test]
+    fn the_limit_is_the_last_size_that_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "0123456789").unwrap();
+        let read = read_limited(&path, 10).unwrap().unwrap();
+        assert_eq!(read.bytes, b"0123456789");
+        assert_eq!(read.stamp.size(), 10);
+        assert!(matches!(
+            read_limited(&path, 9),
+            Err(FileError::TooLarge {
+                size: 10,
+                limit: 9,
+                ..
+            })
+        ));
+        assert_eq!(
+            read_limited(&path, u64::MAX).unwrap().unwrap().bytes.len(),
+            10
+        );
+    }
+
+    #[test]
+    fn a_folder_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = read_limited(folder.path(), 10).unwrap_err();
+        assert!(matches!(error, FileError::NotAFile { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn a_read_error_is_never_a_first_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        fs::write(&file, "x").unwrap();
+        let error = read_limited(&file.join("below"), 10).unwrap_err();
+        assert!(matches!(error, FileError::Io { .. }), "{error:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_opens_but_cannot_be_read_is_an_error() {
+        // A regular file of size 0 whose first page is never mapped: reading it fails even for root.
+        let error = read_limited(Path::new("/proc/self/mem"), 10).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                FileError::Io {
+                    operation: Operation::Read,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_limit_holds_for_a_file_that_is_larger_than_it_says() {
+        // Files of /proc say that they have 0 bytes.
+        let error = read_limited(Path::new("/proc/self/status"), 10).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                FileError::TooLarge {
+                    size: 11,
+                    limit: 10,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_dangling_link_is_no_missing_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        let error = read_limited(&link, 10).unwrap_err();
+        assert!(matches!(error, FileError::DanglingLink { .. }), "{error:?}");
+    }
+}

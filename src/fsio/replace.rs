@@ -1,0 +1,684 @@
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use tempfile::NamedTempFile;
+
+use super::folder::FolderHandle;
+use super::resolve::{look, look_through, parent_of};
+use super::{FileError, FileStamp, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX};
+
+/// What must still be true of the file at the moment it is replaced.
+#[derive(Clone, Copy, Debug)]
+pub enum Present<'a> {
+    /// There is no file. Of several writers that all say so, exactly one wins.
+    Absent,
+    /// The file is still the one that was read.
+    Same(&'a FileStamp),
+    /// Anything: the file is created or replaced.
+    Whatever,
+}
+
+/// How sure a save must be before it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Two syncs, file and folder: what was saved survives a power cut.
+    #[default]
+    Full,
+    /// No sync. The replace is still all or nothing for whoever reads the file, but a power cut may lose
+    /// it or leave the file empty. For tests and scratch files.
+    None,
+}
+
+/// What is about to happen, for the function given to [`Replace::before_rename`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Pending<'a> {
+    /// The file about to be replaced, links followed.
+    pub target: &'a Path,
+    /// The new contents, written and synced, under their temporary name.
+    pub temp: &'a Path,
+    /// Whether there is a file to be replaced.
+    pub replaces: bool,
+}
+
+/// What a replace left.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Replaced {
+    /// The version of the file that is there now.
+    pub stamp: FileStamp,
+    /// When it was written, where the file system says.
+    pub modified: Option<SystemTime>,
+}
+
+/// Replaces a file, durably and with the default settings; see [`Replace`].
+///
+/// # Errors
+///
+/// As [`Replace::write`].
+pub fn replace(path: &Path, bytes: &[u8], present: Present<'_>) -> Result<Replaced, FileError> {
+    Replace::new(path, present).write(bytes)
+}
+
+/// A replace of one file: all or nothing.
+///
+/// The new contents go to a temporary file in the same folder, which is then renamed. The order of the
+/// steps and what a crash leaves at each point are in `docs/durability.md`.
+///
+/// Kept from the replaced file: its mode, and where privileges allow its owner and group. Not kept: its
+/// extended attributes and access control lists, its other hard links (they go on naming the old
+/// contents), its birth time. A new file gets the mode that an ordinary create would give.
+#[must_use = "nothing is written until `write` is called"]
+pub struct Replace<'a> {
+    path: &'a Path,
+    present: Present<'a>,
+    durability: Durability,
+    before_rename: Option<BeforeRename<'a>>,
+}
+
+type BeforeRename<'a> = &'a mut dyn FnMut(&Pending<'_>) -> Result<(), FileError>;
+
+impl<'a> Replace<'a> {
+    /// A replace of the file at `path`; a symbolic link is followed and stays a link.
+    pub fn new(path: &'a Path, present: Present<'a>) -> Self {
+        Self {
+            path,
+            present,
+            durability: Durability::default(),
+            before_rename: None,
+        }
+    }
+
+    /// How sure to be; [`Durability::Full`] unless told otherwise.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Calls `hook` when the new contents are on the disk and the present file has been compared once
+    /// more. It may give the present file another name by a hard link; an error of it ends the replace.
+    pub fn before_rename(
+        mut self,
+        hook: &'a mut dyn FnMut(&Pending<'_>) -> Result<(), FileError>,
+    ) -> Self {
+        self.before_rename = Some(hook);
+        self
+    }
+
+    /// Writes `bytes` as the whole contents of the file.
+    ///
+    /// # Durability
+    ///
+    /// On success with [`Durability::Full`] the new contents survive a power cut. Exactly two syncs.
+    ///
+    /// # Errors
+    ///
+    /// The temporary file is gone and the present file is untouched on every error but one:
+    /// [`FileError::NotDurable`] says that the new contents are in place but may not survive a power cut.
+    ///
+    /// [`FileError::Changed`] when the present file is not what [`Present`] asks for,
+    /// [`FileError::WriteProtected`] when it is read-only, [`FileError::DiskFull`],
+    /// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::LinkLoop`], [`FileError::Io`];
+    /// and whatever the hook returns.
+    pub fn write(self, bytes: &[u8]) -> Result<Replaced, FileError> {
+        let (target, first) = look_through(self.path)?;
+        let target = target.as_ref();
+        if let Some(found) = &first {
+            check_replaceable(target, found)?;
+        }
+        // A save that is already too late should not cost a sync.
+        check_present(target, self.present, first.as_ref(), FileStamp::eq)?;
+
+        let folder = parent_of(target);
+        let folder_handle = match self.durability {
+            Durability::Full => FolderHandle::open(folder)?,
+            Durability::None => None,
+        };
+
+        // From here on, dropping `temp` removes it: every `?` leaves the folder as it was.
+        let mut temp = create_temp(folder, first.as_ref())
+            .map_err(FileError::on(Operation::CreateTemp, target))?;
+        if let Some(found) = &first {
+            take_after(temp.as_file(), found, target)?;
+        }
+        temp.as_file_mut()
+            .write_all(bytes)
+            .map_err(FileError::on(Operation::Write, target))?;
+        if self.durability == Durability::Full {
+            // Once failed never tried again on this file: the kernel may have dropped the pages and
+            // would then report a success that is none. A new save writes a new file.
+            temp.as_file()
+                .sync_all()
+                .map_err(FileError::on(Operation::Sync, target))?;
+        }
+
+        let mut same: fn(&FileStamp, &FileStamp) -> bool = FileStamp::eq;
+        if let Some(hook) = self.before_rename {
+            // Compare first, so that the hook never puts a stranger's version into the history.
+            look_again(target, self.present, same)?;
+            hook(&Pending {
+                target,
+                temp: temp.path(),
+                replaces: first.is_some(),
+            })?;
+            // A hard link made by the hook moved the inode's change time.
+            same = FileStamp::same_contents;
+        }
+        look_again(target, self.present, same)?;
+
+        let file = rename(temp, target, matches!(self.present, Present::Absent))?;
+
+        // The rename itself moves the inode's change time, so the stamp is taken after it, and from the
+        // open file, which stays ours whatever the name means by now.
+        let written = file.metadata().map_err(|source| FileError::NotDurable {
+            path: target.to_path_buf(),
+            source,
+        })?;
+        if let Some(handle) = folder_handle {
+            handle.sync().map_err(|source| FileError::NotDurable {
+                path: target.to_path_buf(),
+                source,
+            })?;
+        }
+        Ok(Replaced {
+            stamp: FileStamp::of(&written),
+            modified: written.modified().ok(),
+        })
+    }
+}
+
+fn check_replaceable(target: &Path, found: &Metadata) -> Result<(), FileError> {
+    if !found.is_file() {
+        return Err(FileError::NotAFile {
+            path: target.to_path_buf(),
+        });
+    }
+    // A rename asks only for a writable folder; whoever wrote-protected the file meant the file.
+    if found.permissions().readonly() {
+        return Err(FileError::WriteProtected {
+            path: target.to_path_buf(),
+        });
+    }
+    Ok(())
+}
+
+/// The last look. For [`Present::Absent`] the rename itself looks, without any instant in between.
+fn look_again(
+    target: &Path,
+    present: Present<'_>,
+    same: fn(&FileStamp, &FileStamp) -> bool,
+) -> Result<(), FileError> {
+    match present {
+        Present::Same(_) => check_present(target, present, look(target)?.as_ref(), same),
+        Present::Absent | Present::Whatever => Ok(()),
+    }
+}
+
+fn check_present(
+    target: &Path,
+    present: Present<'_>,
+    found: Option<&Metadata>,
+    same: fn(&FileStamp, &FileStamp) -> bool,
+) -> Result<(), FileError> {
+    let as_wanted = match (present, found) {
+        (Present::Absent, found) => found.is_none(),
+        (Present::Same(_), None) => false,
+        (Present::Same(stamp), Some(found)) => same(stamp, &FileStamp::of(found)),
+        (Present::Whatever, _) => true,
+    };
+    if as_wanted {
+        Ok(())
+    } else {
+        Err(FileError::Changed {
+            path: target.to_path_buf(),
+        })
+    }
+}
+
+fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTempFile> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+        // Never wider than the file it will be, not even for an instant. The umask applies: right for a
+        // new file; a replaced one is put right in `take_after`.
+        options.mode(replaced.map_or(0o666, |found| found.mode() & 0o777));
+    }
+    #[cfg(not(unix))]
+    let _ = replaced;
+    // A new name each time: with a fixed one, what a killed writer leaves would block every later save.
+    tempfile::Builder::new()
+        .prefix(TEMP_PREFIX)
+        .suffix(TEMP_SUFFIX)
+        .rand_bytes(TEMP_RANDOM)
+        .make_in(folder, |path| options.open(path))
+}
+
+/// Gives the temporary file the owner, group and mode of the file it replaces, as far as allowed.
+#[cfg(unix)]
+fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), FileError> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+
+    let on_mode_error = || FileError::on(Operation::SetMode, target);
+    let made = temp.metadata().map_err(on_mode_error())?;
+    let mut mode = replaced.mode() & 0o7777;
+    let uid = (made.uid() != replaced.uid()).then_some(replaced.uid());
+    let gid = (made.gid() != replaced.gid()).then_some(replaced.gid());
+    // When root saves somebody's file, it must stay that somebody's.
+    if (uid.is_some() || gid.is_some()) && fchown(temp, uid, gid).is_err() {
+        // Not root and not the owner: the rename would get round a mode that keeps this user from writing.
+        if uid.is_some() && OpenOptions::new().write(true).open(target).is_err() {
+            return Err(FileError::WriteProtected {
+                path: target.to_path_buf(),
+            });
+        }
+        if gid.is_some() && fchown(temp, None, gid).is_err() {
+            // Another group than the one that was meant: it gets no more than everybody.
+            mode &= !0o070 | ((mode & 0o007) << 3);
+        }
+    }
+    // Changing the owner clears set-id bits, so the mode comes last.
+    if uid.is_some() || gid.is_some() || mode != made.mode() & 0o7777 {
+        temp.set_permissions(fs::Permissions::from_mode(mode))
+            .map_err(on_mode_error())?;
+    }
+    Ok(())
+}
+
+/// Elsewhere a new file inherits its access rights from the folder.
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps)]
+fn take_after(_temp: &File, _replaced: &Metadata, _target: &Path) -> Result<(), FileError> {
+    Ok(())
+}
+
+/// Windows refuses to rename over a file that anybody has open without sharing it, and virus scanners
+/// and indexers open every new file for an instant; so there it is tried again, about a second in all.
+const RENAME_ATTEMPTS: u32 = if cfg!(windows) { 10 } else { 1 };
+
+fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<File, FileError> {
+    let mut temp = Some(temp);
+    let mut persist = || {
+        let Some(file) = temp.take() else {
+            return Err(io::Error::other("the temporary file is gone"));
+        };
+        let done = if must_be_absent {
+            // Atomic: rename without replacing, or a hard link where the file system lacks that.
+            file.persist_noclobber(target)
+        } else {
+            file.persist(target)
+        };
+        done.map_err(|refused| {
+            temp = Some(refused.file);
+            refused.error
+        })
+    };
+    try_again(RENAME_ATTEMPTS, thread::sleep, &mut persist).map_err(|error| {
+        if must_be_absent && error.kind() == io::ErrorKind::AlreadyExists {
+            FileError::Changed {
+                path: target.to_path_buf(),
+            }
+        } else {
+            FileError::io(Operation::Rename, target, error)
+        }
+    })
+}
+
+/// Tries up to `attempts` times as long as the refusal is one that passes, waiting 2 ms, 4 ms, … between.
+fn try_again<T>(
+    attempts: u32,
+    mut wait: impl FnMut(Duration),
+    action: &mut dyn FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    let mut attempt = 1;
+    loop {
+        match action() {
+            Err(error) if attempt < attempts && passes(&error) => {
+                wait(Duration::from_millis(1 << attempt.min(8)));
+                attempt += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+fn passes(error: &io::Error) -> bool {
+    // ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION have no kind of their own.
+    error.kind() == io::ErrorKind::PermissionDenied
+        || (cfg!(windows) && matches!(error.raw_os_error(), Some(32 | 33)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_limited;
+    use super::*;
+
+    fn stamp(path: &Path) -> FileStamp {
+        FileStamp::of(&fs::metadata(path).unwrap())
+    }
+
+    fn entries(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_created_then_replaced_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let first = replace(&path, b"one", Present::Absent).unwrap();
+        let read = read_limited(&path, 100).unwrap().unwrap();
+        assert_eq!(read.bytes, b"one");
+        assert_eq!(
+            read.stamp, first.stamp,
+            "the stamp returned is the one that is read back"
+        );
+        assert_eq!(read.modified, first.modified);
+
+        let second = replace(&path, b"two two", Present::Same(&first.stamp)).unwrap();
+        assert_ne!(first.stamp, second.stamp);
+        assert_eq!(fs::read(&path).unwrap(), b"two two");
+        assert_eq!(stamp(&path), second.stamp);
+
+        replace(&path, b"", Present::Whatever).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        assert_eq!(entries(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn without_syncs_the_replace_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let done = Replace::new(&path, Present::Whatever)
+            .durability(Durability::None)
+            .write(b"one")
+            .unwrap();
+        assert_eq!(stamp(&path), done.stamp);
+        assert_eq!(entries(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_bare_name_is_in_the_current_folder() {
+        assert_eq!(parent_of(Path::new("a")), Path::new("."));
+        let missing = Path::new("no-such-folder-here/a");
+        let error = replace(missing, b"x", Present::Absent).unwrap_err();
+        assert!(matches!(error, FileError::Io { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn a_changed_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "one").unwrap();
+        let read = stamp(&path);
+        fs::write(&path, "somebody else").unwrap();
+        for present in [Present::Same(&read), Present::Absent] {
+            let error = replace(&path, b"two", present).unwrap_err();
+            assert!(matches!(error, FileError::Changed { .. }), "{error:?}");
+        }
+        fs::remove_file(&path).unwrap();
+        let error = replace(&path, b"two", Present::Same(&read)).unwrap_err();
+        assert!(matches!(error, FileError::Changed { .. }), "{error:?}");
+        assert!(entries(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn a_change_while_the_new_contents_are_written_is_seen_by_the_last_look() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "one").unwrap();
+        let read = stamp(&path);
+        let mut edit = |pending: &Pending<'_>| {
+            fs::write(pending.target, "a foreign editor").unwrap();
+            Ok(())
+        };
+        let error = Replace::new(&path, Present::Same(&read))
+            .before_rename(&mut edit)
+            .write(b"two")
+            .unwrap_err();
+        assert!(matches!(error, FileError::Changed { .. }), "{error:?}");
+        assert_eq!(fs::read(&path).unwrap(), b"a foreign editor");
+        assert_eq!(
+            entries(folder.path()),
+            ["a"],
+            "the temporary file is removed"
+        );
+    }
+
+    #[test]
+    fn a_file_created_while_the_new_contents_are_written_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let mut create = |pending: &Pending<'_>| {
+            assert!(!pending.replaces);
+            fs::write(pending.target, "theirs").unwrap();
+            Ok(())
+        };
+        let error = Replace::new(&path, Present::Absent)
+            .before_rename(&mut create)
+            .write(b"ours")
+            .unwrap_err();
+        assert!(matches!(error, FileError::Changed { .. }), "{error:?}");
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        assert_eq!(entries(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn the_hook_may_link_the_present_file_and_sees_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "one").unwrap();
+        // Let the kernel's clock tick, so that the link surely moves the inode's change time.
+        thread::sleep(Duration::from_millis(30));
+        let read = stamp(&path);
+        let history = folder.path().join("history");
+        let mut link = |pending: &Pending<'_>| {
+            assert!(pending.replaces);
+            assert_eq!(fs::read(pending.temp).unwrap(), b"two");
+            fs::hard_link(pending.target, &history)
+                .map_err(FileError::on(Operation::Link, pending.target))
+        };
+        Replace::new(&path, Present::Same(&read))
+            .before_rename(&mut link)
+            .write(b"two")
+            .unwrap();
+        assert_eq!(fs::read(&history).unwrap(), b"one");
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn an_error_of_the_hook_leaves_everything_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "one").unwrap();
+        let before = stamp(&path);
+        let mut fail = |pending: &Pending<'_>| {
+            Err(FileError::NotAFile {
+                path: pending.target.to_path_buf(),
+            })
+        };
+        let error = Replace::new(&path, Present::Whatever)
+            .before_rename(&mut fail)
+            .write(b"two")
+            .unwrap_err();
+        assert!(matches!(error, FileError::NotAFile { .. }), "{error:?}");
+        assert_eq!(stamp(&path), before);
+        assert_eq!(entries(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn of_eight_creators_one_wins() {
+        for round in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            let start = std::sync::Barrier::new(8);
+            let won: Vec<_> = thread::scope(|scope| {
+                let all: Vec<_> = (0..8)
+                    .map(|n: u8| {
+                        let (path, start) = (&path, &start);
+                        scope.spawn(move || {
+                            start.wait();
+                            let done = Replace::new(path, Present::Absent)
+                                .durability(Durability::None)
+                                .write(&[n; 100]);
+                            match done {
+                                Ok(_) => Some(n),
+                                Err(FileError::Changed { .. }) => None,
+                                Err(other) => panic!("{other:?}"),
+                            }
+                        })
+                    })
+                    .collect();
+                all.into_iter()
+                    .filter_map(|one| one.join().unwrap())
+                    .collect()
+            });
+            assert_eq!(won.len(), 1, "round {round}: {won:?}");
+            assert_eq!(fs::read(&path).unwrap(), [won[0]; 100]);
+            assert_eq!(entries(folder.path()), ["a"]);
+        }
+    }
+
+    #[test]
+    fn a_folder_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::create_dir(&path).unwrap();
+        for present in [Present::Absent, Present::Whatever] {
+            let error = replace(&path, b"x", present).unwrap_err();
+            assert!(matches!(error, FileError::NotAFile { .. }), "{error:?}");
+        }
+        assert!(path.is_dir());
+    }
+
+    #[test]
+    fn a_refused_rename_is_tried_again_a_bounded_number_of_times() {
+        let mut waits = Vec::new();
+        let mut calls = 0;
+        let mut refused_twice = || {
+            calls += 1;
+            if calls < 3 {
+                Err(io::Error::from(io::ErrorKind::PermissionDenied))
+            } else {
+                Ok(calls)
+            }
+        };
+        let done = try_again(10, |wait| waits.push(wait), &mut refused_twice);
+        assert_eq!(done.unwrap(), 3);
+        assert_eq!(waits, [Duration::from_millis(2), Duration::from_millis(4)]);
+
+        let mut calls = 0;
+        let mut always = || -> io::Result<()> {
+            calls += 1;
+            Err(io::ErrorKind::PermissionDenied.into())
+        };
+        let mut total = Duration::ZERO;
+        try_again(10, |wait| total += wait, &mut always).unwrap_err();
+        assert_eq!(calls, 10);
+        assert!(total < Duration::from_secs(2), "{total:?}");
+
+        let mut calls = 0;
+        let mut lasting = || -> io::Result<()> {
+            calls += 1;
+            Err(io::ErrorKind::NotFound.into())
+        };
+        try_again(10, |_| {}, &mut lasting).unwrap_err();
+        assert_eq!(calls, 1);
+    }
+
+    #[cfg(unix)]
+    mod unix {
+        use super::*;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+        fn mode(path: &Path) -> u32 {
+            fs::metadata(path).unwrap().mode() & 0o7777
+        }
+
+        #[test]
+        fn the_mode_is_kept_whatever_the_umask() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            fs::write(&path, "one").unwrap();
+            for wanted in [0o600, 0o640, 0o644, 0o666, 0o755] {
+                fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+                replace(&path, b"two", Present::Whatever).unwrap();
+                assert_eq!(mode(&path), wanted, "{wanted:o}");
+            }
+        }
+
+        #[test]
+        fn a_new_file_has_the_mode_of_an_ordinary_new_file() {
+            let folder = tempfile::tempdir().unwrap();
+            let (ours, ordinary) = (folder.path().join("a"), folder.path().join("b"));
+            replace(&ours, b"x", Present::Absent).unwrap();
+            fs::write(&ordinary, "x").unwrap();
+            assert_eq!(mode(&ours), mode(&ordinary));
+        }
+
+        #[test]
+        fn a_link_is_followed_and_stays_a_link() {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir(folder.path().join("real")).unwrap();
+            let (file, link) = (folder.path().join("real/a"), folder.path().join("link"));
+            fs::write(&file, "one").unwrap();
+            symlink("real/a", &link).unwrap();
+            let read = read_limited(&link, 100).unwrap().unwrap();
+            replace(&link, b"two", Present::Same(&read.stamp)).unwrap();
+            assert!(link.is_symlink());
+            assert_eq!(fs::read(&file).unwrap(), b"two");
+            assert_eq!(entries(folder.path()), ["link", "real"]);
+            assert_eq!(entries(&folder.path().join("real")), ["a"]);
+        }
+
+        #[test]
+        fn a_dangling_link_is_refused_and_stays() {
+            let folder = tempfile::tempdir().unwrap();
+            let link = folder.path().join("link");
+            symlink("nowhere", &link).unwrap();
+            for present in [Present::Absent, Present::Whatever] {
+                let error = replace(&link, b"x", present).unwrap_err();
+                assert!(matches!(error, FileError::DanglingLink { .. }), "{error:?}");
+            }
+            assert_eq!(entries(folder.path()), ["link"]);
+        }
+
+        #[test]
+        fn write_protection_is_honoured() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            fs::write(&path, "one").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+            let error = replace(&path, b"two", Present::Whatever).unwrap_err();
+            assert!(
+                matches!(error, FileError::WriteProtected { .. }),
+                "{error:?}"
+            );
+            assert_eq!(fs::read(&path).unwrap(), b"one");
+        }
+
+        #[test]
+        fn a_file_swapped_for_one_of_the_same_size_and_time_is_seen() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            fs::write(&path, "one").unwrap();
+            let read = fs::metadata(&path).unwrap();
+            let other = folder.path().join("b");
+            fs::write(&other, "two").unwrap();
+            let file = File::options().write(true).open(&other).unwrap();
+            file.set_modified(read.modified().unwrap()).unwrap();
+            fs::rename(&other, &path).unwrap();
+            let error = replace(&path, b"x", Present::Same(&FileStamp::of(&read))).unwrap_err();
+            assert!(matches!(error, FileError::Changed { .. }), "{error:?}");
+        }
+    }
+}

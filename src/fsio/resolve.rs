@@ -1,0 +1,125 @@
+use std::borrow::Cow;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{FileError, Operation};
+
+/// As many links as Linux follows before it speaks of a loop.
+const MOST_LINKS: usize = 40;
+
+/// Follows `path` to the file it finally names.
+///
+/// A path that is no symbolic link, or that names nothing yet, is returned as it is. Reads, locks and
+/// replaces act on the result, so that two names of one file exclude each other and a link stays a link.
+///
+/// # Errors
+///
+/// [`FileError::DanglingLink`] when a link leads to nothing, [`FileError::LinkLoop`] when links lead
+/// round in a circle, [`FileError::Io`] when the path cannot be looked at.
+pub fn resolve(path: &Path) -> Result<PathBuf, FileError> {
+    look_through(path).map(|(target, _)| target.into_owned())
+}
+
+/// The final target of `path` and what is there; one system call where `path` is no link.
+pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadata>), FileError> {
+    let mut target = Cow::Borrowed(path);
+    for _ in 0..=MOST_LINKS {
+        match look(&target)? {
+            Some(found) if found.is_symlink() => {
+                let next =
+                    fs::read_link(&target).map_err(FileError::on(Operation::Inspect, path))?;
+                target = Cow::Owned(parent_of(&target).join(next));
+            }
+            None if matches!(target, Cow::Owned(_)) => {
+                return Err(FileError::DanglingLink {
+                    path: path.to_path_buf(),
+                    target: target.into_owned(),
+                });
+            }
+            found => return Ok((target, found)),
+        }
+    }
+    Err(FileError::LinkLoop {
+        path: path.to_path_buf(),
+    })
+}
+
+/// What is at `path` itself, link or not. Only "no such file" is none: any other error must not be
+/// taken for a first run.
+pub(super) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::io(Operation::Inspect, path, error)),
+    }
+}
+
+/// The folder that `path` is in; the current one for a bare name.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_and_a_missing_file_are_their_own_target() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        fs::write(&file, "x").unwrap();
+        assert_eq!(resolve(&file).unwrap(), file);
+        let missing = folder.path().join("b");
+        assert_eq!(resolve(&missing).unwrap(), missing);
+    }
+
+    #[test]
+    fn a_path_below_a_file_is_an_error_and_not_a_missing_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        fs::write(&file, "x").unwrap();
+        let error = resolve(&file.join("b")).unwrap_err();
+        assert!(matches!(error, FileError::Io { .. }), "{error:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn chains_of_relative_links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        fs::write(folder.path().join("real"), "x").unwrap();
+        symlink("../real", folder.path().join("sub/second")).unwrap();
+        symlink("sub/second", folder.path().join("first")).unwrap();
+        let found = resolve(&folder.path().join("first")).unwrap();
+        assert_eq!(
+            fs::canonicalize(&found).unwrap(),
+            fs::canonicalize(folder.path().join("real")).unwrap()
+        );
+        assert!(!found.is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_dangling_link_names_its_target_and_a_loop_ends() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        symlink("nowhere", &link).unwrap();
+        match resolve(&link).unwrap_err() {
+            FileError::DanglingLink { path, target } => {
+                assert_eq!(path, link);
+                assert_eq!(target, folder.path().join("nowhere"));
+            }
+            other => panic!("{other:?}"),
+        }
+        let round = folder.path().join("round");
+        symlink("round", &round).unwrap();
+        let error = resolve(&round).unwrap_err();
+        assert!(matches!(error, FileError::LinkLoop { .. }), "{error:?}");
+    }
+}

@@ -1,0 +1,269 @@
+//! The document: a text and what stands where in it.
+
+use std::fmt;
+
+use super::corrupt::Corrupt;
+use super::layout::Style;
+use super::node::Node;
+use super::part::Host;
+use super::pointer;
+use super::tree::{Index, Kind, ROOT, Tree};
+use super::violation::{Code, Violation};
+
+/// The text of a JSON object, byte for byte as it was read, with the place of every value in it.
+///
+/// What strict JSON forbids but real files have is taken and reported by [`Document::findings`]: names given twice (the
+/// last one counts) and a byte order mark. Numbers are kept as text, so no precision is lost. Two documents are equal
+/// when their texts are.
+///
+/// ```
+/// use agent_checkpoint::json::Document;
+///
+/// let mut document = Document::from_text("{\n\t\"status\": \"running\",\n\t\"note\": 1.50\n}")?;
+/// document.set("/status", "done")?;
+/// assert_eq!(document.text(), "{\n\t\"status\": \"done\",\n\t\"note\": 1.50\n}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Document {
+    pub(super) tree: Tree,
+    /// Where the document was taken from, if it is part of a file.
+    pub(super) host: Option<Box<Host>>,
+}
+
+impl Document {
+    /// The document in the bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`], with the place, when the bytes are not one JSON object in UTF-8, or nest deeper than
+    /// [`MAX_DEPTH`](super::MAX_DEPTH).
+    pub fn parse(bytes: &[u8]) -> Result<Document, Corrupt> {
+        Tree::from_bytes(bytes).map(Document::whole)
+    }
+
+    /// The same as [`Document::parse`] for a text, which is not copied if it is a `String`.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Document::parse`].
+    pub fn from_text(text: impl Into<String>) -> Result<Document, Corrupt> {
+        Tree::from_text(text.into()).map(Document::whole)
+    }
+
+    pub(super) fn whole(tree: Tree) -> Document {
+        Document { tree, host: None }
+    }
+
+    /// The whole text, as it belongs into the file.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.tree.text
+    }
+
+    /// The whole text, without copying it.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.tree.text
+    }
+
+    /// The root object.
+    #[must_use]
+    pub fn root(&self) -> Node<'_> {
+        Node::new(self, ROOT)
+    }
+
+    /// The value at a JSON pointer (RFC 6901), which begins at the root of this document: `""` is the root itself.
+    ///
+    /// The last of members with the same name counts. A text that is no pointer names nothing.
+    #[must_use]
+    pub fn get(&self, pointer: &str) -> Option<Node<'_>> {
+        let index = self.tree.find(pointer)?;
+        Some(Node::new(self, index))
+    }
+
+    /// The pointer from the root of the file to the root of this document: `""` unless the document was
+    /// [extracted](Document::extract).
+    #[must_use]
+    pub fn at(&self) -> &str {
+        self.host.as_ref().map_or("", |host| &host.at)
+    }
+
+    /// Whether both are the same JSON value, however they are laid out; members may come in another order. Numbers are
+    /// compared by their text.
+    #[must_use]
+    pub fn same_value(&self, other: &Document) -> bool {
+        self.tree.same(ROOT, &other.tree, ROOT)
+    }
+
+    /// What is wrong with the text itself, whatever it is read as: a byte order mark, and names given twice (one
+    /// violation for each pointer, in the order of the text).
+    #[must_use]
+    pub fn findings(&self) -> Vec<Violation> {
+        let mut findings = Vec::new();
+        if self.tree.text.starts_with('\u{feff}') {
+            findings.push(Violation::new(
+                self.at(),
+                Code::BYTE_ORDER_MARK,
+                "the text begins with a byte order mark, which JSON files must not have",
+            ));
+        }
+        if self.tree.has_duplicates {
+            let mut at = self.at().to_owned();
+            self.find_duplicates(ROOT, &mut at, &mut findings);
+        }
+        findings
+    }
+
+    /// Looks only into values that count: what a shadowed value has inside has no pointer.
+    fn find_duplicates(&self, index: Index, at: &mut String, findings: &mut Vec<Violation>) {
+        let length = at.len();
+        let in_array = self.tree.kind(index) == Kind::Array;
+        let mut reported = std::collections::HashSet::new();
+        for (position, child) in self.tree.children(index).enumerate() {
+            if in_array {
+                pointer::push(at, &position.to_string());
+            } else {
+                pointer::push(at, &self.tree.name(child));
+            }
+            if self.tree.span(child).is_shadowed() {
+                if reported.insert(self.tree.name(child)) {
+                    let message = "the name is given more than once; the last one counts";
+                    findings.push(Violation::new(at.as_str(), Code::DUPLICATE_KEY, message));
+                }
+            } else if self.tree.kind(child).is_container() {
+                self.find_duplicates(child, at, findings);
+            }
+            at.truncate(length);
+        }
+    }
+
+    /// How new text in this document is to look.
+    pub(super) fn style(&self) -> Style {
+        match &self.host {
+            Some(host) => host.style.clone(),
+            None => Style::of(&self.tree),
+        }
+    }
+
+    /// The pointer into the file for a value of this document.
+    pub(super) fn pointer_to(&self, index: Index) -> String {
+        format!("{}{}", self.at(), self.tree.pointer(index))
+    }
+}
+
+impl PartialEq for Document {
+    fn eq(&self, other: &Document) -> bool {
+        self.tree.text == other.tree.text
+    }
+}
+
+impl Eq for Document {}
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tree.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CorruptCode;
+    use super::*;
+
+    fn fault(text: &[u8]) -> (CorruptCode, usize, usize, usize) {
+        let corrupt = Document::parse(text).unwrap_err();
+        (corrupt.code, corrupt.line, corrupt.column, corrupt.offset)
+    }
+
+    #[test]
+    fn documents_cross_threads() {
+        fn crosses<T: Send + Sync>() {}
+        crosses::<Document>();
+    }
+
+    #[test]
+    fn each_corruption_has_its_code_and_place() {
+        use CorruptCode::*;
+        assert_eq!(fault(b""), (Empty, 1, 1, 0));
+        assert_eq!(fault(b" \n"), (Empty, 2, 1, 2));
+        assert_eq!(fault("\u{feff}".as_bytes()), (Empty, 1, 1, 3));
+        assert_eq!(fault(b"\0\0\0"), (NulBytes, 1, 1, 0));
+        assert_eq!(fault(b"{\"a\": \"\xff\"}"), (NotUtf8, 1, 8, 7));
+        assert_eq!(fault(b"{\"a\": \"\xc3"), (NotUtf8, 1, 8, 7));
+        assert_eq!(fault("{\"é\": tru }".as_bytes()), (Syntax, 1, 10, 10));
+        assert_eq!(fault("\u{feff}{]".as_bytes()), (Syntax, 1, 2, 4));
+        assert_eq!(fault(b"{\n \"a\": 1,\n}"), (Syntax, 3, 1, 11));
+        assert_eq!(fault(b"{}\n{}"), (TrailingBytes, 2, 1, 3));
+        assert_eq!(fault(b"{}\0\0"), (TrailingBytes, 1, 3, 2));
+        assert_eq!(fault(b"{\"a\":1\0\0"), (Syntax, 1, 7, 6));
+        assert_eq!(fault(b" [1]"), (NotAnObject, 1, 2, 1));
+        assert_eq!(fault(b"{\"a\":\"\n\"}"), (Syntax, 1, 7, 6));
+        let good = Document::parse(b"{\"a\":1} x").unwrap_err();
+        assert!(good.message.contains("bytes 0..7"), "{}", good.message);
+    }
+
+    #[test]
+    fn every_cut_of_a_document_is_truncated() {
+        let text = r#"{"a": [true, false, null, -1.5e+3, "\u00e9\ud83d\ude00\n"], "b": {"c": 0}}"#;
+        for end in 1..text.len() {
+            let (code, _, _, offset) = fault(&text.as_bytes()[..end]);
+            assert_eq!(
+                (code, offset),
+                (CorruptCode::Truncated, end),
+                "{}",
+                &text[..end]
+            );
+        }
+    }
+
+    #[test]
+    fn the_depth_limit_counts_containers() {
+        let nested = |n: usize| format!("{{\"a\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
+        assert!(Document::from_text(nested(128)).is_ok());
+        assert_eq!(fault(nested(129).as_bytes()).0, CorruptCode::TooDeep);
+        assert_eq!(
+            fault("[".repeat(1_000_000).as_bytes()).0,
+            CorruptCode::TooDeep
+        );
+    }
+
+    #[test]
+    fn odd_but_harmless_texts_are_taken() {
+        let text = "\u{feff}\n {\"a\\u0062\": \"\\ud800\", \"n\": 1e400} \r\n";
+        let document = Document::from_text(text).unwrap();
+        assert_eq!(document.text(), text);
+        assert_eq!(document.get("/ab").unwrap().as_str(), None);
+        assert_eq!(document.get("/n").unwrap().raw(), "1e400");
+        assert_eq!(document.findings().len(), 1);
+    }
+
+    #[test]
+    fn names_given_twice_are_found_once() {
+        let text = r#"{"a":1,"x":[{"b":{"c":1,"c":2},"b":0,"\u0062":1}],"a":2,"a":3}"#;
+        let document = Document::from_text(text).unwrap();
+        let found: Vec<_> = document.findings().into_iter().map(|f| f.pointer).collect();
+        assert_eq!(found, ["/a", "/x/0/b"]);
+        assert_eq!(document.get("/a").unwrap().as_u64(), Some(3));
+        assert_eq!(document.get("/x/0/b").unwrap().as_u64(), Some(1));
+    }
+
+    #[test]
+    fn many_names_are_compared_like_few() {
+        for count in [3, 23, 24, 25, 200] {
+            let members: Vec<String> = (0..count).map(|i| format!("\"k{i}\":{i}")).collect();
+            let text = format!("{{\"\\u006b1\":0,{},\"k2\":-1}}", members.join(","));
+            let document = Document::from_text(text).unwrap();
+            let found: Vec<_> = document.findings().into_iter().map(|f| f.pointer).collect();
+            assert_eq!(found, ["/k1", "/k2"], "{count}");
+            assert_eq!(document.get("/k2").unwrap().as_i64(), Some(-1));
+        }
+    }
+
+    #[test]
+    fn lone_halves_are_told_apart() {
+        let document = Document::from_text(r#"{"\ud800":1,"\ud801":2,"\\ud800":3}"#).unwrap();
+        assert_eq!(document.findings(), []);
+        assert_eq!(document.get(r"/\ud801").unwrap().as_u64(), Some(2));
+    }
+}

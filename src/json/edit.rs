@@ -1,0 +1,606 @@
+//! Edits of a document: each changes the value it names and leaves every other byte as it was.
+
+use serde::Serialize;
+
+use super::corrupt::{Corrupt, CorruptCode};
+use super::document::Document;
+use super::layout::{Style, lay};
+use super::pointer;
+use super::relay::{Change, Item, Relay};
+use super::text::quote;
+use super::tree::{Index, Kind, ROOT, Tree};
+
+/// Why an edit was refused; the document is then as it was. Pointers begin at the root of the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The text is no JSON pointer.
+    #[error(
+        "{pointer:?} is no JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`"
+    )]
+    BadPointer {
+        /// The text.
+        pointer: String,
+    },
+    /// There is no object or array to put the value into.
+    #[error("nothing at {pointer:?} to edit: the document ends at {deepest:?}, which is {kind}")]
+    NotFound {
+        /// Where the edit was to be.
+        pointer: String,
+        /// The deepest value on the way that is there.
+        deepest: String,
+        /// What that value is, such as `a string`.
+        kind: &'static str,
+    },
+    /// The array is shorter than that, or the token is no index.
+    #[error("no index for {pointer:?}: the array has {length} elements")]
+    BadIndex {
+        /// Where the edit was to be.
+        pointer: String,
+        /// How many elements the array has.
+        length: usize,
+    },
+    /// Only an array takes elements.
+    #[error("the value at {pointer:?} is {kind}, not an array")]
+    NotAnArray {
+        /// The pointer.
+        pointer: String,
+        /// What the value is, such as `an object`.
+        kind: &'static str,
+    },
+    /// The object has a member of this name.
+    #[error("there is a value at {pointer:?} already")]
+    AlreadyThere {
+        /// The pointer.
+        pointer: String,
+    },
+    /// The root of a document is an object and stays one.
+    #[error("the root of a document must be an object")]
+    RootNotObject,
+    /// The value refused to be serialized.
+    #[error("the value for {pointer:?} cannot be written as JSON")]
+    Serialize {
+        /// Where the value was to be.
+        pointer: String,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The value would nest deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
+    #[error("the value for {pointer:?} would nest too deep")]
+    TooDeep {
+        /// Where the value was to be.
+        pointer: String,
+    },
+    /// The text that would result is no document.
+    #[error("the edit at {pointer:?} would not give a document")]
+    Corrupt {
+        /// Where the value was to be.
+        pointer: String,
+        /// What would be wrong with the text.
+        source: Corrupt,
+    },
+}
+
+/// What a pointer names, for an edit.
+enum Place {
+    Root,
+    /// A value that is there.
+    Value {
+        container: Index,
+        index: Index,
+    },
+    /// A member that is not there.
+    Absent {
+        object: Index,
+        name: String,
+    },
+    /// An element that is not there.
+    Beyond {
+        array: Index,
+        token: String,
+    },
+}
+
+impl Document {
+    /// A new document: two spaces of indent, members in the order that `value` serializes them, a final newline.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] when the value cannot be written as JSON, is no object, or nests too deep.
+    pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Document, EditError> {
+        let tree = value_tree(value, "")?;
+        if tree.kind(ROOT) != Kind::Object {
+            return Err(EditError::RootNotObject);
+        }
+        let mut text = String::with_capacity(tree.text.len() * 2);
+        lay(&mut text, &tree, ROOT, &Style::fresh(), None, "");
+        text.push('\n');
+        let tree = Tree::from_text(text).map_err(|corrupt| refused("", corrupt))?;
+        Ok(Document::whole(tree))
+    }
+
+    /// Sets the value at `pointer`, which may be a member that is not there yet of an object that is; `-` as the last
+    /// token appends to an array. Says whether the document changed: not if that value, however it is laid out, is
+    /// there already.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] when there is nothing to put the value into, or the value cannot be written as JSON.
+    pub fn set<T: Serialize + ?Sized>(
+        &mut self,
+        pointer: &str,
+        value: &T,
+    ) -> Result<bool, EditError> {
+        match self.place(pointer)? {
+            Place::Root => {
+                let new = value_tree(value, self.at())?;
+                if new.kind(ROOT) != Kind::Object {
+                    return Err(EditError::RootNotObject);
+                }
+                self.replace(ROOT, &[], &new, pointer)
+            }
+            Place::Value { container, index } => {
+                let new = value_tree(value, &self.full(pointer))?;
+                let siblings: Vec<Index> = self.tree.children(container).collect();
+                self.replace(index, &siblings, &new, pointer)
+            }
+            Place::Absent { object, name } => self.add_member(object, &name, value, pointer),
+            Place::Beyond { array, token } if token == "-" => {
+                self.add_element(array, None, value, pointer)
+            }
+            Place::Beyond { array, .. } => Err(self.bad_index(array, pointer)),
+        }
+    }
+
+    /// Puts a new value in: into an array before the index that `pointer` ends with (or at the end for `-` and for the
+    /// array's length), into an object under a name that it does not have.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] when the member is there already, the index is beyond the end, there is nothing to put the value
+    /// into, or the value cannot be written as JSON.
+    pub fn insert<T: Serialize + ?Sized>(
+        &mut self,
+        pointer: &str,
+        value: &T,
+    ) -> Result<bool, EditError> {
+        match self.place(pointer)? {
+            Place::Value { container, index } if self.tree.kind(container) == Kind::Array => {
+                self.add_element(container, Some(index), value, pointer)
+            }
+            Place::Root | Place::Value { .. } => Err(EditError::AlreadyThere {
+                pointer: self.full(pointer),
+            }),
+            Place::Absent { object, name } => self.add_member(object, &name, value, pointer),
+            Place::Beyond { array, token } => {
+                let length = self.tree.children(array).count();
+                if token == "-" || pointer::index(&token) == Some(length) {
+                    self.add_element(array, None, value, pointer)
+                } else {
+                    Err(self.bad_index(array, pointer))
+                }
+            }
+        }
+    }
+
+    /// Puts a new element at the end of the array at `pointer`.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] when there is no array, or the value cannot be written as JSON.
+    pub fn append<T: Serialize + ?Sized>(
+        &mut self,
+        pointer: &str,
+        value: &T,
+    ) -> Result<bool, EditError> {
+        let array = match self.place(pointer)? {
+            Place::Root => ROOT,
+            Place::Value { index, .. } => index,
+            Place::Absent { object, .. } => return Err(self.not_found(pointer, object)),
+            Place::Beyond { array, .. } => return Err(self.bad_index(array, pointer)),
+        };
+        let kind = self.tree.kind(array);
+        if kind != Kind::Array {
+            return Err(EditError::NotAnArray {
+                pointer: self.full(pointer),
+                kind: kind.describe(),
+            });
+        }
+        self.add_element(array, None, value, pointer)
+    }
+
+    /// Removes the value at `pointer`, with all members of that name. Says whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`] for the root, and when the text is no pointer.
+    pub fn remove(&mut self, pointer: &str) -> Result<bool, EditError> {
+        let (container, index) = match self.place(pointer) {
+            Ok(Place::Value { container, index }) => (container, index),
+            Ok(Place::Root) => return Err(EditError::RootNotObject),
+            Ok(_) | Err(EditError::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let tree = &self.tree;
+        let in_object = tree.kind(container) == Kind::Object;
+        let name = tree.name(index);
+        let kept = tree
+            .children(container)
+            .filter(|&child| child != index && !(in_object && tree.name(child) == name));
+        let items = kept.map(|child| Item::Kept(child, None)).collect();
+        let change = Change::Inside(items);
+        // Nothing is new, so any tree will do for new values.
+        let text = self.relaid(&self.tree, container, &change, &[]);
+        self.commit(text, pointer)?;
+        Ok(true)
+    }
+
+    fn replace(
+        &mut self,
+        index: Index,
+        siblings: &[Index],
+        new: &Tree,
+        pointer: &str,
+    ) -> Result<bool, EditError> {
+        if self.tree.same(index, new, ROOT) {
+            return Ok(false);
+        }
+        let text = self.relaid(new, index, &Change::Replace(ROOT), siblings);
+        self.commit(text, pointer)?;
+        Ok(true)
+    }
+
+    fn add_member<T: Serialize + ?Sized>(
+        &mut self,
+        object: Index,
+        name: &str,
+        value: &T,
+        pointer: &str,
+    ) -> Result<bool, EditError> {
+        let value = value_tree(value, &self.full(pointer))?;
+        let member = format!("{{{}:{}}}", quote(name), value.text);
+        let full = self.full(pointer);
+        let new = Tree::of_any_value(member).map_err(|corrupt| refused(&full, corrupt))?;
+        let kept = self.tree.children(object);
+        let mut items: Vec<Item> = kept.map(|child| Item::Kept(child, None)).collect();
+        items.push(Item::New(ROOT + 1));
+        self.add(object, &new, items, pointer)
+    }
+
+    fn add_element<T: Serialize + ?Sized>(
+        &mut self,
+        array: Index,
+        before: Option<Index>,
+        value: &T,
+        pointer: &str,
+    ) -> Result<bool, EditError> {
+        let new = value_tree(value, &self.full(pointer))?;
+        let mut items = Vec::new();
+        for child in self.tree.children(array) {
+            if before == Some(child) {
+                items.push(Item::New(ROOT));
+            }
+            items.push(Item::Kept(child, None));
+        }
+        if before.is_none() {
+            items.push(Item::New(ROOT));
+        }
+        self.add(array, &new, items, pointer)
+    }
+
+    fn add(
+        &mut self,
+        container: Index,
+        new: &Tree,
+        items: Vec<Item>,
+        pointer: &str,
+    ) -> Result<bool, EditError> {
+        let siblings = self.siblings(container);
+        let text = self.relaid(new, container, &Change::Inside(items), &siblings);
+        self.commit(text, pointer)?;
+        Ok(true)
+    }
+
+    /// The values beside a value and itself; none for the root.
+    pub(super) fn siblings(&self, index: Index) -> Vec<Index> {
+        let mut at = ROOT;
+        while at != index {
+            let inside = self.tree.children(at);
+            match inside
+                .clone()
+                .find(|&child| self.tree.contains(child, index))
+            {
+                Some(child) if child == index => return inside.collect(),
+                Some(child) => at = child,
+                None => break,
+            }
+        }
+        Vec::new()
+    }
+
+    /// The text after a change.
+    pub(super) fn relaid(
+        &self,
+        new: &Tree,
+        index: Index,
+        change: &Change,
+        siblings: &[Index],
+    ) -> String {
+        let relay = Relay {
+            tree: &self.tree,
+            new,
+            style: &self.style(),
+            first_indent: self.first_indent(),
+        };
+        relay.text(index, change, siblings)
+    }
+
+    /// Takes the text as the new text of the document.
+    pub(super) fn commit(&mut self, text: String, pointer: &str) -> Result<(), EditError> {
+        self.tree =
+            Tree::from_text(text).map_err(|corrupt| refused(&self.full(pointer), corrupt))?;
+        Ok(())
+    }
+
+    fn place(&self, pointer: &str) -> Result<Place, EditError> {
+        if !pointer::is_valid(pointer) {
+            return Err(EditError::BadPointer {
+                pointer: pointer.to_owned(),
+            });
+        }
+        let Some((parent, last)) = pointer::parent(pointer) else {
+            return Ok(Place::Root);
+        };
+        let mut container = ROOT;
+        for token in pointer::split(parent) {
+            match self.tree.step(container, &token) {
+                Some(child) => container = child,
+                None => return Err(self.not_found(pointer, container)),
+            }
+        }
+        if let Some(index) = self.tree.step(container, &last) {
+            return Ok(Place::Value { container, index });
+        }
+        match self.tree.kind(container) {
+            Kind::Object => Ok(Place::Absent {
+                object: container,
+                name: last.into_owned(),
+            }),
+            Kind::Array => Ok(Place::Beyond {
+                array: container,
+                token: last.into_owned(),
+            }),
+            _ => Err(self.not_found(pointer, container)),
+        }
+    }
+
+    /// A pointer of this document as a pointer of the file.
+    pub(super) fn full(&self, pointer: &str) -> String {
+        format!("{}{pointer}", self.at())
+    }
+
+    fn not_found(&self, pointer: &str, deepest: Index) -> EditError {
+        EditError::NotFound {
+            pointer: self.full(pointer),
+            deepest: self.pointer_to(deepest),
+            kind: self.tree.kind(deepest).describe(),
+        }
+    }
+
+    fn bad_index(&self, array: Index, pointer: &str) -> EditError {
+        EditError::BadIndex {
+            pointer: self.full(pointer),
+            length: self.tree.children(array).count(),
+        }
+    }
+}
+
+/// A value as a tree of its own; `pointer` says where it is to be, for errors.
+pub(super) fn value_tree<T: Serialize + ?Sized>(
+    value: &T,
+    pointer: &str,
+) -> Result<Tree, EditError> {
+    let text = serde_json::to_string(value).map_err(|source| EditError::Serialize {
+        pointer: pointer.to_owned(),
+        source,
+    })?;
+    Tree::of_any_value(text).map_err(|corrupt| refused(pointer, corrupt))
+}
+
+pub(super) fn refused(pointer: &str, source: Corrupt) -> EditError {
+    let pointer = pointer.to_owned();
+    match source.code {
+        CorruptCode::TooDeep => EditError::TooDeep { pointer },
+        _ => EditError::Corrupt { pointer, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(text: &str, edit: impl FnOnce(&mut Document) -> Result<bool, EditError>) -> String {
+        let mut document = Document::from_text(text).unwrap();
+        let changed = edit(&mut document).unwrap();
+        assert_eq!(changed, document.text() != text);
+        document.into_text()
+    }
+
+    fn set<T: Serialize + ?Sized>(text: &str, pointer: &str, value: &T) -> String {
+        edited(text, |document| document.set(pointer, value))
+    }
+
+    #[test]
+    fn setting_replaces_the_value_alone() {
+        let text = "{ \"a\" : 1.0 ,\n\t\"b\":[1,2 ,3]}\n";
+        assert_eq!(
+            set(text, "/a", "x"),
+            "{ \"a\" : \"x\" ,\n\t\"b\":[1,2 ,3]}\n"
+        );
+        assert_eq!(
+            set(text, "/b/1", &9),
+            "{ \"a\" : 1.0 ,\n\t\"b\":[1,9 ,3]}\n"
+        );
+        assert_eq!(set(text, "/b", &[1, 2, 3]), text);
+        assert_eq!(set(r#"{"a":"\u0041"}"#, "/a", "A"), r#"{"a":"\u0041"}"#);
+    }
+
+    #[test]
+    fn new_members_follow_the_last() {
+        assert_eq!(
+            set("{\n  \"a\": 1\n}\n", "/b", &true),
+            "{\n  \"a\": 1,\n  \"b\": true\n}\n"
+        );
+        assert_eq!(
+            set("{\r\n\t\"a\":1\r\n}", "/b", &[1]),
+            "{\r\n\t\"a\":1,\r\n\t\"b\":[\r\n\t\t1\r\n\t]\r\n}"
+        );
+        assert_eq!(set("{\"a\":1}", "/b", &[1, 2]), "{\"a\":1,\"b\":[1,2]}");
+        assert_eq!(
+            set("{\"a\": 1}", "/b", &[1, 2]),
+            "{\"a\": 1, \"b\": [1, 2]}"
+        );
+        assert_eq!(set("{}", "/a~1b", &1), "{\n  \"a/b\": 1\n}");
+        assert_eq!(
+            set("{\n  \"a\": {}\n}", "/a/b", &1),
+            "{\n  \"a\": {\n    \"b\": 1\n  }\n}"
+        );
+    }
+
+    #[test]
+    fn new_containers_look_like_their_siblings() {
+        let text = "{\n  \"steps\": [\n    { \"n\": 1, \"of\": [1] }\n  ]\n}\n";
+        #[derive(Serialize)]
+        struct Step {
+            n: u8,
+            of: [u8; 2],
+        }
+        assert_eq!(
+            set(text, "/steps/-", &Step { n: 2, of: [1, 2] }),
+            "{\n  \"steps\": [\n    { \"n\": 1, \"of\": [1] },\n    { \"n\": 2, \"of\": [1, 2] }\n  ]\n}\n"
+        );
+        let text = "{\n  \"a\": [1, 2],\n  \"b\": []\n}";
+        assert_eq!(
+            set(text, "/b/-", &5),
+            "{\n  \"a\": [1, 2],\n  \"b\": [5]\n}"
+        );
+        assert_eq!(
+            set(text, "/c", &[5, 6]),
+            "{\n  \"a\": [1, 2],\n  \"b\": [],\n  \"c\": [5, 6]\n}"
+        );
+    }
+
+    #[test]
+    fn elements_go_where_they_are_put() {
+        let text = "{\"l\": [1, 2]}";
+        let insert = |pointer: &str| edited(text, |document| document.insert(pointer, &0));
+        assert_eq!(insert("/l/0"), "{\"l\": [0, 1, 2]}");
+        assert_eq!(insert("/l/1"), "{\"l\": [1, 0, 2]}");
+        assert_eq!(insert("/l/2"), "{\"l\": [1, 2, 0]}");
+        assert_eq!(insert("/l/-"), "{\"l\": [1, 2, 0]}");
+        assert_eq!(insert("/m"), "{\"l\": [1, 2], \"m\": 0}");
+        assert_eq!(
+            edited(text, |document| document.append("/l", &3)),
+            "{\"l\": [1, 2, 3]}"
+        );
+        assert_eq!(
+            edited("{\n \"l\": [\n  1\n ]\n}", |d| d.append("/l", &3)),
+            "{\n \"l\": [\n  1,\n  3\n ]\n}"
+        );
+    }
+
+    #[test]
+    fn removing_takes_one_separator() {
+        let remove = |text: &str, pointer: &str| edited(text, |document| document.remove(pointer));
+        let text = "{\n  \"a\": 1,\n  \"b\": [1, 2, 3],\n  \"a\": 2,\n  \"c\": {}\n}\n";
+        assert_eq!(
+            remove(text, "/a"),
+            "{\n  \"b\": [1, 2, 3],\n  \"c\": {}\n}\n"
+        );
+        assert_eq!(
+            remove(text, "/c"),
+            "{\n  \"a\": 1,\n  \"b\": [1, 2, 3],\n  \"a\": 2\n}\n"
+        );
+        assert_eq!(remove("{\"a\":[1, 2, 3]}", "/a/0"), "{\"a\":[2, 3]}");
+        assert_eq!(remove("{\"a\":[1, 2, 3]}", "/a/2"), "{\"a\":[1, 2]}");
+        assert_eq!(remove("{ \"a\": 1 }", "/a"), "{}");
+        for absent in ["/x", "/b/3", "/b/-", "/a/x", "/x/y"] {
+            assert_eq!(remove(text, absent), text, "{absent}");
+        }
+    }
+
+    #[test]
+    fn duplicates_are_edited_where_they_count() {
+        assert_eq!(set("{\"a\":1,\"a\":2}", "/a", &3), "{\"a\":1,\"a\":3}");
+        assert_eq!(set("{\"a\":1,\"a\":2}", "/a", &2), "{\"a\":1,\"a\":2}");
+    }
+
+    #[test]
+    fn impossible_edits_leave_the_document() {
+        let text = "{\"a\": \"x\", \"l\": [1]}";
+        let mut document = Document::from_text(text).unwrap();
+        let deep = (0..127).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        assert!(matches!(
+            document.set("a", &1),
+            Err(EditError::BadPointer { .. })
+        ));
+        assert!(matches!(
+            document.set("/l/1", &1),
+            Err(EditError::BadIndex { length: 1, .. })
+        ));
+        assert!(matches!(
+            document.set("/l/01", &1),
+            Err(EditError::BadIndex { .. })
+        ));
+        assert!(matches!(
+            document.insert("/l/2", &1),
+            Err(EditError::BadIndex { .. })
+        ));
+        assert!(matches!(
+            document.insert("/a", &1),
+            Err(EditError::AlreadyThere { .. })
+        ));
+        assert!(matches!(
+            document.append("/a", &1),
+            Err(EditError::NotAnArray { .. })
+        ));
+        assert!(matches!(
+            document.set("", &1),
+            Err(EditError::RootNotObject)
+        ));
+        assert!(matches!(document.remove(""), Err(EditError::RootNotObject)));
+        assert!(matches!(
+            document.set("/l/0", &deep),
+            Err(EditError::TooDeep { .. })
+        ));
+        let error = document.set("/a/b/c", &1).unwrap_err();
+        assert!(
+            matches!(&error, EditError::NotFound { deepest, .. } if deepest == "/a"),
+            "{error}"
+        );
+        let error = document.set("/n/b", &1).unwrap_err();
+        assert!(matches!(&error, EditError::NotFound { deepest, .. } if deepest.is_empty()));
+        assert_eq!(document.text(), text);
+    }
+
+    #[test]
+    fn a_new_document_has_the_declared_order() {
+        #[derive(Serialize)]
+        struct New {
+            z: u8,
+            a: Vec<u8>,
+            e: Vec<u8>,
+        }
+        let document = Document::new(&New {
+            z: 1,
+            a: vec![1],
+            e: vec![],
+        })
+        .unwrap();
+        assert_eq!(
+            document.text(),
+            "{\n  \"z\": 1,\n  \"a\": [\n    1\n  ],\n  \"e\": []\n}\n"
+        );
+        assert!(matches!(Document::new(&1), Err(EditError::RootNotObject)));
+    }
+}

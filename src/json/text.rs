@@ -1,0 +1,137 @@
+//! JSON strings as they stand in the text, and what they mean.
+
+use std::borrow::Cow;
+
+/// Four hexadecimal digits at `at`.
+pub(super) fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 4)?;
+    digits.iter().try_fold(0, |value, &digit| {
+        Some(value * 16 + char::from(digit).to_digit(16)?)
+    })
+}
+
+/// What one `\u` escape at `at` (the place of its backslash) stands for.
+pub(super) enum Escape {
+    /// A character, from one escape or from a surrogate pair; the length counts bytes of text.
+    Char { char: char, length: usize },
+    /// Half of a surrogate pair.
+    Lone,
+    /// No four hexadecimal digits.
+    Bad,
+}
+
+/// Reads the `\u` escape whose backslash is at `at`.
+pub(super) fn unicode_escape(bytes: &[u8], at: usize) -> Escape {
+    let Some(unit) = hex4(bytes, at + 2) else {
+        return Escape::Bad;
+    };
+    if let Some(char) = char::from_u32(unit) {
+        return Escape::Char { char, length: 6 };
+    }
+    let follows = bytes.get(at + 6..at + 8) == Some(b"\\u");
+    let low = if follows { hex4(bytes, at + 8) } else { None };
+    match low {
+        Some(low @ 0xDC00..=0xDFFF) if unit < 0xDC00 => {
+            let scalar = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+            match char::from_u32(scalar) {
+                Some(char) => Escape::Char { char, length: 12 },
+                None => Escape::Lone,
+            }
+        }
+        _ => Escape::Lone,
+    }
+}
+
+/// The characters that a string stands for, from the text between its quotes, which must be well formed.
+///
+/// Half of a surrogate pair is no character: its escape stays as it is, in lower case, so that two names that differ
+/// there still differ.
+pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
+    let Some(first) = inner.find('\\') else {
+        return Cow::Borrowed(inner);
+    };
+    let bytes = inner.as_bytes();
+    let mut plain = String::with_capacity(inner.len());
+    plain.push_str(&inner[..first]);
+    let mut at = first;
+    while at < bytes.len() {
+        let run = inner[at..].find('\\').unwrap_or(inner.len() - at);
+        plain.push_str(&inner[at..at + run]);
+        at += run;
+        let Some(&letter) = bytes.get(at + 1) else {
+            break;
+        };
+        if letter == b'u' {
+            match unicode_escape(bytes, at) {
+                Escape::Char { char, length } => {
+                    plain.push(char);
+                    at += length;
+                }
+                Escape::Lone | Escape::Bad => {
+                    let end = (at + 6).min(inner.len());
+                    plain.push_str(&inner[at..end].to_ascii_lowercase());
+                    at = end;
+                }
+            }
+            continue;
+        }
+        plain.push(match letter {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            other => char::from(other),
+        });
+        at += 2;
+    }
+    Cow::Owned(plain)
+}
+
+/// The text of a string as JSON, with its quotes.
+pub(super) fn quote(plain: &str) -> String {
+    let mut quoted = String::with_capacity(plain.len() + 2);
+    quoted.push('"');
+    for char in plain.chars() {
+        match char {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            control if control < ' ' => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(control)));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_mean_characters() {
+        assert_eq!(unescape(r#"a\"\\\/\b\f\n\r\t"#), "a\"\\/\u{8}\u{c}\n\r\t");
+        assert_eq!(unescape(r"\u00e9\uD83D\uDE00!"), "é😀!");
+        assert!(matches!(unescape("plain é"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn half_a_pair_keeps_its_escape() {
+        assert_eq!(unescape(r"a\uD800b"), r"a\ud800b");
+        assert_eq!(unescape(r"\uDE00\uD83D"), r"\ude00\ud83d");
+        assert_eq!(unescape(r"\uD83D\u0041"), r"\ud83dA");
+    }
+
+    #[test]
+    fn quoting_is_what_serde_json_does() {
+        let all: String = (0..0x250).filter_map(char::from_u32).collect();
+        assert_eq!(quote(&all), serde_json::to_string(&all).unwrap());
+    }
+}

@@ -1,0 +1,324 @@
+//! The text of a document and where each of its values stands.
+
+use std::borrow::Cow;
+
+use super::text::unescape;
+
+/// The type of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number, of any size and precision.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl Kind {
+    /// Whether values of this kind have values in them.
+    pub(super) fn is_container(self) -> bool {
+        matches!(self, Kind::Array | Kind::Object)
+    }
+
+    /// The kind with its article, for messages.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Bool => "a boolean",
+            Kind::Number => "a number",
+            Kind::String => "a string",
+            Kind::Array => "an array",
+            Kind::Object => "an object",
+        }
+    }
+}
+
+/// Place of a value in the list of spans; the root is 0.
+pub(super) type Index = u32;
+
+/// The root of every tree.
+pub(super) const ROOT: Index = 0;
+
+/// No index and no offset.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Where one value stands, and the name before it. Offsets count bytes of the text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// Start of the name with its quote; [`NONE`] for what is no member.
+    pub(super) name: u32,
+    pub(super) name_end: u32,
+    /// Index of the first value after this one and all that is in it.
+    pub(super) next: Index,
+    pub(super) kind: Kind,
+    pub(super) marks: Marks,
+}
+
+/// Facts about a span that are rarely true.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks(u8);
+
+impl Marks {
+    /// The string has escapes.
+    pub(super) const ESCAPED: u8 = 1;
+    /// The string has half of a surrogate pair.
+    pub(super) const LONE: u8 = 2;
+    /// The name has escapes.
+    pub(super) const NAME_ESCAPED: u8 = 4;
+    /// The name has half of a surrogate pair.
+    pub(super) const NAME_LONE: u8 = 8;
+    /// A later member has the same name.
+    pub(super) const SHADOWED: u8 = 16;
+
+    pub(super) fn has(self, mark: u8) -> bool {
+        self.0 & mark != 0
+    }
+
+    pub(super) fn set(&mut self, mark: u8) {
+        self.0 |= mark;
+    }
+}
+
+impl Span {
+    /// Where the whole piece starts: at the name of a member, else at the value.
+    pub(super) fn piece_start(&self) -> usize {
+        if self.name == NONE {
+            self.start as usize
+        } else {
+            self.name as usize
+        }
+    }
+
+    pub(super) fn is_shadowed(&self) -> bool {
+        self.marks.has(Marks::SHADOWED)
+    }
+}
+
+/// A text with the spans of its values in the order of the text, parents before children.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) text: String,
+    pub(super) spans: Vec<Span>,
+    /// Whether some object has a name twice.
+    pub(super) has_duplicates: bool,
+}
+
+impl Tree {
+    pub(super) fn span(&self, index: Index) -> &Span {
+        &self.spans[index as usize]
+    }
+
+    pub(super) fn kind(&self, index: Index) -> Kind {
+        self.span(index).kind
+    }
+
+    pub(super) fn raw(&self, index: Index) -> &str {
+        let span = self.span(index);
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// The name of a member with its quotes; empty for what is no member.
+    pub(super) fn raw_name(&self, index: Index) -> &str {
+        let span = self.span(index);
+        if span.name == NONE {
+            return "";
+        }
+        &self.text[span.name as usize..span.name_end as usize]
+    }
+
+    /// The name of a member; empty for what is no member.
+    pub(super) fn name(&self, index: Index) -> Cow<'_, str> {
+        let inner = inner(self.raw_name(index));
+        if self.span(index).marks.has(Marks::NAME_ESCAPED) {
+            unescape(inner)
+        } else {
+            Cow::Borrowed(inner)
+        }
+    }
+
+    /// What a string says.
+    pub(super) fn string(&self, index: Index) -> Cow<'_, str> {
+        let inner = inner(self.raw(index));
+        if self.span(index).marks.has(Marks::ESCAPED) {
+            unescape(inner)
+        } else {
+            Cow::Borrowed(inner)
+        }
+    }
+
+    /// The values directly inside, shadowed members too.
+    pub(super) fn children(&self, index: Index) -> Children<'_> {
+        Children {
+            spans: &self.spans,
+            at: index + 1,
+            end: self.span(index).next,
+        }
+    }
+
+    /// The values directly inside that count.
+    pub(super) fn effective(&self, index: Index) -> impl Iterator<Item = Index> {
+        self.children(index)
+            .filter(|&child| !self.span(child).is_shadowed())
+    }
+
+    pub(super) fn is_empty(&self, index: Index) -> bool {
+        self.span(index).next == index + 1
+    }
+
+    /// Whether `inside` is `index` or in it.
+    pub(super) fn contains(&self, index: Index, inside: Index) -> bool {
+        (index..self.span(index).next).contains(&inside)
+    }
+
+    /// The member that counts under this name.
+    pub(super) fn member(&self, object: Index, name: &str) -> Option<Index> {
+        self.effective(object)
+            .filter(|&child| self.is_named(child, name))
+            .last()
+    }
+
+    /// The same as [`Tree::member`], looking first where the last look ended: linear in all for objects whose members
+    /// come in the same order. `cursor` starts as 0.
+    pub(super) fn member_near(
+        &self,
+        object: Index,
+        name: &str,
+        cursor: &mut Index,
+    ) -> Option<Index> {
+        if *cursor == 0 {
+            *cursor = object + 1;
+        }
+        let here = *cursor;
+        let inside = here < self.span(object).next;
+        let found = if inside && !self.span(here).is_shadowed() && self.is_named(here, name) {
+            here
+        } else {
+            self.member(object, name)?
+        };
+        *cursor = self.span(found).next;
+        Some(found)
+    }
+
+    fn is_named(&self, child: Index, name: &str) -> bool {
+        let span = self.span(child);
+        if span.name == NONE {
+            false
+        } else if span.marks.has(Marks::NAME_ESCAPED) {
+            self.name(child) == name
+        } else {
+            inner(self.raw_name(child)) == name
+        }
+    }
+
+    /// The value that a pointer names, from the root of this text.
+    pub(super) fn find(&self, pointer: &str) -> Option<Index> {
+        if !super::pointer::is_valid(pointer) {
+            return None;
+        }
+        super::pointer::split(pointer).try_fold(ROOT, |at, token| self.step(at, &token))
+    }
+
+    /// The child that one token of a pointer names.
+    pub(super) fn step(&self, at: Index, token: &str) -> Option<Index> {
+        match self.kind(at) {
+            Kind::Object => self.member(at, token),
+            Kind::Array => self.children(at).nth(super::pointer::index(token)?),
+            _ => None,
+        }
+    }
+
+    /// The pointer to a value, from the root of this text. Linear in the values before it.
+    pub(super) fn pointer(&self, target: Index) -> String {
+        let mut pointer = String::new();
+        let mut at = ROOT;
+        while at != target {
+            let found = self
+                .children(at)
+                .enumerate()
+                .find(|&(_, child)| self.contains(child, target));
+            let Some((position, child)) = found else {
+                break;
+            };
+            if self.kind(at) == Kind::Array {
+                super::pointer::push(&mut pointer, &position.to_string());
+            } else {
+                super::pointer::push(&mut pointer, &self.name(child));
+            }
+            at = child;
+        }
+        pointer
+    }
+
+    /// Whether two values are the same JSON value. Numbers are compared by their text: `1.0` is not `1`.
+    pub(super) fn same(&self, index: Index, other: &Tree, other_index: Index) -> bool {
+        let (span, other_span) = (self.span(index), other.span(other_index));
+        if span.kind != other_span.kind {
+            return false;
+        }
+        match span.kind {
+            Kind::Null => true,
+            Kind::Bool | Kind::Number => self.raw(index) == other.raw(other_index),
+            Kind::String => {
+                let plain =
+                    !span.marks.has(Marks::ESCAPED) && !other_span.marks.has(Marks::ESCAPED);
+                if plain {
+                    self.raw(index) == other.raw(other_index)
+                } else {
+                    span.marks.has(Marks::LONE) == other_span.marks.has(Marks::LONE)
+                        && self.string(index) == other.string(other_index)
+                }
+            }
+            Kind::Array => {
+                let mut theirs = other.children(other_index);
+                self.children(index)
+                    .all(|child| theirs.next().is_some_and(|b| self.same(child, other, b)))
+                    && theirs.next().is_none()
+            }
+            Kind::Object => {
+                let mut cursor = 0;
+                self.effective(index).count() == other.effective(other_index).count()
+                    && self.effective(index).all(|child| {
+                        let twin = other.member_near(other_index, &self.name(child), &mut cursor);
+                        twin.is_some_and(|twin| self.same(child, other, twin))
+                    })
+            }
+        }
+    }
+}
+
+/// What stands between the quotes.
+fn inner(quoted: &str) -> &str {
+    quoted
+        .get(1..quoted.len().saturating_sub(1))
+        .unwrap_or_default()
+}
+
+/// Iterator over the values directly inside a container.
+#[derive(Clone)]
+pub(super) struct Children<'t> {
+    spans: &'t [Span],
+    at: Index,
+    end: Index,
+}
+
+impl Iterator for Children<'_> {
+    type Item = Index;
+
+    fn next(&mut self) -> Option<Index> {
+        if self.at >= self.end {
+            return None;
+        }
+        let here = self.at;
+        self.at = self.spans[here as usize].next;
+        Some(here)
+    }
+}
