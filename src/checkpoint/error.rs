@@ -128,6 +128,16 @@ pub enum ErrorKind {
         /// Why, and what to do.
         detail: String,
     },
+    /// A folder, pipe, socket or device stands where a file is expected, or the other way round.
+    NotAFile,
+    /// A symbolic link leads to nothing, or round in a circle.
+    DanglingLink,
+    /// The file is write-protected.
+    WriteProtected,
+    /// The disk has no room left; what was there is unchanged.
+    DiskFull,
+    /// The new document is in place, but may not survive a loss of power.
+    NotDurable,
     /// The operating system refused.
     Io,
 }
@@ -175,6 +185,10 @@ impl Error {
         self
     }
 
+    fn file_error(&self) -> Option<&FileError> {
+        self.0.source.as_deref()?.downcast_ref()
+    }
+
     /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
@@ -196,6 +210,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The ground floor names the file and the next step itself.
+        if let Some(file) = self.file_error() {
+            return file.fmt(f);
+        }
         match (&self.0.path, &self.0.key) {
             (Some(path), _) => write!(f, "{}: ", path.display())?,
             (None, Some(key)) => write!(f, "{key}: ")?,
@@ -272,10 +290,12 @@ impl fmt::Display for Error {
             ErrorKind::ReadOnly => f.write_str("opened for reading only"),
             ErrorKind::Template { detail } => write!(f, "the template: {detail}"),
             ErrorKind::Refused { detail } => f.write_str(detail),
-            ErrorKind::Io => match &self.0.source {
-                Some(source) => source.fmt(f),
-                None => f.write_str("input or output failed"),
-            },
+            ErrorKind::NotAFile => f.write_str("is no regular file"),
+            ErrorKind::DanglingLink => f.write_str("is a symbolic link to nothing"),
+            ErrorKind::WriteProtected => f.write_str("is write-protected"),
+            ErrorKind::DiskFull => f.write_str("the disk is full"),
+            ErrorKind::NotDurable => f.write_str("saved, but it may not survive a loss of power"),
+            ErrorKind::Io => f.write_str("the operating system refused; see the cause"),
         }
     }
 }
@@ -293,13 +313,49 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        let source = self.0.source.as_deref()?;
-        // An I/O failure is told by its cause's own text, so the chain goes on below it.
-        if self.0.kind == ErrorKind::Io {
-            source.source()
-        } else {
-            Some(source)
+        match self.file_error() {
+            // Its text is this error's text, so the chain goes on below it.
+            Some(file) => file.source(),
+            None => Some(self.0.source.as_deref()?),
         }
+    }
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Error {
+        let (kind, path) = match &error {
+            FileError::DiskFull { path, .. } => (ErrorKind::DiskFull, path),
+            FileError::NotDurable { path, .. } => (ErrorKind::NotDurable, path),
+            FileError::NotAFile { path } | FileError::NotAFolder { path } => {
+                (ErrorKind::NotAFile, path)
+            }
+            FileError::DanglingLink { path, .. } | FileError::LinkLoop { path } => {
+                (ErrorKind::DanglingLink, path)
+            }
+            FileError::TooLarge { path, size, limit } => (
+                ErrorKind::TooLarge {
+                    size: *size,
+                    limit: *limit,
+                },
+                path,
+            ),
+            FileError::WriteProtected { path } => (ErrorKind::WriteProtected, path),
+            FileError::Locked {
+                lock,
+                waited,
+                holder,
+                ..
+            } => (
+                ErrorKind::Locked {
+                    waited: *waited,
+                    holder: holder.clone(),
+                },
+                lock,
+            ),
+            FileError::Changed { path } => (ErrorKind::ChangedMeanwhile, path),
+            FileError::Io { path, .. } => (ErrorKind::Io, path),
+        };
+        Error::new(kind).with_path(path.clone()).with_source(error)
     }
 }
 

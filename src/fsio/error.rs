@@ -176,6 +176,8 @@ pub enum Operation {
     Link,
     /// Putting the temporary file in place.
     Rename,
+    /// Removing a file.
+    Remove,
     /// Creating a folder.
     CreateFolder,
     /// Taking a lock.
@@ -196,6 +198,7 @@ impl fmt::Display for Operation {
             Self::Sync => "sync",
             Self::Link => "link",
             Self::Rename => "rename the new contents to",
+            Self::Remove => "remove",
             Self::CreateFolder => "create the folder",
             Self::Lock => "lock",
             Self::Unlock => "unlock",

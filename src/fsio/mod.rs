@@ -29,20 +29,25 @@
 //! # }
 //! ```
 
+mod append;
 mod error;
 mod folder;
 mod lock;
 mod read;
+mod remove;
 mod replace;
 mod resolve;
 mod stamp;
 mod sweep;
 
+pub use append::append;
 pub use error::{FileError, Operation};
 pub use folder::{OWN_FOLDER, create_folder_durably, own_folder};
 pub use lock::Lock;
 pub use read::{Contents, read_limited};
+pub use remove::remove;
 pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
+pub(crate) use resolve::parent_of;
 pub use resolve::resolve;
 pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};

@@ -56,7 +56,7 @@ pub(super) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
 }
 
 /// The folder that `path` is in; the current one for a bare name.
-pub(super) fn parent_of(path: &Path) -> &Path {
+pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

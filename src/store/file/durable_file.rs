@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{FileOptions, OverflowFile};
 use crate::checkpoint::{Error, ErrorKind, Result};
-use crate::fsio::{self, Contents, FileError, Lock, Present, Replace};
+use crate::fsio::{self, Contents, FileError, Lock, Present, Replace, parent_of};
 use crate::json::Document;
 use crate::store::Stored;
 
@@ -71,9 +71,9 @@ impl<'o> DurableFile<'o> {
         if self.options.read_only {
             return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
         }
-        let folder = parent(target);
+        let folder = parent_of(target);
         if !folder.exists() {
-            fsio::create_folder_durably(folder, self.options.durability)?;
+            fsio::create_folder_durably(folder)?;
         }
         let sidecar = fsio::own_folder(folder)?
             .join("locks")
@@ -108,10 +108,9 @@ impl<'o> DurableFile<'o> {
                 .with_path(&self.path));
             }
             let present = contents.map_or(Present::Absent, |contents| Present::Same(&contents.stamp));
-            let replaced = Replace::new(&target, text.as_bytes())
-                .present(present)
+            let replaced = Replace::new(&target, present)
                 .durability(self.options.durability)
-                .run();
+                .write(text.as_bytes());
             match replaced {
                 Ok(_) => return Ok(()),
                 Err(FileError::Changed { .. }) => {
@@ -132,7 +131,7 @@ impl<'o> DurableFile<'o> {
         if self.options.read_only {
             return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
         }
-        if !parent(&target).exists() {
+        if !parent_of(&target).exists() {
             check(None)?;
             return Ok(false);
         }
@@ -142,16 +141,8 @@ impl<'o> DurableFile<'o> {
         if present.is_none() {
             return Ok(false);
         }
-        fsio::remove_durably(&target, self.options.durability)?;
+        fsio::remove(&target, self.options.durability)?;
         Ok(true)
-    }
-}
-
-/// The folder of a file; a bare name is in the current one.
-pub(super) fn parent(target: &Path) -> &Path {
-    match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
     }
 }
 

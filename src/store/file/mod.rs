@@ -174,7 +174,7 @@ impl CheckpointStore for FileStore {
     fn list(&self, query: &Query) -> Result<Page> {
         let folder = match &self.place {
             Place::Single { path, key } => {
-                let there = fs_err::exists(path).map_err(|error| io_error(error, path))?;
+                let there = fs_err::metadata(path).is_ok();
                 return Ok(query.page(there.then(|| key.clone())));
             }
             Place::Folder(folder) => folder,
@@ -194,7 +194,7 @@ impl CheckpointStore for FileStore {
                 foreign.push(name);
                 continue;
             };
-            if !text.ends_with(names::EXTENSION) || fsio::is_temp_name(text) {
+            if !text.ends_with(names::EXTENSION) {
                 continue;
             }
             match names::key_of(text) {
@@ -221,6 +221,6 @@ impl CheckpointStore for FileStore {
     }
 }
 
-pub(super) fn io_error(error: std::io::Error, path: &Path) -> Error {
-    Error::from(fsio::FileError::from_io(error, path))
+fn io_error(error: std::io::Error, path: &Path) -> Error {
+    Error::new(ErrorKind::Io).with_path(path).with_source(error)
 }

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use crate::fsio::{self, Durability};
 
-/// How long an abandoned temp file stays before it is swept: longer than any save takes.
-const TEMP_AGE: Duration = Duration::from_secs(3600);
-
 /// How a store of files behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,7 +74,7 @@ impl FileOptions {
     /// Removes what killed writers left in a folder.
     pub(crate) fn sweep(&self, folder: &Path) {
         if !self.read_only {
-            fsio::sweep(folder, TEMP_AGE);
+            fsio::sweep(folder, fsio::ABANDONED_AFTER);
         }
     }
 }

@@ -1,0 +1,357 @@
+//! The typed view of a store.
+
+mod redaction;
+mod saving;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::checkpoint::{
+    Checkpoint, Clock, Dropped, Error, ErrorKind, Expect, Key, Knowledge, Limits, Result, Revision,
+    SystemClock, violations,
+};
+use crate::json::{Document, Violation};
+use crate::resume::{Resume, ResumeOptions};
+use crate::staleness::Staleness;
+use crate::store::{Change, CheckpointStore, PutOptions, Saved, TaskContext};
+
+pub use redaction::Redaction;
+pub use saving::Write;
+
+/// The checkpoints of one format in a store.
+///
+/// This is where an orchestrator works: it loads typed checkpoints whatever their files look like,
+/// changes them with closures that are one step against all other writers, and asks whether they can
+/// be trusted and how to go on. Limits, stamps and redaction are applied here.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+/// use agent_checkpoint::{CheckpointStoreExt, Key, MemoryStore};
+///
+/// # fn main() -> agent_checkpoint::Result<()> {
+/// let store = MemoryStore::new();
+/// let tasks = store.checkpoints::<TaskCheckpoint>();
+/// let key = Key::new("US-003")?;
+///
+/// let now = chrono::Utc::now();
+/// let _ = tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
+/// let saved = tasks.try_update(&key, |task| {
+///     task.start_step("Wire toggle", now);
+///     task.finish_step(StepDone::current().modifying("src/toggle.rs"), now)
+/// })?;
+/// assert!(saved.truncation.is_empty());
+///
+/// let loaded = tasks.load(&key)?.expect("it was just saved");
+/// assert_eq!(loaded.checkpoint.pending_steps, ["Test it"]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Checkpoints<'s, C> {
+    store: &'s dyn CheckpointStore,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    redaction: Option<Redaction>,
+    allow_loss: bool,
+    format: std::marker::PhantomData<fn() -> C>,
+}
+
+impl<C> Clone for Checkpoints<'_, C> {
+    fn clone(&self) -> Self {
+        Checkpoints {
+            store: self.store,
+            limits: self.limits.clone(),
+            clock: Arc::clone(&self.clock),
+            redaction: self.redaction.clone(),
+            allow_loss: self.allow_loss,
+            format: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<C: Checkpoint> fmt::Debug for Checkpoints<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checkpoints")
+            .field("format", &C::FORMAT)
+            .field("limits", &self.limits)
+            .field("redaction", &self.redaction.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A checkpoint as it was loaded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Loaded<C> {
+    /// What could be read, typed.
+    pub checkpoint: C,
+    /// The token of the state it was read from.
+    pub revision: Revision,
+    /// What is wrong with it; empty for a valid one.
+    pub violations: Vec<Violation>,
+    /// The whole document, with what the type does not know.
+    pub document: Document,
+    /// When it was last written, where the store knows.
+    pub modified: Option<SystemTime>,
+    /// What the store knows of the task beside the checkpoint.
+    pub context: TaskContext,
+}
+
+impl<'s, C: Checkpoint> Checkpoints<'s, C> {
+    /// The checkpoints of this format in `store`, with the default limits and the machine's clock.
+    #[must_use]
+    pub fn new(store: &'s dyn CheckpointStore) -> Self {
+        Checkpoints {
+            store,
+            limits: Limits::default(),
+            clock: Arc::new(SystemClock),
+            redaction: None,
+            allow_loss: false,
+            format: std::marker::PhantomData,
+        }
+    }
+
+    /// Sets the limits that saves keep.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Changes texts before they are saved, such as secrets.
+    #[must_use]
+    pub fn with_redaction(mut self, redaction: Redaction) -> Self {
+        self.redaction = Some(redaction);
+        self
+    }
+
+    /// Lets saves overwrite values that could not be read. Off by default: that is how work is lost.
+    #[must_use]
+    pub fn allowing_loss(mut self) -> Self {
+        self.allow_loss = true;
+        self
+    }
+
+    /// The store beneath.
+    #[must_use]
+    pub fn store(&self) -> &'s dyn CheckpointStore {
+        self.store
+    }
+
+    /// The checkpoint under a key, or `None` when there is none.
+    ///
+    /// A checkpoint that breaks its format's rules, or parts of which cannot be read, is loaded all
+    /// the same, with its violations.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corrupt`] when what is there is no document; the errors of
+    /// [`CheckpointStore::load`].
+    pub fn load(&self, key: &Key) -> Result<Option<Loaded<C>>> {
+        let Some(stored) = self.store.load(key)? else {
+            return Ok(None);
+        };
+        let reading = stored
+            .document
+            .read::<C>()
+            .map_err(|error| Error::from(error).with_key(key))?;
+        let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
+        Ok(Some(Loaded {
+            violations: violations(&stored.document, &reading, &knowledge),
+            checkpoint: reading.value,
+            revision: stored.revision,
+            document: stored.document,
+            modified: stored.modified,
+            context: stored.context,
+        }))
+    }
+
+    /// The checkpoint under a key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none, and those of [`load`](Checkpoints::load).
+    pub fn get(&self, key: &Key) -> Result<Loaded<C>> {
+        self.load(key)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound).with_key(key))
+    }
+
+    /// Changes a checkpoint as one step that no other writer comes between.
+    ///
+    /// Only what `change` changed is written, and the stamp; when it changed nothing, nothing is.
+    /// `change` may run more than once, on what a faster writer left, so it must decide from the
+    /// checkpoint alone and do nothing that cannot be done twice.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_update`](Checkpoints::try_update).
+    pub fn update(&self, key: &Key, mut change: impl FnMut(&mut C)) -> Result<Saved> {
+        self.try_update(key, |checkpoint| {
+            change(checkpoint);
+            Ok(())
+        })
+    }
+
+    /// As [`update`](Checkpoints::update), with a change that may refuse; then nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `change`; [`ErrorKind::NotFound`] when there is no checkpoint;
+    /// [`ErrorKind::NewerSchema`] when a later version of the format wrote it;
+    /// [`ErrorKind::WouldLose`] when the change would overwrite values that could not be read;
+    /// [`ErrorKind::NotFaithful`] when a value does not come back from its text as it was; the errors
+    /// of [`CheckpointStore::transact`].
+    pub fn try_update(
+        &self,
+        key: &Key,
+        mut change: impl FnMut(&mut C) -> Result<()>,
+    ) -> Result<Saved> {
+        let mut prepared = None;
+        let saved = self.store.transact(key, &mut |stored| {
+            let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            let next = self.changed(&stored.document, &mut change)?;
+            prepared = None;
+            Ok(match next {
+                None => Change::Keep,
+                Some(next) => {
+                    let document = next.document.clone();
+                    let overflow = next.truncation.dropped.clone();
+                    prepared = Some(next);
+                    Change::Put { document, overflow }
+                }
+            })
+        });
+        let saved = saved.map_err(|error| error.with_key(key))?;
+        Ok(saving::complete(saved, prepared))
+    }
+
+    /// Saves a new checkpoint under a key that has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] when there is one, and the errors of [`CheckpointStore::put`].
+    pub fn create(&self, key: &Key, checkpoint: &C) -> Result<Saved> {
+        self.put(key, checkpoint, Write::Edit, &Expect::Absent)
+    }
+
+    /// Saves a whole checkpoint, over what is expected there.
+    ///
+    /// [`Write::Edit`] changes what differs in the text that is there and keeps what the type does
+    /// not know; [`Write::Replace`] writes a new text.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] when what is there is not what is expected, and those of
+    /// [`try_update`](Checkpoints::try_update) save [`ErrorKind::NotFound`].
+    pub fn put(&self, key: &Key, checkpoint: &C, write: Write, expect: &Expect) -> Result<Saved> {
+        let stored = self.store.load(key)?;
+        let present = stored.as_ref().map(|stored| &stored.document);
+        // The text is made from what is there now, so the store must still have that.
+        let still = match (&stored, expect) {
+            (_, Expect::Absent | Expect::Revision(_)) => expect.clone(),
+            (Some(stored), Expect::Any) => Expect::Revision(stored.revision.clone()),
+            (None, Expect::Any) => Expect::Absent,
+        };
+        crate::store::check_expected(key, &still, stored.as_ref())?;
+        let standalone = !self.store.capabilities().embedded;
+        let next = self
+            .whole(present, checkpoint.clone(), write, standalone)
+            .map_err(|error| error.with_key(key))?;
+        let options =
+            PutOptions::expecting(still).with_overflow(next.truncation.dropped.clone());
+        let saved = self.store.put(key, &next.document, &options)?;
+        Ok(saving::complete(saved, Some(next)))
+    }
+
+    /// What saves left out of this checkpoint to keep within their limits, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CheckpointStore::overflow`].
+    pub fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.store.overflow(key)
+    }
+
+    /// Whether the files that a checkpoint names are as they were when it was saved.
+    ///
+    /// Files of steps that were cut from the checkpoint count as well. Paths are relative to `root`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get).
+    pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
+        let loaded = self.get(key)?;
+        let dropped = self.cut_checkpoints(key)?;
+        Ok(staleness(&loaded.checkpoint, &dropped, root.as_ref()))
+    }
+
+    /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get).
+    pub fn resume(&self, key: &Key, options: &ResumeOptions<'_>) -> Result<Resume> {
+        let loaded = self.get(key)?;
+        let dropped = self.store.overflow(key)?;
+        let staleness = staleness(
+            &loaded.checkpoint,
+            &self.cut_checkpoints(key)?,
+            options.root.as_ref(),
+        );
+        Ok(Resume::new(
+            key,
+            loaded.checkpoint.handoff(),
+            &loaded.context,
+            loaded.violations,
+            staleness,
+            dropped,
+            options,
+        ))
+    }
+
+    /// The files of what was cut, by reading each cut list element as a checkpoint of its own.
+    fn cut_checkpoints(&self, key: &Key) -> Result<Vec<C>> {
+        let dropped = self.store.overflow(key)?;
+        Ok(dropped.iter().filter_map(as_checkpoint).collect())
+    }
+}
+
+/// A cut list element as a checkpoint that has only this element: so its format tells its files.
+fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
+    let mut tokens = crate::json::pointer::split(&dropped.pointer);
+    let list = tokens.next()?.into_owned();
+    let _index = tokens.next()?;
+    if tokens.next().is_some() || !dropped.value.is_object() {
+        return None;
+    }
+    let value = serde_json::json!({ list: [dropped.value] });
+    serde_json::from_value(value).ok()
+}
+
+fn staleness<C: Checkpoint>(checkpoint: &C, dropped: &[C], root: &Path) -> Staleness {
+    let mut files = checkpoint.files();
+    files.extend(dropped.iter().flat_map(Checkpoint::files));
+    Staleness::of(files, checkpoint.updated_at(), root)
+}
+
+/// Conveniences over any store; nobody implements it.
+pub trait CheckpointStoreExt: CheckpointStore {
+    /// The checkpoints of one format in this store.
+    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C>;
+}
+
+impl<S: CheckpointStore> CheckpointStoreExt for S {
+    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
+        Checkpoints::new(self)
+    }
+}

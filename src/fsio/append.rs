@@ -1,0 +1,98 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use super::folder::FolderHandle;
+use super::resolve::{look, parent_of};
+use super::{Durability, FileError, Operation, create_folder_durably};
+
+/// Adds `bytes` at the end of a file, which is made with its folder when it is missing.
+///
+/// Meant for records that a reader goes through line by line. A crash may leave the last line torn; so
+/// that it does not swallow the next one, a line end is written first when the file does not end with
+/// one. The caller keeps other writers away.
+///
+/// # Durability
+///
+/// On success with [`Durability::Full`] the bytes survive a power cut.
+///
+/// # Errors
+///
+/// [`FileError::NotAFile`], [`FileError::DiskFull`], [`FileError::Io`]. What was in the file before is
+/// still there.
+pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
+    let folder = parent_of(path);
+    create_folder_durably(folder)?;
+    let is_new = match look(path)? {
+        Some(found) if !found.is_file() => {
+            return Err(FileError::NotAFile {
+                path: path.to_path_buf(),
+            });
+        }
+        found => found.is_none(),
+    };
+    let torn = !is_new && ends_inside_a_line(path)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(FileError::on(Operation::Open, path))?;
+    let mut whole = Vec::with_capacity(bytes.len() + 1);
+    if torn {
+        whole.push(b'\n');
+    }
+    whole.extend_from_slice(bytes);
+    file.write_all(&whole)
+        .map_err(FileError::on(Operation::Write, path))?;
+    if durability == Durability::Full {
+        file.sync_data()
+            .map_err(FileError::on(Operation::Sync, path))?;
+        if is_new {
+            if let Some(handle) = FolderHandle::open(folder)? {
+                handle
+                    .sync()
+                    .map_err(FileError::on(Operation::Sync, folder))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = fs::File::open(path).map_err(FileError::on(Operation::Open, path))?;
+    let mut last = [b'\n'];
+    let read = file
+        .seek(SeekFrom::End(0))
+        .and_then(|length| match length {
+            0 => Ok(()),
+            _ => {
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)
+            }
+        });
+    read.map_err(FileError::on(Operation::Read, path))?;
+    Ok(last != [b'\n'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_line_does_not_swallow_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/record.jsonl");
+        append(&path, b"one\n", Durability::Full).unwrap();
+        append(&path, b"tw", Durability::Full).unwrap();
+        append(&path, b"three\n", Durability::None).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one\ntw\nthree\n");
+    }
+
+    #[test]
+    fn a_folder_in_the_way_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = append(folder.path(), b"x", Durability::None).unwrap_err();
+        assert!(matches!(error, FileError::NotAFile { .. }));
+    }
+}

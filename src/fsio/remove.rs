@@ -1,0 +1,46 @@
+use std::fs;
+use std::path::Path;
+
+use super::folder::FolderHandle;
+use super::resolve::parent_of;
+use super::{Durability, FileError, Operation};
+
+/// Removes a file.
+///
+/// # Durability
+///
+/// On success with [`Durability::Full`] the file is still gone after a power cut.
+///
+/// # Errors
+///
+/// [`FileError::Io`]; also when there is no such file. [`FileError::NotDurable`] when it is gone but may
+/// come back in a power cut.
+pub fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
+    let handle = match durability {
+        Durability::Full => FolderHandle::open(parent_of(path))?,
+        Durability::None => None,
+    };
+    fs::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
+    if let Some(handle) = handle {
+        handle.sync().map_err(|source| FileError::NotDurable {
+            path: path.to_path_buf(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_goes_and_a_missing_one_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "x").unwrap();
+        remove(&path, Durability::Full).unwrap();
+        assert!(!path.exists());
+        assert!(remove(&path, Durability::Full).is_err());
+    }
+}
