@@ -4,13 +4,16 @@
 //! changes the edited value and nothing else.
 
 mod corrupt;
+mod de;
 mod document;
 mod edit;
+mod failure;
 mod layout;
 mod node;
 mod parser;
 mod part;
 pub mod pointer;
+mod reader;
 mod relay;
 mod text;
 mod tree;
@@ -21,5 +24,6 @@ pub use document::Document;
 pub use edit::EditError;
 pub use node::Node;
 pub use parser::MAX_DEPTH;
+pub use reader::{Reading, Unreadable};
 pub use tree::Kind;
 pub use violation::{Code, Violation};

@@ -1,0 +1,128 @@
+//! Why a value of the text could not become a value of a type.
+
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+use super::tree::{Index, Kind, NONE};
+use super::violation::Code;
+
+/// Longer texts are cut in messages, in characters.
+const SHOWN: usize = 80;
+
+/// An error of the deserializer, with the value that it belongs to.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) code: Code,
+    pub(super) message: String,
+    /// The value that could not be read; [`NONE`] until it is known.
+    pub(super) at: Index,
+    /// The kind of value that the type did not want.
+    pub(super) found: Option<Kind>,
+    /// The member that is not there.
+    pub(super) missing: Option<&'static str>,
+    /// The value could be read, had not something in it been left out, which has its own violation.
+    pub(super) follows: bool,
+}
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            message: message.into(),
+            at: NONE,
+            found: None,
+            missing: None,
+            follows: false,
+        }
+    }
+
+    /// Something inside was left out, and without it the value cannot be.
+    pub(super) fn following() -> Failure {
+        Failure {
+            follows: true,
+            ..Failure::new(Code::UNREADABLE, "a part of it could not be read")
+        }
+    }
+
+    pub(super) fn out_of_range(number: &str, expected: &dyn Expected) -> Failure {
+        let number = shortened(number);
+        let message = format!("expected {expected}, found the number {number}, which does not fit");
+        Failure::new(Code::OUT_OF_RANGE, message)
+    }
+
+    fn unexpected(code: Code, found: &Unexpected<'_>, expected: &dyn Expected) -> Failure {
+        let message = match found {
+            Unexpected::Str(text) => format!("expected {expected}, found {:?}", shortened(text)),
+            other => format!("expected {expected}, found {other}"),
+        };
+        Failure {
+            found: kind_of(found),
+            ..Failure::new(code, message)
+        }
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn kind_of(found: &Unexpected<'_>) -> Option<Kind> {
+    match found {
+        Unexpected::Map | Unexpected::StructVariant => Some(Kind::Object),
+        Unexpected::Seq | Unexpected::TupleVariant => Some(Kind::Array),
+        Unexpected::Str(_) | Unexpected::Char(_) => Some(Kind::String),
+        Unexpected::Unit | Unexpected::Option => Some(Kind::Null),
+        Unexpected::Bool(_) => Some(Kind::Bool),
+        Unexpected::Signed(_) | Unexpected::Unsigned(_) | Unexpected::Float(_) => {
+            Some(Kind::Number)
+        }
+        _ => None,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl de::Error for Failure {
+    fn custom<T: fmt::Display>(message: T) -> Failure {
+        Failure::new(Code::UNREADABLE, message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Failure {
+        Failure::unexpected(Code::WRONG_TYPE, &found, expected)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Failure {
+        let code = match kind_of(&found) {
+            Some(Kind::String) => Code::UNKNOWN_VALUE,
+            Some(Kind::Number) => Code::OUT_OF_RANGE,
+            _ => Code::UNREADABLE,
+        };
+        Failure::unexpected(code, &found, expected)
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Failure {
+        let variant = shortened(variant);
+        let message = format!("{variant:?} is none of {}", expected.join(", "));
+        Failure {
+            found: Some(Kind::String),
+            ..Failure::new(Code::UNKNOWN_VALUE, message)
+        }
+    }
+
+    fn missing_field(field: &'static str) -> Failure {
+        Failure {
+            missing: Some(field),
+            ..Failure::new(Code::MISSING, format!("the member {field:?} is required"))
+        }
+    }
+}

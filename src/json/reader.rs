@@ -1,0 +1,538 @@
+//! Reading a document as a type: what cannot be read is left out and reported, never made up.
+
+use serde::de::DeserializeOwned;
+
+use super::de::View;
+use super::document::Document;
+use super::failure::Failure;
+use super::pointer;
+use super::tree::{Index, Kind, ROOT, Tree};
+use super::violation::{Code, Violation};
+
+/// After so many violations of the reader each further one leaves out a whole member of the root.
+const MANY: usize = 64;
+
+/// How many values may be passed in all while looking for the ones at fault, so that the time is bounded.
+const SEARCH: usize = 4_000_000;
+
+/// A value that was read from a document, and what is wrong with the document.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Reading<T> {
+    /// The value, without what could not be read.
+    pub value: T,
+    /// What is wrong: the [findings](Document::findings) of the document first, then what could not be read.
+    pub violations: Vec<Violation>,
+    left_out: Vec<String>,
+    /// The values that were left out, in the order of the text.
+    pub(super) nodes: Vec<Index>,
+    /// Bytes of the text that was read, to know it again.
+    pub(super) length: usize,
+}
+
+impl<T> Reading<T> {
+    /// The pointers, from the root of the file, of the values that could not be read and were left out.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Whether something was left out.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        !self.left_out.is_empty()
+    }
+
+    /// The pointer, from the root of the file, to what `typed_pointer` means in the value that was read.
+    ///
+    /// Both count from the root of `document`, the one that was read; but where elements of an array were left out, the
+    /// indexes of later ones differ. What the document does not have keeps its pointer.
+    ///
+    /// ```
+    /// use agent_checkpoint::json::Document;
+    /// use std::collections::BTreeMap;
+    ///
+    /// let document = Document::from_text(r#"{"steps": ["a", 1, "b"]}"#)?;
+    /// let reading = document.read::<BTreeMap<String, Vec<String>>>()?;
+    /// assert_eq!(reading.value["steps"], ["a", "b"]);
+    /// assert_eq!(reading.left_out(), ["/steps/1"]);
+    /// assert_eq!(reading.locate(&document, "/steps/1"), "/steps/2");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn locate(&self, document: &Document, typed_pointer: &str) -> String {
+        let tree = &document.tree;
+        let mut located = document.at().to_owned();
+        let mut here = Some(ROOT);
+        for token in pointer::split(typed_pointer) {
+            let child = here.and_then(|at| self.typed_step(tree, at, &token));
+            match (here, child) {
+                (Some(at), Some((position, _))) if tree.kind(at) == Kind::Array => {
+                    pointer::push(&mut located, &position.to_string());
+                }
+                _ => pointer::push(&mut located, &token),
+            }
+            here = child.map(|(_, index)| index);
+        }
+        located
+    }
+
+    /// The child that a token of a typed pointer names, with its position in the text.
+    fn typed_step(&self, tree: &Tree, at: Index, token: &str) -> Option<(usize, Index)> {
+        match tree.kind(at) {
+            Kind::Object => Some((0, tree.member(at, token)?)),
+            Kind::Array => {
+                let mut read = tree
+                    .children(at)
+                    .enumerate()
+                    .filter(|(_, child)| !self.is_left_out(*child));
+                read.nth(pointer::index(token)?)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_left_out(&self, index: Index) -> bool {
+        self.nodes.binary_search(&index).is_ok()
+    }
+}
+
+/// A document that cannot be read as the type, even with everything left out that is at fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the document cannot be read: {}", summary(violations))]
+#[non_exhaustive]
+pub struct Unreadable {
+    /// What is wrong; the last one is what cannot be left out.
+    pub violations: Vec<Violation>,
+}
+
+fn summary(violations: &[Violation]) -> String {
+    match violations.last() {
+        Some(last) => last.to_string(),
+        None => "no reason given".to_owned(),
+    }
+}
+
+impl Document {
+    /// The document as a value of a type.
+    ///
+    /// Each value of the text that its place in the type does not take is left out, with a violation at its pointer, and
+    /// the rest is read. Only objects are read as structs, never arrays by position. Members that the type does not
+    /// know are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] when the root itself does not fit, for example because it lacks a member without a default: then
+    /// there is no value, and none is made up.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<Reading<T>, Unreadable> {
+        let mut reader = Reader::new(self);
+        loop {
+            match reader.attempt::<T>() {
+                Ok(value) => return Ok(reader.finish(value)),
+                Err(failure) => {
+                    if !reader.leave_out::<T>(failure) {
+                        return Err(Unreadable {
+                            violations: reader.violations,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Reader<'d> {
+    document: &'d Document,
+    hidden: Vec<bool>,
+    violations: Vec<Violation>,
+    /// Violations of the document itself, which come first.
+    findings: usize,
+    /// How many more times the document may be read while looking for the value at fault.
+    searches: usize,
+}
+
+impl<'d> Reader<'d> {
+    fn new(document: &'d Document) -> Reader<'d> {
+        let violations = document.findings();
+        let count = document.tree.spans.len();
+        Reader {
+            document,
+            hidden: vec![false; count],
+            findings: violations.len(),
+            violations,
+            searches: SEARCH / count.max(1),
+        }
+    }
+
+    fn attempt<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let view = View {
+            tree: &self.document.tree,
+            hidden: &self.hidden,
+        };
+        T::deserialize(view.at(ROOT))
+    }
+
+    fn finish<T>(self, value: T) -> Reading<T> {
+        let hidden = self
+            .hidden
+            .iter()
+            .enumerate()
+            .filter(|(_, hidden)| **hidden);
+        let nodes: Vec<Index> = hidden.map(|(index, _)| index as Index).collect();
+        let left_out = nodes.iter().map(|&index| self.document.pointer_to(index));
+        Reading {
+            value,
+            violations: self.violations,
+            left_out: left_out.collect(),
+            nodes,
+            length: self.document.tree.text.len(),
+        }
+    }
+
+    /// Notes the failure and leaves out the value at fault; false if that is the root.
+    fn leave_out<T: DeserializeOwned>(&mut self, failure: Failure) -> bool {
+        let tree = &self.document.tree;
+        let at = self.culprit::<T>(&failure);
+        let root = at == ROOT;
+        if !root && self.violations.len() - self.findings >= MANY {
+            let top = tree.children(ROOT).find(|&top| tree.contains(top, at));
+            let top = top.unwrap_or(at);
+            let message =
+                "so many values in the document cannot be read that all of this was left out";
+            self.report(top, Code::TOO_MANY, message.to_owned());
+            self.hide(top);
+            return true;
+        }
+        if !failure.follows {
+            match failure.missing {
+                Some(name) if at == failure.at => {
+                    let pointer = pointer::join(&self.document.pointer_to(at), name);
+                    let violation = Violation::new(pointer, failure.code, failure.message);
+                    self.violations.push(violation);
+                }
+                _ => self.report(at, failure.code, failure.message),
+            }
+        }
+        if !root {
+            self.hide(at);
+        }
+        !root
+    }
+
+    fn report(&mut self, at: Index, code: Code, message: String) {
+        let pointer = self.document.pointer_to(at);
+        self.violations.push(Violation::new(pointer, code, message));
+    }
+
+    /// Hides a value; what is in it need not be hidden on its own any more.
+    fn hide(&mut self, index: Index) {
+        let end = self.document.tree.span(index).next as usize;
+        self.hidden[index as usize..end].fill(false);
+        self.hidden[index as usize] = true;
+    }
+
+    /// The value that is at fault. Types that read their members through a buffer (`flatten`, `untagged`, tagged enums)
+    /// blame the container: then it is the member without which the failure goes away.
+    fn culprit<T: DeserializeOwned>(&mut self, failure: &Failure) -> Index {
+        let tree = &self.document.tree;
+        let mut at = failure.at;
+        loop {
+            let kind = tree.kind(at);
+            let itself = at == failure.at && failure.found == Some(kind) && at != ROOT;
+            if !kind.is_container() || itself || failure.missing.is_some() || failure.follows {
+                return at;
+            }
+            let children = tree.effective(at);
+            let visible: Vec<Index> = children.filter(|&c| !self.hidden[c as usize]).collect();
+            match visible
+                .into_iter()
+                .find(|&child| self.is_better_without::<T>(child, failure))
+            {
+                Some(child) => at = child,
+                None => return at,
+            }
+        }
+    }
+
+    fn is_better_without<T: DeserializeOwned>(&mut self, child: Index, failure: &Failure) -> bool {
+        if self.searches == 0 {
+            return false;
+        }
+        self.searches -= 1;
+        self.hidden[child as usize] = true;
+        let attempt = self.attempt::<T>();
+        self.hidden[child as usize] = false;
+        match attempt {
+            Ok(_) => true,
+            Err(other) => {
+                let elsewhere = other.at != failure.at;
+                let other_fault = other.message != failure.message && other.missing.is_none();
+                !other.follows && (elsewhere || other_fault)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Plan {
+        status: Option<Status>,
+        count: Option<u8>,
+        long: Option<i128>,
+        ratio: Option<f32>,
+        pair: Option<(u8, u8)>,
+        steps: Vec<Step>,
+        by_number: BTreeMap<u32, bool>,
+        shape: Option<Shape>,
+        any: Option<serde_json::Value>,
+        letter: Option<char>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Step {
+        name: String,
+        #[serde(default)]
+        tags: Vec<String>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Status {
+        Running,
+        Done,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    enum Shape {
+        Dot,
+        Circle(u8),
+        Line(u8, u8),
+        Box { side: u8 },
+    }
+
+    fn read(text: &str) -> (Plan, Vec<(String, Code)>, Vec<String>) {
+        let reading = Document::from_text(text).unwrap().read::<Plan>().unwrap();
+        let found = reading.violations.iter();
+        (
+            reading.value,
+            found.map(|v| (v.pointer.clone(), v.code.clone())).collect(),
+            reading.left_out,
+        )
+    }
+
+    fn one(text: &str, pointer: &str, code: Code) -> Plan {
+        let (plan, found, _) = read(text);
+        assert_eq!(found, [(pointer.to_owned(), code)], "{text}");
+        plan
+    }
+
+    #[test]
+    fn each_fault_has_its_code() {
+        one(r#"{"status": 1}"#, "/status", Code::WRONG_TYPE);
+        one(r#"{"status": "DONE"}"#, "/status", Code::UNKNOWN_VALUE);
+        one(r#"{"count": 300}"#, "/count", Code::OUT_OF_RANGE);
+        one(r#"{"count": -1}"#, "/count", Code::OUT_OF_RANGE);
+        one(
+            r#"{"count": 99999999999999999999999}"#,
+            "/count",
+            Code::OUT_OF_RANGE,
+        );
+        one(r#"{"count": 1.5}"#, "/count", Code::WRONG_TYPE);
+        one(r#"{"ratio": 1e39}"#, "/ratio", Code::OUT_OF_RANGE);
+        one(r#"{"any": [1e400, 1]}"#, "/any/0", Code::OUT_OF_RANGE);
+        one(r#"{"pair": [1, 2, 3]}"#, "/pair", Code::UNREADABLE);
+        one(
+            r#"{"steps": [{"tags": []}]}"#,
+            "/steps/0/name",
+            Code::MISSING,
+        );
+        one(r#"{"steps": [["a", []]]}"#, "/steps/0", Code::WRONG_TYPE);
+        one(
+            r#"{"steps": {"0": {"name": "a"}}}"#,
+            "/steps",
+            Code::WRONG_TYPE,
+        );
+        one(
+            r#"{"by_number": {"x": true, "7": true}}"#,
+            "/by_number/x",
+            Code::WRONG_TYPE,
+        );
+        one(r#"{"letter": "ab"}"#, "/letter", Code::UNKNOWN_VALUE);
+        one(
+            r#"{"shape": {"Circle": "x"}}"#,
+            "/shape/Circle",
+            Code::WRONG_TYPE,
+        );
+        one(r#"{"shape": {"Box": [1]}}"#, "/shape/Box", Code::WRONG_TYPE);
+        one(r#"{"shape": {"Star": 1}}"#, "/shape", Code::UNKNOWN_VALUE);
+        one(
+            r#"{"shape": {"Line": [1, "2"]}}"#,
+            "/shape/Line/1",
+            Code::WRONG_TYPE,
+        );
+    }
+
+    #[test]
+    fn the_rest_is_read() {
+        let text = r#"{"steps": [{"name": "a", "tags": ["x", 1, "y"]}, 5, {"name": null}, {"name": "b"}],
+                       "by_number": {"1": true, "2": 0}, "letter": "é"}"#;
+        let (plan, found, left_out) = read(text);
+        let names: Vec<_> = plan.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(plan.steps[0].tags, ["x", "y"]);
+        assert_eq!(plan.by_number, BTreeMap::from([(1, true)]));
+        assert_eq!(plan.letter, Some('é'));
+        let pointers: Vec<_> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
+        assert_eq!(
+            pointers,
+            [
+                "/steps/0/tags/1",
+                "/steps/1",
+                "/steps/2/name",
+                "/by_number/2"
+            ]
+        );
+        // The step without its name went as a whole, with the violation at the name.
+        assert_eq!(
+            left_out,
+            ["/steps/0/tags/1", "/steps/1", "/steps/2", "/by_number/2"]
+        );
+    }
+
+    #[test]
+    fn numbers_are_exact() {
+        let (plan, found, _) = read(
+            r#"{"long": -170141183460469231731687303715884105728, "ratio": 0.1,
+            "any": [18446744073709551615, -0, 12345678901234567890123]}"#,
+        );
+        assert_eq!(found, []);
+        assert_eq!(plan.long, Some(i128::MIN));
+        assert_eq!(plan.ratio, Some(0.1));
+        let any = plan.any.unwrap();
+        assert_eq!(any[0].as_u64(), Some(u64::MAX));
+        assert_eq!(any[1].as_f64().map(f64::is_sign_negative), Some(true));
+        assert_eq!(any[2].as_f64(), Some(12345678901234567890123.0));
+    }
+
+    #[test]
+    fn enums_come_from_strings_and_objects() {
+        for (text, shape) in [
+            (r#""Dot""#, Shape::Dot),
+            (r#"{"Dot": null}"#, Shape::Dot),
+            (r#"{"Circle": 3}"#, Shape::Circle(3)),
+            (r#"{"Line": [1, 2]}"#, Shape::Line(1, 2)),
+            (r#"{"Box": {"side": 4}}"#, Shape::Box { side: 4 }),
+        ] {
+            let (plan, found, _) = read(&format!("{{\"shape\": {text}}}"));
+            assert_eq!((plan.shape, found), (Some(shape), vec![]));
+        }
+    }
+
+    #[test]
+    fn lone_surrogates_matter_only_where_they_are_read() {
+        one(
+            r#"{"steps": [{"name": "a", "tags": ["\ud800"]}], "\udc00": "\ud800"}"#,
+            "/steps/0/tags/0",
+            Code::LONE_SURROGATE,
+        );
+        one(
+            r#"{"any": {"\ud800": 1}}"#,
+            r"/any/\ud800",
+            Code::LONE_SURROGATE,
+        );
+        one(r#"{"letter": "\ud800"}"#, "/letter", Code::LONE_SURROGATE);
+        one(r#"{"status": "\ud800"}"#, "/status", Code::LONE_SURROGATE);
+    }
+
+    #[test]
+    fn nothing_is_made_up() {
+        let document = Document::from_text(r#"{"tags": ["x", 1]}"#).unwrap();
+        let unreadable = document.read::<Step>().unwrap_err();
+        let pointers: Vec<_> = unreadable
+            .violations
+            .iter()
+            .map(|v| v.pointer.as_str())
+            .collect();
+        assert_eq!(pointers, ["/tags/1", "/name"]);
+        let document = Document::from_text(r#"{"name": 1}"#).unwrap();
+        let unreadable = document.read::<Step>().unwrap_err();
+        assert_eq!(unreadable.violations.len(), 1, "{unreadable}");
+        assert!(document.read::<Vec<u8>>().is_err());
+    }
+
+    #[test]
+    fn many_faults_end_soon() {
+        let steps = ["1"; 5000].join(",");
+        let (plan, found, left_out) = read(&format!("{{\"count\": 1, \"steps\": [{steps}]}}"));
+        assert_eq!(plan.count, Some(1));
+        assert_eq!(found.len(), MANY + 1);
+        assert_eq!(found[MANY], ("/steps".to_owned(), Code::TOO_MANY));
+        assert_eq!(left_out, ["/steps"]);
+    }
+
+    #[test]
+    fn buffered_members_are_blamed_on_their_own() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Outer {
+            a: u8,
+            #[serde(flatten)]
+            inner: Inner,
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Inner {
+            #[serde(default)]
+            list: Vec<Either>,
+            #[serde(default)]
+            n: u8,
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(u8),
+            Named { name: String, tags: Vec<String> },
+        }
+        let text =
+            r#"{"a": 1, "list": [1, {"name": "x", "tags": ["a", 1]}], "n": "x", "foreign": []}"#;
+        let reading = Document::from_text(text).unwrap().read::<Outer>().unwrap();
+        assert_eq!(reading.left_out(), ["/list/1/tags/1", "/n"]);
+        assert_eq!(reading.violations.len(), 2);
+        assert_eq!(reading.value.inner.list.len(), 2);
+    }
+
+    #[test]
+    fn pointers_lead_back_to_the_file() {
+        let text = r#"{"x": {"steps": [0, {"name": "a", "tags": [1, "t"]}]}}"#;
+        let part = Document::from_text(text).unwrap().extract("/x").unwrap();
+        let reading = part.read::<Plan>().unwrap();
+        assert_eq!(reading.left_out(), ["/x/steps/0", "/x/steps/1/tags/0"]);
+        assert_eq!(
+            reading.locate(&part, "/steps/0/tags/0"),
+            "/x/steps/1/tags/1"
+        );
+        assert_eq!(
+            reading.locate(&part, "/steps/0/none/0"),
+            "/x/steps/1/none/0"
+        );
+        assert_eq!(reading.locate(&part, "/error"), "/x/error");
+        assert_eq!(reading.locate(&part, ""), "/x");
+    }
+
+    #[test]
+    fn findings_come_first() {
+        let (plan, found, _) = read("\u{feff}{\"count\": \"x\", \"count\": 2, \"status\": 1}");
+        assert_eq!(plan.count, Some(2));
+        let codes: Vec<_> = found.into_iter().map(|(_, code)| code).collect();
+        assert_eq!(
+            codes,
+            [Code::BYTE_ORDER_MARK, Code::DUPLICATE_KEY, Code::WRONG_TYPE]
+        );
+    }
+}
