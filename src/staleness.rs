@@ -161,7 +161,10 @@ impl Saved {
             Some(Saved::Between(from, from.checked_add(precision.unit())?))
         });
         between.unwrap_or_else(|| {
-            Saved::Unknown(format!("the checkpoint's time stamp {:?} is no time", stamp.text()))
+            Saved::Unknown(format!(
+                "the checkpoint's time stamp {:?} is no time",
+                stamp.text()
+            ))
         })
     }
 

@@ -267,10 +267,16 @@ impl fmt::Display for Error {
                 f,
                 "the value does not come back as it was: {detail}; nothing was written"
             ),
-            ErrorKind::Unreadable { detail } => write!(f, "cannot be read as this format: {detail}"),
+            ErrorKind::Unreadable { detail } => {
+                write!(f, "cannot be read as this format: {detail}")
+            }
             ErrorKind::Edit { detail } => f.write_str(detail),
             ErrorKind::Ambiguous { what, candidates } => {
-                write!(f, "more than one {what}: choose one of {}", candidates.join(", "))
+                write!(
+                    f,
+                    "more than one {what}: choose one of {}",
+                    candidates.join(", ")
+                )
             }
             ErrorKind::UnknownFormat { name, known } => {
                 match name {

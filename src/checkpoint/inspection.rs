@@ -115,9 +115,7 @@ impl<'a> Inspection<'a> {
     #[must_use]
     pub fn is_present(&self, member: &str) -> bool {
         let pointer = self.full(member);
-        let inside = pointer
-            .strip_prefix(self.document.at())
-            .unwrap_or(&pointer);
+        let inside = pointer.strip_prefix(self.document.at()).unwrap_or(&pointer);
         self.document
             .get(inside)
             .is_some_and(|node| node.kind() != Kind::Null)

@@ -188,7 +188,13 @@ mod tests {
         let family = "👩‍👩‍👧‍👦";
         assert_eq!(family.chars().count(), 7);
         assert_eq!(limits.cut(&family.repeat(2), 7).unwrap(), "…");
-        assert_eq!(limits.cut(&family.repeat(2), 8).unwrap(), format!("{family}…"));
-        assert_eq!(limits.cut("e\u{301}e\u{301}e\u{301}", 4).unwrap(), "e\u{301}…");
+        assert_eq!(
+            limits.cut(&family.repeat(2), 8).unwrap(),
+            format!("{family}…")
+        );
+        assert_eq!(
+            limits.cut("e\u{301}e\u{301}e\u{301}", 4).unwrap(),
+            "e\u{301}…"
+        );
     }
 }

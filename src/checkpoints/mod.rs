@@ -267,8 +267,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let next = self
             .whole(present, checkpoint.clone(), write, standalone)
             .map_err(|error| error.with_key(key))?;
-        let options =
-            PutOptions::expecting(still).with_overflow(next.truncation.dropped.clone());
+        let options = PutOptions::expecting(still).with_overflow(next.truncation.dropped.clone());
         let saved = self.store.put(key, &next.document, &options)?;
         Ok(saving::complete(saved, Some(next)))
     }
@@ -300,26 +299,23 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// # Errors
     ///
     /// Those of [`get`](Checkpoints::get).
-    pub fn resume(&self, key: &Key, options: &ResumeOptions<'_>) -> Result<Resume> {
+    pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
         let loaded = self.get(key)?;
-        let dropped = self.store.overflow(key)?;
-        let staleness = staleness(
-            &loaded.checkpoint,
-            &self.cut_checkpoints(key)?,
-            options.root.as_ref(),
-        );
+        let cut = self.cut_checkpoints(key)?;
+        let staleness = staleness(&loaded.checkpoint, &cut, &options.root);
+        let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
         Ok(Resume::new(
             key,
             loaded.checkpoint.handoff(),
+            earlier,
             &loaded.context,
             loaded.violations,
             staleness,
-            dropped,
             options,
         ))
     }
 
-    /// The files of what was cut, by reading each cut list element as a checkpoint of its own.
+    /// What was cut from lists, each element as a checkpoint of its own.
     fn cut_checkpoints(&self, key: &Key) -> Result<Vec<C>> {
         let dropped = self.store.overflow(key)?;
         Ok(dropped.iter().filter_map(as_checkpoint).collect())
@@ -351,6 +347,12 @@ pub trait CheckpointStoreExt: CheckpointStore {
 }
 
 impl<S: CheckpointStore> CheckpointStoreExt for S {
+    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
+        Checkpoints::new(self)
+    }
+}
+
+impl CheckpointStoreExt for dyn CheckpointStore + '_ {
     fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
         Checkpoints::new(self)
     }

@@ -1,9 +1,7 @@
 //! From a changed checkpoint to the text that is saved.
 
 use super::Checkpoints;
-use crate::checkpoint::{
-    Checkpoint, Error, ErrorKind, Knowledge, Result, Truncation, violations,
-};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Knowledge, Result, Truncation, violations};
 use crate::json::{Document, Reading, Rewrite, Violation};
 use crate::store::Saved;
 
@@ -81,7 +79,8 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             }
             return self.edited(present, reading, wanted);
         }
-        let truncation = self.finish(&mut wanted, reading.as_ref().map(|reading| &reading.value))?;
+        let truncation =
+            self.finish(&mut wanted, reading.as_ref().map(|reading| &reading.value))?;
         let document = Document::new(&wanted)?;
         let read_back = document.read::<C>()?;
         if read_back.value != wanted || !read_back.violations.is_empty() {

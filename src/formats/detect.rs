@@ -59,10 +59,16 @@ fn has(node: Node<'_>, member: &str, kind: Kind) -> bool {
 /// A `task`: no protocol gives its file a name, so its content alone counts.
 pub(super) fn task(_: &Path, document: Option<&Document>) -> Option<Evidence> {
     let root = document?.root();
-    let members: Vec<_> = ["completedSteps", "pendingSteps", "currentStep", "decisions", "metadata"]
-        .into_iter()
-        .filter(|member| root.get(member).is_some())
-        .collect();
+    let members: Vec<_> = [
+        "completedSteps",
+        "pendingSteps",
+        "currentStep",
+        "decisions",
+        "metadata",
+    ]
+    .into_iter()
+    .filter(|member| root.get(member).is_some())
+    .collect();
     // One member alone could be anybody's.
     let enough = members.len() >= 2 && members.iter().any(|member| member.ends_with("Steps"));
     enough.then(|| Evidence::gather(None, &members)).flatten()

@@ -8,7 +8,7 @@ use super::task::TaskCheckpoint;
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Handoff, Inspection, Knowledge, Result, Timestamp, violations,
 };
-use crate::json::{Code, Document, Violation};
+use crate::json::{Document, Violation};
 
 /// One format, behind functions.
 ///
@@ -77,7 +77,12 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
     Ok(Examined {
         handoff: reading.value.handoff(),
         updated_at: reading.value.updated_at().cloned(),
-        files: reading.value.files().into_iter().map(str::to_owned).collect(),
+        files: reading
+            .value
+            .files()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         violations: violations(document, &reading, knowledge),
     })
 }
@@ -176,9 +181,4 @@ impl Formats {
         }
         .map_err(|error| error.with_path(path))
     }
-}
-
-/// Whether a violation says that a later program wrote the file.
-pub(crate) fn is_newer(violation: &Violation) -> bool {
-    violation.code == Code::NEWER_SCHEMA
 }

@@ -62,15 +62,13 @@ fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = fs::File::open(path).map_err(FileError::on(Operation::Open, path))?;
     let mut last = [b'\n'];
-    let read = file
-        .seek(SeekFrom::End(0))
-        .and_then(|length| match length {
-            0 => Ok(()),
-            _ => {
-                file.seek(SeekFrom::End(-1))?;
-                file.read_exact(&mut last)
-            }
-        });
+    let read = file.seek(SeekFrom::End(0)).and_then(|length| match length {
+        0 => Ok(()),
+        _ => {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)
+        }
+    });
     read.map_err(FileError::on(Operation::Read, path))?;
     Ok(last != [b'\n'])
 }

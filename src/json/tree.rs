@@ -28,7 +28,7 @@ impl Kind {
     }
 
     /// The kind with its article, for messages.
-    pub(super) fn describe(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Kind::Null => "null",
             Kind::Bool => "a boolean",

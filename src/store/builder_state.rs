@@ -72,7 +72,7 @@ fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>> {
     }
     let Some(document) = host.document.extract(&place.pointer) else {
         let found = host.document.get(&place.pointer);
-        let kind = found.map_or("nothing", |node| node.kind().name());
+        let kind = found.map_or("nothing", |node| node.kind().describe());
         return Err(Error::new(ErrorKind::Unreadable {
             detail: format!(
                 "{} holds {kind} where a checkpoint object belongs; \

@@ -71,7 +71,12 @@ impl CheckpointStore for MemoryStore {
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        Ok(self.entries().overflow.get(key).cloned().unwrap_or_default())
+        Ok(self
+            .entries()
+            .overflow
+            .get(key)
+            .cloned()
+            .unwrap_or_default())
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -96,7 +101,10 @@ impl Entries {
         let mut saved = Saved::new(outcome, revision, previous);
         if !overflow.is_empty() {
             saved.truncation.kept_in = Some("memory".to_owned());
-            self.overflow.entry(key.clone()).or_default().extend(overflow);
+            self.overflow
+                .entry(key.clone())
+                .or_default()
+                .extend(overflow);
         }
         if outcome != Outcome::Unchanged {
             self.documents.insert(key.clone(), stored);

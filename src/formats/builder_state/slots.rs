@@ -153,9 +153,7 @@ impl Slot {
                 what: "task with this id",
                 candidates: vec![first.pointer.clone(), second.pointer.clone()],
             })),
-            (None, _) if *self == Slot::Top => {
-                Ok(SlotPlace::new(Slot::Top, "", host.root()))
-            }
+            (None, _) if *self == Slot::Top => Ok(SlotPlace::new(Slot::Top, "", host.root())),
             (None, _) => Err(Error::new(ErrorKind::NoSuchSlot {
                 slot: self.to_string(),
                 slots: places.iter().map(|place| place.slot.to_string()).collect(),

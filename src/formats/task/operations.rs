@@ -193,9 +193,10 @@ impl TaskCheckpoint {
         now: DateTime<Utc>,
     ) {
         let decision = decision.into();
-        let known = self.decisions.iter().any(|made| {
-            made.decision.as_ref() == Some(&decision) && made.rationale == rationale
-        });
+        let known = self
+            .decisions
+            .iter()
+            .any(|made| made.decision.as_ref() == Some(&decision) && made.rationale == rationale);
         if known {
             return;
         }

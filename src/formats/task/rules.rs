@@ -1,8 +1,6 @@
 //! The rules of the format; source: the checkpoint schema of the builder-state protocol.
 
-use super::{
-    CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification,
-};
+use super::{CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification};
 use crate::checkpoint::Inspection;
 
 pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut Inspection<'_>) {

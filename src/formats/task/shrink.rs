@@ -44,7 +44,14 @@ fn cut_note(
     };
     if Some(&*note) != old {
         let reason = DropReason::Characters(limit);
-        cut(note, limit, reason, "/currentStep/partialWork", limits, truncation);
+        cut(
+            note,
+            limit,
+            reason,
+            "/currentStep/partialWork",
+            limits,
+            truncation,
+        );
     }
 }
 
@@ -89,7 +96,9 @@ fn cut(
         // A text may be cut twice, for its length and then for the size: the record keeps it whole.
         if !truncation.dropped.iter().any(|cut| cut.pointer == pointer) {
             let value = Value::String(whole);
-            truncation.dropped.push(Dropped::new(pointer, reason, value));
+            truncation
+                .dropped
+                .push(Dropped::new(pointer, reason, value));
         }
     }
 }
@@ -129,7 +138,9 @@ fn drop_oldest_steps(
     for (index, step) in checkpoint.completed_steps.drain(..count).enumerate() {
         let pointer = format!("/completedSteps/{}", gone_before + index);
         let value = serde_json::to_value(step).unwrap_or_default();
-        truncation.dropped.push(Dropped::new(pointer, reason, value));
+        truncation
+            .dropped
+            .push(Dropped::new(pointer, reason, value));
     }
 }
 
@@ -165,7 +176,14 @@ fn fit_size(
         }
         if let Some(rationale) = &mut checkpoint.decisions[index].rationale {
             let pointer = format!("/decisions/{index}/rationale");
-            cut(rationale, SHORTEST_TEXT, reason, &pointer, limits, truncation);
+            cut(
+                rationale,
+                SHORTEST_TEXT,
+                reason,
+                &pointer,
+                limits,
+                truncation,
+            );
         }
     }
     if compact_size(checkpoint) > limit {

@@ -64,7 +64,10 @@ impl<'o> DurableFile<'o> {
 
     /// The record of what was cut, for reading.
     pub(in crate::store) fn overflow(&self) -> Result<OverflowFile> {
-        Ok(OverflowFile::beside(&self.target()?, self.options.durability))
+        Ok(OverflowFile::beside(
+            &self.target()?,
+            self.options.durability,
+        ))
     }
 
     fn lock(&self, target: &Path) -> Result<Lock> {
@@ -107,7 +110,8 @@ impl<'o> DurableFile<'o> {
                 })
                 .with_path(&self.path));
             }
-            let present = contents.map_or(Present::Absent, |contents| Present::Same(&contents.stamp));
+            let present =
+                contents.map_or(Present::Absent, |contents| Present::Same(&contents.stamp));
             let replaced = Replace::new(&target, present)
                 .durability(self.options.durability)
                 .write(text.as_bytes());

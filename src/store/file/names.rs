@@ -19,7 +19,10 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
     let device = is_device_name(text);
     for (at, byte) in text.bytes().enumerate() {
         let plain = byte.is_ascii_alphanumeric()
-            || matches!(byte, b'-' | b'_' | b' ' | b'@' | b'+' | b',' | b'=' | b'(' | b')')
+            || matches!(
+                byte,
+                b'-' | b'_' | b' ' | b'@' | b'+' | b',' | b'=' | b'(' | b')'
+            )
             || (byte == b'.' && at > 0);
         if plain && !(device && at == 0) {
             name.push(char::from(byte));
@@ -61,10 +64,12 @@ pub(super) fn key_of(name: &str) -> Option<Key> {
 fn is_device_name(text: &str) -> bool {
     let stem = text.split('.').next().unwrap_or(text).trim_end();
     let lower = stem.to_ascii_lowercase();
-    matches!(lower.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
-        || (lower.len() == 4
-            && (lower.starts_with("com") || lower.starts_with("lpt"))
-            && lower.ends_with(|last: char| last.is_ascii_digit()))
+    matches!(
+        lower.as_str(),
+        "con" | "prn" | "aux" | "nul" | "conin$" | "conout$"
+    ) || (lower.len() == 4
+        && (lower.starts_with("com") || lower.starts_with("lpt"))
+        && lower.ends_with(|last: char| last.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -91,7 +96,14 @@ mod tests {
 
     #[test]
     fn only_the_one_spelling_is_a_key() {
-        for name in ["%41.json", "a%2fb.json", "x.txt", ".json", "%.json", "ä.json"] {
+        for name in [
+            "%41.json",
+            "a%2fb.json",
+            "x.txt",
+            ".json",
+            "%.json",
+            "ä.json",
+        ] {
             assert_eq!(key_of(name), None, "{name}");
         }
     }

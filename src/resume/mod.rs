@@ -1,0 +1,128 @@
+//! How another agent goes on from a checkpoint: the plan, and the prompt that carries it.
+
+mod plan;
+#[cfg(feature = "template")]
+mod prompt;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use plan::{ResumeDecision, ResumePlan};
+#[cfg(feature = "template")]
+pub use prompt::{Prompt, PromptOptions, Rendered};
+
+use crate::checkpoint::{DoneItem, Handoff, Key};
+use crate::json::Violation;
+use crate::staleness::Staleness;
+use crate::store::TaskContext;
+
+/// What a resume takes from outside the checkpoint.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ResumeOptions {
+    /// The project's folder, which the checkpoint's files are relative to.
+    pub root: PathBuf,
+    /// What the task is called; what the store knows, else the key, when `None`.
+    pub task: Option<String>,
+    /// What is to be done; what the store knows when `None`.
+    pub description: Option<String>,
+}
+
+impl ResumeOptions {
+    /// A resume in the project at `root`.
+    pub fn new(root: impl AsRef<Path>) -> Self {
+        ResumeOptions {
+            root: root.as_ref().to_path_buf(),
+            ..ResumeOptions::default()
+        }
+    }
+
+    /// Names the task.
+    #[must_use]
+    pub fn with_task(mut self, task: impl Into<String>) -> Self {
+        self.task = Some(task.into());
+        self
+    }
+
+    /// Says what is to be done.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+}
+
+/// All that is known for going on from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[must_use]
+#[non_exhaustive]
+pub struct Resume {
+    /// What the task is called.
+    pub task: String,
+    /// What is to be done, where somebody said so.
+    pub description: Option<String>,
+    /// Whether and how to go on.
+    pub plan: ResumePlan,
+    /// Whether the files are as they were.
+    pub staleness: Staleness,
+    /// What the agent before left.
+    pub handoff: Handoff,
+    /// Finished work that was cut from the checkpoint to keep within its limits, oldest first.
+    pub earlier: Vec<DoneItem>,
+    /// What is wrong with the checkpoint.
+    pub violations: Vec<Violation>,
+}
+
+impl Resume {
+    /// Judges a hand-off.
+    pub fn new(
+        key: &Key,
+        handoff: Handoff,
+        earlier: Vec<DoneItem>,
+        context: &TaskContext,
+        violations: Vec<Violation>,
+        staleness: Staleness,
+        options: &ResumeOptions,
+    ) -> Resume {
+        let first = |choices: [&Option<String>; 3]| choices.into_iter().flatten().next().cloned();
+        let task = first([&options.task, &context.task, &handoff.task]);
+        Resume {
+            task: task.unwrap_or_else(|| key.to_string()),
+            description: first([
+                &options.description,
+                &context.description,
+                &handoff.description,
+            ]),
+            plan: plan::plan(&handoff, &staleness, &violations),
+            staleness,
+            handoff,
+            earlier,
+            violations,
+        }
+    }
+
+    /// Who worked on the task, for a sentence: the agents before, else the checkpoint's maker.
+    #[must_use]
+    pub fn worked_on_by(&self) -> String {
+        let previous = &self.handoff.previous_agents;
+        if previous.is_empty() {
+            let maker = self.handoff.agent.clone();
+            maker.unwrap_or_else(|| "another agent".to_owned())
+        } else {
+            previous.join(", ")
+        }
+    }
+
+    /// The prompt for the next agent, from the built-in template.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Template`](crate::ErrorKind::Template), should the template not render.
+    #[cfg(feature = "template")]
+    pub fn prompt(&self) -> crate::Result<String> {
+        Ok(Prompt::default()
+            .render(self, &PromptOptions::default())?
+            .text)
+    }
+}
