@@ -497,7 +497,11 @@ mod tests {
         #[serde(untagged)]
         enum Either {
             Number(u8),
-            Named { name: String, tags: Vec<String> },
+            Named {
+                name: String,
+                #[serde(default)]
+                tags: Vec<String>,
+            },
         }
         let text =
             r#"{"a": 1, "list": [1, {"name": "x", "tags": ["a", 1]}], "n": "x", "foreign": []}"#;
