@@ -1,4 +1,5 @@
 //! What holds for every document, every edit and every type.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
@@ -105,7 +106,8 @@ impl Style {
         let plain = value.is_array() && !pieces.iter().any(|(_, v)| v.is_array() || v.is_object());
         let unit = self
             .unit
-            .filter(|_| !pieces.is_empty() && !(plain && self.flat_lists));
+            .filter(|_| !pieces.is_empty())
+            .filter(|_| !plain || !self.flat_lists);
         for (position, (name, value)) in pieces.iter().enumerate() {
             if position > 0 {
                 out.push_str(if unit.is_some() { "," } else { self.comma });
@@ -193,8 +195,16 @@ fn assert_style_kept(style: &Style, text: &str) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Edits
 
+/// No file of failures: what fails here becomes a test of its own.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn setting_changes_only_the_value(
@@ -434,7 +444,7 @@ fn near_plan() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn any_text_reads_and_says_what_it_left_out(value in near_plan(), style in style()) {
@@ -606,7 +616,11 @@ fn assert_agreement(bytes: &[u8]) {
             // Where serde_json makes values of it too, they are the same ones.
             let stripped = text.trim_start_matches('\u{feff}');
             if let Ok(value) = serde_json::from_str::<Value>(stripped) {
-                assert_same(&value, &document.read::<Value>().unwrap().value);
+                let reading = document.read::<Value>().unwrap();
+                // With `arbitrary_precision` serde_json also makes numbers that no type holds.
+                if !reading.is_partial() {
+                    assert_same(&value, &reading.value);
+                }
             }
         }
         Err(corrupt) => {
@@ -637,7 +651,7 @@ fn assert_same(a: &Value, b: &Value) {
             assert_eq!(a.len(), b.len());
             a.iter().for_each(|(name, a)| assert_same(a, &b[name]));
         }
-        (Value::Number(a), Value::Number(b)) if a.is_f64() => {
+        (Value::Number(a), Value::Number(b)) if !(a.is_u64() && b.is_u64()) => {
             let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
             assert!((a - b).abs() <= a.abs() * 1e-15, "{a} {b}");
         }
@@ -695,7 +709,7 @@ fn mutate(bytes: &mut Vec<u8>, mutation: &Mutation) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8000))]
+    #![proptest_config(cases(8000))]
 
     #[test]
     fn what_is_json_is_agreed_upon(
