@@ -1,6 +1,6 @@
 //! What must hold across processes: kills, full disks, foreign users, and how often the disk is waited for.
 //!
-//! The tests start this very program again as a child, with one of the ignored functions at the end to
+//! The tests start this very program again as a child, with one of the functions at the end to
 //! run; without the environment variable that a parent sets these do nothing.
 #![cfg(unix)]
 // The helpers are tests as well, though clippy does not know it.
@@ -38,13 +38,7 @@ fn child_under(wrapper: &[&str], function: &str, folder: &Path) -> Command {
         }
     };
     command
-        .args([
-            "--exact",
-            function,
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", function, "--nocapture", "--test-threads=1"])
         .env(FOLDER, folder)
         .stdin(Stdio::null());
     command
@@ -309,12 +303,7 @@ fn who_may_not_write_a_file_may_not_replace_it() {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let output = Command::new(&program)
-            .args([
-                "--exact",
-                "child_saves_a_megabyte",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "child_saves_a_megabyte", "--nocapture"])
             .env(FOLDER, &work)
             .current_dir(&work)
             .uid(65534)
@@ -565,7 +554,6 @@ fn mark(folder: &Path, name: &str) {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_replaces_for_ever() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("state");
@@ -575,7 +563,6 @@ fn child_replaces_for_ever() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_holds_the_lock() {
     let Some(folder) = child_folder() else { return };
     let holder = format!("pid {} agent child", std::process::id());
@@ -586,7 +573,6 @@ fn child_holds_the_lock() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_counts_under_the_lock() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("count");
@@ -603,7 +589,6 @@ fn child_counts_under_the_lock() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_saves_a_megabyte() {
     let Some(folder) = child_folder() else { return };
     let done = replace(
@@ -627,7 +612,6 @@ fn child_saves_a_megabyte() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_replaces_once() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("state");
@@ -640,7 +624,6 @@ fn child_replaces_once() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_replaces_once_with_a_hook() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("state");
@@ -660,7 +643,6 @@ fn child_replaces_once_with_a_hook() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_replaces_once_without_syncs() {
     let Some(folder) = child_folder() else { return };
     mark(&folder, "mark-begin");
@@ -675,7 +657,6 @@ fn child_replaces_once_without_syncs() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_creates_folders() {
     let Some(folder) = child_folder() else { return };
     mark(&folder, "mark-begin");
