@@ -733,7 +733,23 @@ fn deep_texts_are_agreed_upon() {
                 close.repeat(levels - 1)
             );
             assert_agreement(text.as_bytes());
-            assert_eq!(Document::from_text(text).is_ok(), levels <= MAX_DEPTH);
+            let document = Document::from_text(text);
+            assert_eq!(document.is_ok(), levels <= MAX_DEPTH);
+            let Ok(mut document) = document else { continue };
+            // Nothing that walks a document runs out of stack.
+            let reading = document.read::<Value>().unwrap();
+            let options = Rewrite::new();
+            let mut wanted = reading.value.clone();
+            assert!(
+                !document
+                    .rewrite(&reading, &wanted, &options)
+                    .unwrap()
+                    .changed
+            );
+            wanted["b"] = wanted["a"].clone();
+            let rewritten = document.rewrite(&reading, &wanted, &options).unwrap();
+            assert_eq!(rewritten.reading.value, wanted);
+            assert!(document.set("/c", &wanted).is_err() || levels < MAX_DEPTH);
         }
     }
 }

@@ -177,17 +177,20 @@ impl Document {
     }
 
     fn changed(&self, change: Option<Change>, new: &Typed) -> Result<Document, EditError> {
-        let mut document = self.clone();
         match change {
             // The root stays an object.
-            Some(Change::Replace(_)) => return Err(EditError::RootNotObject),
+            Some(Change::Replace(_)) => Err(EditError::RootNotObject),
             Some(change) => {
                 let text = self.relaid(&new.tree, ROOT, &change, &[]);
-                document.commit(text, "")?;
+                let tree = Tree::from_text(text);
+                let tree = tree.map_err(|corrupt| EditError::refused(self.at(), corrupt))?;
+                Ok(Document {
+                    tree,
+                    host: self.host.clone(),
+                })
             }
-            None => {}
+            None => Ok(self.clone()),
         }
-        Ok(document)
     }
 
     /// What becomes of one value so that it is the new one, whatever it was read as.
