@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::formats::task::{Decision, StepDone, TaskCheckpoint};
+use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::{PutOptions, Query};
 use agent_checkpoint::{
@@ -101,6 +102,7 @@ fn main() {
     let active = Key::new("active").unwrap();
 
     let book = folder.path().join("textbook.json");
+    let ours = folder.path().join("ours.json");
     let rounds = 400;
     compare(
         "save (textbook: create, write, fdatasync, rename, fsync folder)",
@@ -109,6 +111,12 @@ fn main() {
             (
                 "textbook durable replace",
                 Box::new(|_| textbook(&book, text.as_bytes())),
+            ),
+            (
+                "fsio::replace",
+                Box::new(|_| {
+                    fsio::replace(&ours, text.as_bytes(), Present::Whatever).unwrap();
+                }),
             ),
             (
                 "store.put of a changed document",

@@ -68,6 +68,7 @@ open_enum! {
 /// Member names in the file are `camelCase`. Times are RFC 3339 with a zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["phase", "completedSteps", "pendingSteps", "metadata"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskCheckpoint {
@@ -76,6 +77,7 @@ pub struct TaskCheckpoint {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub schema_version: Option<u64>,
     /// The phase the task is in.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub phase: Option<Phase>,
     /// Steps that are finished, oldest first.
     #[serde(deserialize_with = "null_is_default")]
@@ -101,10 +103,12 @@ pub struct TaskCheckpoint {
 /// A finished step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["step", "timestamp"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompletedStep {
     /// What was done: an action and its object, in a few words.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub step: Option<String>,
     /// Files it made, relative to the project's root.
     #[serde(deserialize_with = "null_is_default")]
@@ -114,6 +118,7 @@ pub struct CompletedStep {
     pub files_modified: Vec<String>,
     /// When it was finished.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub timestamp: Option<Timestamp>,
 }
 
@@ -130,16 +135,20 @@ impl CompletedStep {
 /// The step that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["description", "startedAt"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CurrentStep {
     /// What is being done, as the plan has it.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub description: Option<String>,
     /// When it was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub started_at: Option<Timestamp>,
     /// How far it is, in at most 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 200)))]
     pub partial_work: Option<String>,
 }
 
@@ -156,16 +165,20 @@ impl CurrentStep {
 /// A decision that the next agent must respect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["decision", "timestamp"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Decision {
     /// What was decided.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub decision: Option<String>,
     /// Why, in at most 100 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 100)))]
     pub rationale: Option<String>,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub timestamp: Option<Timestamp>,
 }
 
@@ -196,12 +209,15 @@ pub struct Verification {
 /// What one activity of verification gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["activity", "status"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct VerificationResult {
     /// What was run.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub activity: Option<String>,
     /// What came of it.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub status: Option<ResultStatus>,
     /// When it was run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,17 +238,21 @@ impl VerificationResult {
 /// Who made the checkpoint, when and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["createdBy", "lastUpdatedAt", "reason"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metadata {
     /// The agent that made the checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub created_by: Option<String>,
     /// When the checkpoint was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub last_updated_at: Option<Timestamp>,
     /// Why it was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub reason: Option<Reason>,
     /// The agents that worked on the task before, oldest first.
     #[serde(deserialize_with = "null_is_default")]
