@@ -3,7 +3,7 @@
 //! Only the two typed texts are compared with each other, never a typed text with that of the file: so what the type
 //! does not know, spells otherwise or could not read is no difference.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::relay::{Change, Item};
 use super::tree::{Index, Kind, ROOT, Tree};
@@ -342,16 +342,14 @@ fn equal_elements<'t>(
     for back in 1..=tail {
         origins[after.len() - back] = Some(before.len() - back);
     }
-    let mut positions: HashMap<&str, std::collections::VecDeque<usize>> = HashMap::new();
-    for position in head..before.len() - tail {
-        positions
-            .entry(before[position])
-            .or_default()
-            .push_back(position);
+    let mut positions: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    let middle = before.iter().enumerate().take(before.len() - tail);
+    for (position, text) in middle.skip(head) {
+        positions.entry(text).or_default().push_back(position);
     }
     for position in head..after.len() - tail {
         let same = positions.get_mut(after[position]);
-        origins[position] = same.and_then(std::collections::VecDeque::pop_front);
+        origins[position] = same.and_then(VecDeque::pop_front);
     }
     origins
 }

@@ -442,7 +442,7 @@ mod tests {
                 p.steps.insert(1, Step { id: 9, done: false });
                 p.steps[0].done = true;
             }),
-            "{\"steps\": [{\"id\": 2, \"b\": 0.10, \"done\": true}, {\"id\": 9, \"done\": false}, {\"id\":3}]}"
+            "{\"steps\": [{\"id\": 2, \"done\": true, \"b\": 0.10}, {\"id\":9, \"done\":false}, {\"id\":3}]}"
         );
         // A new identity is another element: nothing of the old one sticks to it.
         assert_eq!(
