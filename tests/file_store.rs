@@ -18,7 +18,9 @@ use common::{EXAMPLE, key, task, time, tree};
 
 fn put(store: &dyn CheckpointStore, name: &str, text: &str) {
     let document = Document::from_text(text).unwrap();
-    let _ = store.put(&key(name), &document, &PutOptions::new()).unwrap();
+    let _ = store
+        .put(&key(name), &document, &PutOptions::new())
+        .unwrap();
 }
 
 #[test]
@@ -49,11 +51,17 @@ fn a_store_opened_for_reading_refuses_every_write() {
     fs::write(&host, EXAMPLE).unwrap();
     let stores: [(Box<dyn CheckpointStore>, &str); 2] = [
         (
-            Box::new(FileStore::with_options(folder.path(), FileOptions::read_only())),
+            Box::new(FileStore::with_options(
+                folder.path(),
+                FileOptions::read_only(),
+            )),
             "host",
         ),
         (
-            Box::new(BuilderStateStore::with_options(&host, FileOptions::read_only())),
+            Box::new(BuilderStateStore::with_options(
+                &host,
+                FileOptions::read_only(),
+            )),
             "active",
         ),
     ];
@@ -132,7 +140,10 @@ fn two_names_of_one_file_share_its_lock_and_the_link_stays() {
     let store = FileStore::open(folder.path());
     put(&store, "link", "{\"n\":1}");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(fs::read_to_string(real.join("a.json")).unwrap(), "{\"n\":1}");
+    assert_eq!(
+        fs::read_to_string(real.join("a.json")).unwrap(),
+        "{\"n\":1}"
+    );
     assert!(real.join(".agent-checkpoint/locks/a.json.lock").exists());
     assert!(!folder.path().join(".agent-checkpoint").exists());
 }
@@ -143,7 +154,10 @@ fn what_cannot_be_read_is_never_taken_for_a_first_run() {
     fs::create_dir(folder.path().join("a.json")).unwrap();
     let store = FileStore::open(folder.path());
     let tasks = store.checkpoints::<TaskCheckpoint>();
-    assert_eq!(*store.load(&key("a")).unwrap_err().kind(), ErrorKind::NotAFile);
+    assert_eq!(
+        *store.load(&key("a")).unwrap_err().kind(),
+        ErrorKind::NotAFile
+    );
     let create = tasks.create(&key("a"), &task(&["x"]));
     assert_eq!(*create.unwrap_err().kind(), ErrorKind::NotAFile);
     #[cfg(unix)]
@@ -161,13 +175,29 @@ fn a_file_over_the_limit_is_neither_read_nor_written() {
     let folder = tempfile::tempdir().unwrap();
     let options = FileOptions::default().with_max_bytes(20);
     let store = FileStore::with_options(folder.path(), options);
-    fs::write(folder.path().join("a.json"), format!("{{\"n\":{}}}", "1".repeat(20))).unwrap();
+    fs::write(
+        folder.path().join("a.json"),
+        format!("{{\"n\":{}}}", "1".repeat(20)),
+    )
+    .unwrap();
     let before = fs::read(folder.path().join("a.json")).unwrap();
     let error = store.load(&key("a")).unwrap_err();
-    assert_eq!(*error.kind(), ErrorKind::TooLarge { size: 26, limit: 20 });
+    assert_eq!(
+        *error.kind(),
+        ErrorKind::TooLarge {
+            size: 26,
+            limit: 20
+        }
+    );
     let long = Document::from_text(format!("{{\"n\":{}}}", "1".repeat(20))).unwrap();
     let error = store.put(&key("b"), &long, &PutOptions::new()).unwrap_err();
-    assert_eq!(*error.kind(), ErrorKind::TooLarge { size: 26, limit: 20 });
+    assert_eq!(
+        *error.kind(),
+        ErrorKind::TooLarge {
+            size: 26,
+            limit: 20
+        }
+    );
     assert!(!folder.path().join("b.json").exists());
     assert_eq!(fs::read(folder.path().join("a.json")).unwrap(), before);
 }
@@ -307,13 +337,19 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
         for n in 0..12 {
             let saved = tasks
                 .try_update(&key, |task| {
-                    task.finish_step(StepDone::new(format!("did {n}")).creating(format!("{n}.rs")), now)
+                    task.finish_step(
+                        StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
+                        now,
+                    )
                 })
                 .unwrap();
             if let Some(kept_in) = &saved.truncation.kept_in {
                 assert!(Path::new(kept_in).exists());
             }
-            assert_eq!(saved.truncation.dropped.is_empty(), saved.truncation.kept_in.is_none());
+            assert_eq!(
+                saved.truncation.dropped.is_empty(),
+                saved.truncation.kept_in.is_none()
+            );
         }
         let kept: Vec<String> = tasks
             .overflow(&key)
@@ -325,7 +361,10 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
         let mut all = kept.clone();
         all.extend(present.iter().map(|step| step.step.clone().unwrap()));
         assert_eq!(all.len(), had + 12);
-        assert_eq!(all[had..], (0..12).map(|n| format!("did {n}")).collect::<Vec<_>>());
+        assert_eq!(
+            all[had..],
+            (0..12).map(|n| format!("did {n}")).collect::<Vec<_>>()
+        );
         // Files of steps that were cut still count for staleness.
         let stale = tasks.stale(&key, folder.path()).unwrap();
         assert!(stale.files().iter().any(|file| file.path == "0.rs"));

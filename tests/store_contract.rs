@@ -179,7 +179,10 @@ fn keys_are_listed_in_order_a_page_at_a_time() {
         let all = store.list(&Query::all()).unwrap();
         assert_eq!(all.keys, [a.clone(), b.clone()]);
         let first = store.list(&Query::all().with_limit(1)).unwrap();
-        assert_eq!((&first.keys[..], &first.next), (&[a.clone()][..], &Some(a.clone())));
+        assert_eq!(
+            (&first.keys[..], &first.next),
+            (&[a.clone()][..], &Some(a.clone()))
+        );
         let second = store.list(&Query::all().after(a.clone())).unwrap();
         assert_eq!((second.keys, second.next), (vec![b.clone()], None));
         let some = Query::all().with_prefix(&b.as_str()[..2]);

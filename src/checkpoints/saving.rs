@@ -109,11 +109,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             .allow_loss(self.allow_loss);
         let rewritten = document.rewrite(reading, &wanted, &rewrite)?;
         let before = violations(document, reading, &Knowledge::none());
-        let mut new = violations(
-            &rewritten.document,
-            &rewritten.reading,
-            &Knowledge::none(),
-        );
+        let mut new = violations(&rewritten.document, &rewritten.reading, &Knowledge::none());
         new.retain(|violation| !before.contains(violation));
         Ok(Prepared {
             document: rewritten.document,

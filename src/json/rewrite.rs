@@ -480,7 +480,8 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_is_not_lost_silently() {
-        let lossy: [(&str, fn(&mut Plan), &str, &str); 3] = [
+        type Edit = fn(&mut Plan);
+        let lossy: [(&str, Edit, &str, &str); 3] = [
             (
                 "{\"name\": 5}",
                 |p| p.name = "a".into(),

@@ -7,26 +7,26 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::{FixedClock, Key, Timestamp};
 
 /// The example of the builder-state protocol: a host file with one checkpoint.
-pub const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
+pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
 
-pub fn key(text: &str) -> Key {
+pub(crate) fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-pub fn time(text: &str) -> chrono::DateTime<chrono::Utc> {
+pub(crate) fn time(text: &str) -> chrono::DateTime<chrono::Utc> {
     Timestamp::parse(text).time().unwrap().to_utc()
 }
 
-pub fn clock(text: &str) -> FixedClock {
+pub(crate) fn clock(text: &str) -> FixedClock {
     FixedClock(time(text))
 }
 
-pub fn task(plan: &[&str]) -> TaskCheckpoint {
+pub(crate) fn task(plan: &[&str]) -> TaskCheckpoint {
     TaskCheckpoint::begin("dev", plan.iter().copied(), time("2026-03-02T08:00:00Z"))
 }
 
 /// The names below a folder, at any depth, sorted.
-pub fn tree(folder: &Path) -> Vec<String> {
+pub(crate) fn tree(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(at) = folders.pop() {
