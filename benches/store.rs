@@ -71,7 +71,7 @@ fn checkpoint() -> TaskCheckpoint {
         let done = StepDone::new(format!("Finished step number {n}"))
             .creating(format!("src/module_{n}/mod.rs"))
             .modifying("src/lib.rs");
-        task.finish_step(done, now).unwrap();
+        task.finish_step(&done, now).unwrap();
     }
     task.decisions.push(Decision::new("Keep it simple"));
     task
@@ -83,7 +83,7 @@ fn main() {
     let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
     let key = Key::new("task").unwrap();
     let task = checkpoint();
-    let _ = tasks.create(&key, &task).unwrap();
+    tasks.create(&key, &task).unwrap();
     let text = store.load(&key).unwrap().unwrap().document.into_text();
     println!("a checkpoint of {} bytes", text.len());
 
@@ -123,13 +123,13 @@ fn main() {
                 Box::new(|n| {
                     let mut document = Document::from_text(text.clone()).unwrap();
                     document.set("/phase", &format!("phase {n}")).unwrap();
-                    let _ = black_box(store.put(&key, &document, &PutOptions::new()).unwrap());
+                    black_box(store.put(&key, &document, &PutOptions::new()).unwrap());
                 }),
             ),
             (
                 "tasks.update: lock, read, change, smallest edit, read back, write",
                 Box::new(|n| {
-                    let _ = black_box(
+                    black_box(
                         tasks
                             .update(&key, |task| task.blockers = vec![format!("blocker {n}")])
                             .unwrap(),
@@ -139,7 +139,7 @@ fn main() {
             (
                 "the same inside a builder-state host file",
                 Box::new(|n| {
-                    let _ = black_box(
+                    black_box(
                         hosted_tasks
                             .update(&active, |task| task.blockers = vec![format!("blocker {n}")])
                             .unwrap(),
@@ -149,7 +149,7 @@ fn main() {
             (
                 "tasks.update that changes nothing",
                 Box::new(|_| {
-                    let _ = black_box(tasks.update(&key, |_| {}).unwrap());
+                    black_box(tasks.update(&key, |_| {}).unwrap());
                 }),
             ),
         ],
@@ -184,7 +184,7 @@ fn main() {
 
     let memory = MemoryStore::new();
     let in_memory = Checkpoints::<TaskCheckpoint>::new(&memory).with_limits(Limits::unlimited());
-    let _ = in_memory.create(&key, &task).unwrap();
+    in_memory.create(&key, &task).unwrap();
     let document = Document::from_text(text.clone()).unwrap();
     compare(
         "without a disk",
@@ -223,7 +223,7 @@ fn main() {
             (
                 "tasks.update",
                 Box::new(|n| {
-                    let _ = black_box(
+                    black_box(
                         in_memory
                             .update(&key, |task| task.blockers = vec![format!("blocker {n}")])
                             .unwrap(),

@@ -25,10 +25,10 @@
 //!
 //! // The first agent begins, works, and is killed at any point after a save.
 //! let plan = ["Wire toggle", "Test it"];
-//! let _ = tasks.create(&key, &TaskCheckpoint::begin("ui-dev", plan, now))?;
-//! let _ = tasks.try_update(&key, |task| {
+//! tasks.create(&key, &TaskCheckpoint::begin("ui-dev", plan, now))?;
+//! tasks.try_update(&key, |task| {
 //!     task.start_step("Wire toggle", now);
-//!     task.finish_step(StepDone::new("Wired toggle to context"), now)
+//!     task.finish_step(&StepDone::new("Wired toggle to context"), now)
 //! })?;
 //!
 //! // Another carries on.
@@ -96,9 +96,9 @@ pub mod strategies;
 
 pub use checkpoint::{
     Checkpoint, Clock, Error, ErrorKind, Expect, FixedClock, Handoff, Inspection, Key, Knowledge,
-    Limits, Result, Revision, Status, SystemClock, Timestamp, Truncation,
+    Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
 };
-pub use checkpoints::{CheckpointStoreExt, Checkpoints, Loaded, Redaction, Write};
+pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, Redaction, Write};
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
@@ -108,6 +108,6 @@ pub use store::{
 };
 
 /// The examples of the README are compiled with the tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "template"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

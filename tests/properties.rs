@@ -21,7 +21,7 @@ use proptest::prelude::*;
 fn stored(text: &str) -> MemoryStore {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
-    let _ = store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
     store
 }
 

@@ -5,11 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::Precision;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, Clock, FileOptions, FileStore, Key, SystemClock,
-    Timestamp,
+    Begun, Checkpoint, CheckpointStoreExt, Checkpoints, FileOptions, FileStore, Key, Precision,
 };
 
 use super::Result;
@@ -59,24 +57,25 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
 
 impl Agent<'_> {
     fn begin_or_resume(&self) -> Result<()> {
-        if self.tasks.load(&self.key)?.is_some() {
-            return Ok(());
-        }
-        let now = SystemClock.now();
         let plan = project::PLAN.iter().map(|step| step.name);
-        let mut task = TaskCheckpoint::begin(self.name, plan, now);
-        // Later stamps are as fine as the first. Files that were written in the same unit of time
-        // as a checkpoint cannot be told from changed ones, and this agent is quick: whole seconds,
-        // which are usual, would be too coarse for it.
-        task.metadata.last_updated_at = Some(Timestamp::at(now, Precision::MILLISECONDS));
-        // Refused, should another agent have begun the task meanwhile.
-        let _ = self.tasks.create(&self.key, &task)?;
+        // Files that were written in the same unit of time as a checkpoint cannot be told from changed
+        // ones, and this agent is quick: whole seconds, which are usual, would be too coarse for it.
+        let task = TaskCheckpoint::begin(self.name, plan, self.tasks.now())
+            .with_precision(Precision::MILLISECONDS);
+        match self.tasks.begin(&self.key, &task)? {
+            Begun::Created(_) => {}
+            // Another agent began it and is gone: from here on this one has it.
+            _ => {
+                self.tasks
+                    .update(&self.key, |task| task.take_over(self.name))?;
+            }
+        }
         Ok(())
     }
 
     fn step(&self, step: &Step) -> Result<()> {
-        let now = SystemClock.now();
-        let _ = self.tasks.update(&self.key, |task| {
+        let now = self.tasks.now();
+        self.tasks.update(&self.key, |task| {
             // Nothing is written when it is already the current step: then this agent goes on with
             // what another began.
             task.start_step(step.name, now);
@@ -102,16 +101,14 @@ impl Agent<'_> {
             );
         }
 
-        let now = SystemClock.now();
+        let now = self.tasks.now();
         let done = if step.creates {
             StepDone::current().creating(step.file)
         } else {
             StepDone::current().modifying(step.file)
         };
-        // The closure may run again on what a faster writer left, hence the clone.
-        let _ = self
-            .tasks
-            .try_update(&self.key, |task| task.finish_step(done.clone(), now))?;
+        self.tasks
+            .try_update(&self.key, |task| task.finish_step(&done, now))?;
         println!("   {} {}", green("✓"), step.name);
         Ok(())
     }
@@ -132,8 +129,7 @@ impl Agent<'_> {
                     step.file
                 );
                 say(step, &dim(&note));
-                let _ = self
-                    .tasks
+                self.tasks
                     .try_update(&self.key, |task| task.note_progress(note.as_str()))?;
             }
         }

@@ -130,14 +130,14 @@ pub fn violations<C: Checkpoint>(
         .with_now(knowledge.now)
         .with_key(knowledge.key);
     reading.value.inspect(&mut inspection);
-    if let (Some(found), Some(known)) = (reading.value.schema_version(), C::SCHEMA_VERSION) {
-        if found > known {
-            inspection.report(
-                "/schemaVersion",
-                crate::json::Code::NEWER_SCHEMA,
-                format!("version {found}; this library knows up to {known}"),
-            );
-        }
+    if let (Some(found), Some(known)) = (reading.value.schema_version(), C::SCHEMA_VERSION)
+        && found > known
+    {
+        inspection.report(
+            "/schemaVersion",
+            crate::json::Code::NEWER_SCHEMA,
+            format!("version {found}; this library knows up to {known}"),
+        );
     }
     let mut all = reading.violations.clone();
     all.extend(inspection.finish());

@@ -9,7 +9,7 @@ mod source_files;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use operations::StepDone;
+pub use operations::{StepDone, StepStarted};
 pub use source_files::SourceFiles;
 
 use crate::checkpoint::{
