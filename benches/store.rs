@@ -250,7 +250,7 @@ fn main() {
                         fs::read_dir(&fleet)
                             .unwrap()
                             .map(|entry| entry.unwrap().file_name())
-                            .count(),
+                            .collect::<Vec<_>>(),
                     );
                 }),
             ),

@@ -1,4 +1,9 @@
 //! The typed view: what a save changes, cuts, stamps, refuses and reports.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 

@@ -1,5 +1,9 @@
 //! The README's first command does what the README says.
-
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 // The helpers are tests as well, though clippy does not know it.
 #![allow(clippy::expect_used)]
 

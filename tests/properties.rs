@@ -1,4 +1,9 @@
 //! What holds for every checkpoint and for every text.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 

@@ -1,4 +1,9 @@
 //! Plans and prompts.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 

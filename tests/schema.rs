@@ -1,5 +1,10 @@
 //! The JSON Schemas of the formats.
 #![cfg(feature = "schema")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 

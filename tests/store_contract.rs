@@ -1,4 +1,9 @@
 //! The contract of `CheckpointStore`, on every store of the library, boxed as callers have them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 
