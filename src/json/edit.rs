@@ -7,8 +7,8 @@ use super::document::Document;
 use super::layout::{Style, lay};
 use super::pointer;
 use super::relay::{Change, Item, Relay};
-use super::text::quote;
 use super::tree::{Index, Kind, ROOT, Tree};
+use super::typed::Typed;
 
 /// Why an edit was refused; the document is then as it was. Pointers begin at the root of the file.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,12 @@ pub enum EditError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// The value has a NaN or an infinity, for which JSON has no text.
+    #[error("the value for {pointer:?} has a number that is not finite")]
+    NotFinite {
+        /// Where the value was to be.
+        pointer: String,
+    },
     /// The value would nest deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     #[error("the value for {pointer:?} would nest too deep")]
     TooDeep {
@@ -108,14 +114,14 @@ impl Document {
     ///
     /// [`EditError`] when the value cannot be written as JSON, is no object, or nests too deep.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Document, EditError> {
-        let tree = value_tree(value, "")?;
+        let tree = Typed::of(value, "")?.tree;
         if tree.kind(ROOT) != Kind::Object {
             return Err(EditError::RootNotObject);
         }
         let mut text = String::with_capacity(tree.text.len() * 2);
         lay(&mut text, &tree, ROOT, &Style::fresh(), None, "");
         text.push('\n');
-        let tree = Tree::from_text(text).map_err(|corrupt| refused("", corrupt))?;
+        let tree = Tree::from_text(text).map_err(|corrupt| EditError::refused("", corrupt))?;
         Ok(Document::whole(tree))
     }
 
@@ -133,14 +139,14 @@ impl Document {
     ) -> Result<bool, EditError> {
         match self.place(pointer)? {
             Place::Root => {
-                let new = value_tree(value, self.at())?;
-                if new.kind(ROOT) != Kind::Object {
+                let new = Typed::of(value, self.at())?;
+                if new.tree.kind(ROOT) != Kind::Object {
                     return Err(EditError::RootNotObject);
                 }
                 self.replace(ROOT, &[], &new, pointer)
             }
             Place::Value { container, index } => {
-                let new = value_tree(value, &self.full(pointer))?;
+                let new = Typed::of(value, &self.full(pointer))?;
                 let siblings: Vec<Index> = self.tree.children(container).collect();
                 self.replace(index, &siblings, &new, pointer)
             }
@@ -222,11 +228,9 @@ impl Document {
             Err(error) => return Err(error),
         };
         let tree = &self.tree;
-        let in_object = tree.kind(container) == Kind::Object;
-        let name = tree.name(index);
         let kept = tree
             .children(container)
-            .filter(|&child| child != index && !(in_object && tree.name(child) == name));
+            .filter(|&child| child != index && !tree.is_namesake(child, index));
         let items = kept.map(|child| Item::Kept(child, None)).collect();
         let change = Change::Inside(items);
         // Nothing is new, so any tree will do for new values.
@@ -239,13 +243,13 @@ impl Document {
         &mut self,
         index: Index,
         siblings: &[Index],
-        new: &Tree,
+        new: &Typed,
         pointer: &str,
     ) -> Result<bool, EditError> {
-        if self.tree.same(index, new, ROOT) {
+        let Some(change) = self.change_to(index, new)? else {
             return Ok(false);
-        }
-        let text = self.relaid(new, index, &Change::Replace(ROOT), siblings);
+        };
+        let text = self.relaid(&new.tree, index, &change, siblings);
         self.commit(text, pointer)?;
         Ok(true)
     }
@@ -257,10 +261,9 @@ impl Document {
         value: &T,
         pointer: &str,
     ) -> Result<bool, EditError> {
-        let value = value_tree(value, &self.full(pointer))?;
-        let member = format!("{{{}:{}}}", quote(name), value.text);
         let full = self.full(pointer);
-        let new = Tree::of_any_value(member).map_err(|corrupt| refused(&full, corrupt))?;
+        let value = Typed::of(value, &full)?;
+        let new = value.as_member(name, &full)?;
         let kept = self.tree.children(object);
         let mut items: Vec<Item> = kept.map(|child| Item::Kept(child, None)).collect();
         items.push(Item::New(ROOT + 1));
@@ -274,7 +277,7 @@ impl Document {
         value: &T,
         pointer: &str,
     ) -> Result<bool, EditError> {
-        let new = value_tree(value, &self.full(pointer))?;
+        let new = Typed::of(value, &self.full(pointer))?.tree;
         let mut items = Vec::new();
         for child in self.tree.children(array) {
             if before == Some(child) {
@@ -337,8 +340,8 @@ impl Document {
 
     /// Takes the text as the new text of the document.
     pub(super) fn commit(&mut self, text: String, pointer: &str) -> Result<(), EditError> {
-        self.tree =
-            Tree::from_text(text).map_err(|corrupt| refused(&self.full(pointer), corrupt))?;
+        self.tree = Tree::from_text(text)
+            .map_err(|corrupt| EditError::refused(&self.full(pointer), corrupt))?;
         Ok(())
     }
 
@@ -395,23 +398,14 @@ impl Document {
     }
 }
 
-/// A value as a tree of its own; `pointer` says where it is to be, for errors.
-pub(super) fn value_tree<T: Serialize + ?Sized>(
-    value: &T,
-    pointer: &str,
-) -> Result<Tree, EditError> {
-    let text = serde_json::to_string(value).map_err(|source| EditError::Serialize {
-        pointer: pointer.to_owned(),
-        source,
-    })?;
-    Tree::of_any_value(text).map_err(|corrupt| refused(pointer, corrupt))
-}
-
-pub(super) fn refused(pointer: &str, source: Corrupt) -> EditError {
-    let pointer = pointer.to_owned();
-    match source.code {
-        CorruptCode::TooDeep => EditError::TooDeep { pointer },
-        _ => EditError::Corrupt { pointer, source },
+impl EditError {
+    /// The error for a value or a text that is none.
+    pub(super) fn refused(pointer: &str, source: Corrupt) -> EditError {
+        let pointer = pointer.to_owned();
+        match source.code {
+            CorruptCode::TooDeep => EditError::TooDeep { pointer },
+            _ => EditError::Corrupt { pointer, source },
+        }
     }
 }
 

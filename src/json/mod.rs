@@ -5,6 +5,7 @@
 
 mod corrupt;
 mod de;
+mod diff;
 mod document;
 mod edit;
 mod failure;
@@ -15,17 +16,20 @@ mod part;
 pub mod pointer;
 mod reader;
 mod relay;
-mod stub;
+mod rewrite;
+mod survey;
 mod text;
 mod tree;
+mod typed;
 mod violation;
 
 pub use corrupt::{Corrupt, CorruptCode};
+pub use diff::Identity;
 pub use document::Document;
 pub use edit::EditError;
 pub use node::Node;
 pub use parser::MAX_DEPTH;
 pub use reader::{Reading, Unreadable};
-pub use stub::*;
+pub use rewrite::{Rewrite, RewriteError, Rewritten};
 pub use tree::Kind;
 pub use violation::{Code, Violation};

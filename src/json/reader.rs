@@ -92,6 +92,13 @@ impl<T> Reading<T> {
         }
     }
 
+    /// Whether this can be a reading of the document.
+    pub(super) fn is_of(&self, document: &Document) -> bool {
+        let count = document.tree.spans.len();
+        let last = self.nodes.last().copied().unwrap_or_default();
+        self.length == document.tree.text.len() && (last as usize) < count
+    }
+
     fn is_left_out(&self, index: Index) -> bool {
         self.nodes.binary_search(&index).is_ok()
     }
@@ -497,7 +504,11 @@ mod tests {
         #[serde(untagged)]
         enum Either {
             Number(u8),
-            Named { name: String, tags: Vec<String> },
+            Named {
+                name: String,
+                #[serde(default)]
+                tags: Vec<String>,
+            },
         }
         let text =
             r#"{"a": 1, "list": [1, {"name": "x", "tags": ["a", 1]}], "n": "x", "foreign": []}"#;

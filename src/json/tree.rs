@@ -219,6 +219,15 @@ impl Tree {
         }
     }
 
+    /// Whether two values are members of the same name.
+    pub(super) fn is_namesake(&self, a: Index, b: Index) -> bool {
+        let (a_marks, b_marks) = (self.span(a).marks, self.span(b).marks);
+        self.span(a).name != NONE
+            && self.span(b).name != NONE
+            && a_marks.has(Marks::NAME_LONE) == b_marks.has(Marks::NAME_LONE)
+            && self.name(a) == self.name(b)
+    }
+
     /// The value that a pointer names, from the root of this text.
     pub(super) fn find(&self, pointer: &str) -> Option<Index> {
         if !super::pointer::is_valid(pointer) {

@@ -1,0 +1,386 @@
+//! What a text must change so that it reads as the wanted value, from what its type wrote before and writes now.
+//!
+//! Only the two typed texts are compared with each other, never a typed text with that of the file: so what the type
+//! does not know, spells otherwise or could not read is no difference.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::relay::{Change, Item};
+use super::tree::{Index, Kind, ROOT, Tree};
+use super::typed::Typed;
+
+/// What tells the elements of one list apart, so that a changed element is known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Name of the member that holds the list.
+    pub list: &'static str,
+    /// Names of the members that together identify an element.
+    pub by: &'static [&'static str],
+}
+
+/// A comparison of the typed text before and after, along the text of the file.
+pub(super) struct Diff<'t> {
+    pub(super) text: &'t Tree,
+    pub(super) old: &'t Tree,
+    pub(super) new: &'t Typed,
+    /// The values of the text that `old` does not have because they could not be read, in order.
+    pub(super) left_out: &'t [Index],
+    pub(super) identities: &'t [Identity],
+    /// Of the values left out, those that the change replaces or removes.
+    pub(super) lost: Vec<Index>,
+}
+
+impl Diff<'_> {
+    /// What becomes of the value `text`, which reads as `old`, if it is to read as the root of the new text.
+    pub(super) fn run(&mut self, text: Index, old: Index) -> Option<Change> {
+        self.value(text, Some(old), ROOT, "")
+    }
+
+    fn is_left_out(&self, index: Index) -> bool {
+        self.left_out.binary_search(&index).is_ok()
+    }
+
+    /// Notes what could not be read in a value that goes.
+    fn lose(&mut self, index: Index) {
+        let end = self.text.span(index).next;
+        let first = self.left_out.partition_point(|&left| left < index);
+        let inside = self.left_out[first..].iter();
+        self.lost.extend(inside.take_while(|&&left| left < end));
+    }
+
+    fn unchanged(&self, old: Index, new: Index) -> bool {
+        self.old.raw(old) == self.new.tree.raw(new) || self.old.same(old, &self.new.tree, new)
+    }
+
+    fn replace(&mut self, text: Index, new: Index) -> Option<Change> {
+        self.lose(text);
+        Some(Change::Replace(new))
+    }
+
+    /// `old` is none where the typed text leaves out what the text of the file has, such as an empty list. `list` is the
+    /// name of the member that the value belongs to.
+    fn value(&mut self, text: Index, old: Option<Index>, new: Index, list: &str) -> Option<Change> {
+        if old.is_some_and(|old| self.unchanged(old, new)) {
+            return None;
+        }
+        let kind = self.text.kind(text);
+        let old_kind = old.map_or(kind, |old| self.old.kind(old));
+        if self.is_left_out(text) || kind != old_kind || kind != self.new.tree.kind(new) {
+            return self.replace(text, new);
+        }
+        match kind {
+            Kind::Object => self.object(text, old, new),
+            Kind::Array => self.array(text, old, new, list),
+            _ => Some(Change::Replace(new)),
+        }
+    }
+
+    fn object(&mut self, text: Index, old: Option<Index>, new: Index) -> Option<Change> {
+        let mut items = Vec::new();
+        let mut changed = false;
+        let (mut old_cursor, mut new_cursor) = (0, 0);
+        for child in self.text.children(text) {
+            let name = self.text.name(child);
+            let old_member = old.and_then(|old| self.old.member_near(old, &name, &mut old_cursor));
+            let new_member = self.new.tree.member_near(new, &name, &mut new_cursor);
+            let removed = old_member.is_some() && new_member.is_none();
+            if removed {
+                // With its shadowed namesakes, which would otherwise come to count.
+                changed = true;
+                self.lose(child);
+                continue;
+            }
+            let change = match new_member {
+                Some(new) if !self.text.span(child).is_shadowed() => {
+                    self.value(child, old_member, new, &name)
+                }
+                _ => None,
+            };
+            changed |= change.is_some();
+            items.push(Item::Kept(child, change));
+        }
+        changed |= self.add_members(text, old, new, &mut items);
+        changed.then_some(Change::Inside(items))
+    }
+
+    /// Adds the members that the text does not have. Members of a struct go next to their neighbours in the order that
+    /// the type declares; entries of a map go to the end.
+    fn add_members(
+        &self,
+        text: Index,
+        old: Option<Index>,
+        new: Index,
+        items: &mut Vec<Item>,
+    ) -> bool {
+        let is_map = self.new.is_map(new);
+        let (mut old_cursor, mut text_cursor) = (0, 0);
+        let mut added = false;
+        // Where the next member goes: behind the one before it, or before the first one that there is.
+        let mut place = None;
+        for member in self.new.tree.children(new) {
+            let name = self.new.tree.name(member);
+            if let Some(there) = self.text.member_near(text, &name, &mut text_cursor) {
+                let position = items.iter().position(|item| match item {
+                    Item::Kept(child, _) => *child == there,
+                    Item::New(_) => false,
+                });
+                if let (Some(position), false) = (position, is_map) {
+                    if place.is_none() && added {
+                        // All items so far that are new were put at the end: they belong before this one.
+                        let new_ones = items.iter().rev();
+                        let count = new_ones.take_while(|i| matches!(i, Item::New(_))).count();
+                        items[position..].rotate_right(count);
+                        place = Some(position + count + 1);
+                    } else {
+                        place = Some(position + 1);
+                    }
+                }
+                continue;
+            }
+            let before = old.and_then(|old| self.old.member_near(old, &name, &mut old_cursor));
+            if before.is_some_and(|before| self.unchanged(before, member)) {
+                // The type writes what the text leaves to it, such as a default.
+                continue;
+            }
+            added = true;
+            match place {
+                Some(position) if !is_map => {
+                    items.insert(position, Item::New(member));
+                    place = Some(position + 1);
+                }
+                _ => items.push(Item::New(member)),
+            }
+        }
+        added
+    }
+
+    fn array(&mut self, text: Index, old: Option<Index>, new: Index, list: &str) -> Option<Change> {
+        let elements: Vec<Index> = self.text.children(text).collect();
+        let read = elements.iter().copied();
+        let read: Vec<Index> = read.filter(|&e| !self.is_left_out(e)).collect();
+        let before: Vec<Index> = match old {
+            Some(old) => self.old.children(old).collect(),
+            None => Vec::new(),
+        };
+        if read.len() != before.len() {
+            // The type does not keep positions, so nothing tells which element is which.
+            return self.replace(text, new);
+        }
+        let after: Vec<Index> = self.new.tree.children(new).collect();
+        if after.is_empty() && before.is_empty() {
+            return None;
+        }
+        let origins = self.origins(&before, &after, list);
+
+        let mut items = Vec::with_capacity(elements.len() + after.len());
+        let mut followers = Followers::new(&elements, &read);
+        items.extend(followers.take(0));
+        for (&element, origin) in after.iter().zip(&origins) {
+            match *origin {
+                Some(position) => {
+                    let change = self.value(read[position], Some(before[position]), element, "");
+                    items.push(Item::Kept(read[position], change));
+                    items.extend(followers.take(position + 1));
+                }
+                None => items.push(Item::New(element)),
+            }
+        }
+        // Unreadable elements whose neighbour goes stay.
+        items.extend(followers.rest());
+        let mut kept = vec![false; read.len()];
+        for position in origins.into_iter().flatten() {
+            kept[position] = true;
+        }
+        for (&element, kept) in read.iter().zip(kept) {
+            if !kept {
+                self.lose(element);
+            }
+        }
+        Some(Change::Inside(items))
+    }
+
+    /// For each element after the change, which one before it is the same.
+    fn origins(&self, before: &[Index], after: &[Index], list: &str) -> Vec<Option<usize>> {
+        let identity = self
+            .identities
+            .iter()
+            .find(|identity| identity.list == list);
+        let by = identity.map_or(&[][..], |identity| identity.by);
+        let mut origins = equal_elements(
+            before.iter().map(|&e| self.old.raw(e)),
+            after.iter().map(|&e| self.new.tree.raw(e)),
+        );
+        self.identify(before, after, by, &mut origins);
+        self.pair_holes(before, after, by, &mut origins);
+        origins
+    }
+
+    /// Finds elements that changed by their identity.
+    fn identify(
+        &self,
+        before: &[Index],
+        after: &[Index],
+        by: &[&str],
+        origins: &mut [Option<usize>],
+    ) {
+        let mut taken = vec![false; before.len()];
+        for position in origins.iter().flatten() {
+            taken[*position] = true;
+        }
+        let mut free = HashMap::new();
+        for (position, &element) in before.iter().enumerate().rev() {
+            if let (false, Some(id)) = (taken[position], id_of(self.old, element, by)) {
+                // The first one of several with the same identity.
+                free.insert(id, position);
+            }
+        }
+        for (&element, origin) in after.iter().zip(origins) {
+            if origin.is_none() {
+                let id = id_of(&self.new.tree, element, by);
+                *origin = id.and_then(|id| free.remove(&id));
+            }
+        }
+    }
+
+    /// Where as many elements came between two others as went from there, and each resembles its predecessor, they are
+    /// the same elements, changed in place.
+    fn pair_holes(
+        &self,
+        before: &[Index],
+        after: &[Index],
+        by: &[&str],
+        origins: &mut [Option<usize>],
+    ) {
+        let mut taken = vec![false; before.len()];
+        for position in origins.iter().flatten() {
+            taken[*position] = true;
+        }
+        let mut start = 0;
+        while start < after.len() {
+            let length = origins[start..].iter().take_while(|o| o.is_none()).count();
+            if length == 0 {
+                start += 1;
+                continue;
+            }
+            let end = start + length;
+            let from = match start.checked_sub(1).and_then(|previous| origins[previous]) {
+                Some(previous) => previous + 1,
+                None => 0,
+            };
+            let until = match origins.get(end) {
+                Some(Some(next)) => *next,
+                _ => before.len(),
+            };
+            let hole = from..until;
+            let fits = hole.len() == length
+                && !taken[hole.clone()].contains(&true)
+                && hole
+                    .clone()
+                    .zip(start..end)
+                    .all(|(i, j)| self.resembles(before[i], after[j], by));
+            if fits {
+                for (origin, position) in origins[start..end].iter_mut().zip(hole) {
+                    *origin = Some(position);
+                }
+            }
+            start = end;
+        }
+    }
+
+    fn resembles(&self, old: Index, new: Index, by: &[&str]) -> bool {
+        let new_tree = &self.new.tree;
+        let kinds = (self.old.kind(old), new_tree.kind(new));
+        if kinds != (Kind::Object, Kind::Object) {
+            return kinds.0.is_container() == kinds.1.is_container();
+        }
+        if id_of(self.old, old, by).is_some() && id_of(new_tree, new, by).is_some() {
+            // Identified elements are the same only by their identity.
+            return false;
+        }
+        let mut cursor = 0;
+        let mut members = self.old.children(old);
+        members.clone().count() <= 1
+            || members.any(|member| {
+                let name = self.old.name(member);
+                let twin = new_tree.member_near(new, &name, &mut cursor);
+                twin.is_some_and(|twin| self.unchanged(member, twin))
+            })
+    }
+}
+
+/// The identity of an element: the texts of the members that identify it; none if it lacks one.
+fn id_of<'t>(tree: &'t Tree, element: Index, by: &[&str]) -> Option<Vec<&'t str>> {
+    if by.is_empty() || tree.kind(element) != Kind::Object {
+        return None;
+    }
+    by.iter()
+        .map(|name| {
+            let member = tree.member(element, name)?;
+            (tree.kind(member) != Kind::Null).then(|| tree.raw(member))
+        })
+        .collect()
+}
+
+/// Matches equal texts, the first with the first, the second with the second and so on.
+fn equal_elements<'t>(
+    before: impl Iterator<Item = &'t str>,
+    after: impl ExactSizeIterator<Item = &'t str> + DoubleEndedIterator,
+) -> Vec<Option<usize>> {
+    let before: Vec<&str> = before.collect();
+    let after: Vec<&str> = after.collect();
+    let mut origins = vec![None; after.len()];
+    let head = before
+        .iter()
+        .zip(&after)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let ends = before[head..].iter().rev().zip(after[head..].iter().rev());
+    let tail = ends.take_while(|(a, b)| a == b).count();
+    for (position, origin) in origins.iter_mut().take(head).enumerate() {
+        *origin = Some(position);
+    }
+    for back in 1..=tail {
+        origins[after.len() - back] = Some(before.len() - back);
+    }
+    let mut positions: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    let middle = before.iter().enumerate().take(before.len() - tail);
+    for (position, text) in middle.skip(head) {
+        positions.entry(text).or_default().push_back(position);
+    }
+    for position in head..after.len() - tail {
+        let same = positions.get_mut(after[position]);
+        origins[position] = same.and_then(VecDeque::pop_front);
+    }
+    origins
+}
+
+/// The unreadable elements of a list, each of which stays behind the element that it stood behind.
+struct Followers {
+    /// By how many readable elements stand before them.
+    groups: Vec<Vec<Index>>,
+}
+
+impl Followers {
+    fn new(elements: &[Index], read: &[Index]) -> Followers {
+        let mut groups = vec![Vec::new(); read.len() + 1];
+        let mut group = 0;
+        for &element in elements {
+            if read.get(group) == Some(&element) {
+                group += 1;
+            } else {
+                groups[group].push(element);
+            }
+        }
+        Followers { groups }
+    }
+
+    fn take(&mut self, group: usize) -> impl Iterator<Item = Item> + use<> {
+        let taken = std::mem::take(&mut self.groups[group]);
+        taken.into_iter().map(|element| Item::Kept(element, None))
+    }
+
+    fn rest(self) -> impl Iterator<Item = Item> {
+        let rest = self.groups.into_iter().flatten();
+        rest.map(|element| Item::Kept(element, None))
+    }
+}
