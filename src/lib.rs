@@ -6,8 +6,12 @@ pub mod formats;
 pub mod fsio;
 pub mod json;
 pub mod resume;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod staleness;
 pub mod store;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 
 pub use checkpoint::{
     Checkpoint, Clock, Error, ErrorKind, Expect, FixedClock, Handoff, Inspection, Key, Knowledge,

@@ -1,6 +1,6 @@
 //! What must hold across processes: kills, full disks, foreign users, and how often the disk is waited for.
 //!
-//! The tests start this very program again as a child, with one of the ignored functions at the end to
+//! The tests start this very program again as a child, with one of the functions at the end to
 //! run; without the environment variable that a parent sets these do nothing.
 #![cfg(unix)]
 // The helpers are tests as well, though clippy does not know it.
@@ -38,13 +38,7 @@ fn child_under(wrapper: &[&str], function: &str, folder: &Path) -> Command {
         }
     };
     command
-        .args([
-            "--exact",
-            function,
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", function, "--nocapture", "--test-threads=1"])
         .env(FOLDER, folder)
         .stdin(Stdio::null());
     command
@@ -82,14 +76,30 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn kill(child: &mut Child) {
-    child.kill().unwrap();
-    let status = child.wait().unwrap();
-    assert_eq!(
-        status.signal(),
-        Some(9),
-        "the child ended by itself: {status}"
-    );
+/// A child that does not outlive a parent whose test fails.
+struct Running(Child);
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        let status = self.0.wait().unwrap();
+        assert_eq!(
+            status.signal(),
+            Some(9),
+            "the child ended by itself: {status}"
+        );
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn temps(folder: &Path) -> usize {
@@ -148,17 +158,14 @@ fn a_killed_writer_leaves_a_whole_file_and_temps_that_sweep_removes() {
     let mut most_temps = 0;
     let mut seen = 0;
     for round in 0..40_u64 {
-        let mut writer = child("child_replaces_for_ever", folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let writer = Running::start(child("child_replaces_for_ever", folder.path()));
         let before = fs::metadata(&path).map(|found| found.ino()).ok();
         wait_for("save", || {
             fs::metadata(&path).map(|found| found.ino()).ok() != before
         });
         // Into every part of a save, which takes about a millisecond here.
         std::thread::sleep(Duration::from_micros(round * 137 % 3000));
-        kill(&mut writer);
+        writer.kill();
 
         let bytes = fs::read(&path).unwrap();
         assert!(
@@ -190,10 +197,7 @@ fn a_killed_writer_leaves_a_whole_file_and_temps_that_sweep_removes() {
 fn a_lock_is_free_again_when_its_holder_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let sidecar = folder.path().join("a.lock");
-    let mut holder = child("child_holds_the_lock", folder.path())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let holder = Running::start(child("child_holds_the_lock", folder.path()));
     wait_for("lock", || folder.path().join("locked").exists());
 
     let error = Lock::acquire(&sidecar, Duration::from_millis(100), "parent").unwrap_err();
@@ -201,11 +205,11 @@ fn a_lock_is_free_again_when_its_holder_is_killed() {
         FileError::Locked {
             holder: Some(name), ..
         } => {
-            assert_eq!(name, &format!("pid {} agent child", holder.id()));
+            assert_eq!(name, &format!("pid {} agent child", holder.0.id()));
         }
         other => panic!("{other:?}"),
     }
-    kill(&mut holder);
+    holder.kill();
     let started = Instant::now();
     let _lock = Lock::acquire(&sidecar, Duration::from_secs(30), "parent").unwrap();
     assert!(
@@ -221,15 +225,10 @@ fn processes_exclude_each_other_and_no_update_is_lost() {
     let count = folder.path().join("count");
     fs::write(&count, "0").unwrap();
     let all: Vec<_> = (0..3)
-        .map(|_| {
-            child("child_counts_under_the_lock", folder.path())
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap()
-        })
+        .map(|_| Running::start(child("child_counts_under_the_lock", folder.path())))
         .collect();
     for mut one in all {
-        assert!(one.wait().unwrap().success());
+        assert!(one.0.wait().unwrap().success());
     }
     assert_eq!(fs::read_to_string(&count).unwrap(), "150");
 }
@@ -304,12 +303,7 @@ fn who_may_not_write_a_file_may_not_replace_it() {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let output = Command::new(&program)
-            .args([
-                "--exact",
-                "child_saves_a_megabyte",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "child_saves_a_megabyte", "--nocapture"])
             .env(FOLDER, &work)
             .current_dir(&work)
             .uid(65534)
@@ -447,6 +441,30 @@ fn a_replace_waits_for_the_disk_twice_and_in_the_right_order() {
 }
 
 #[test]
+fn the_present_file_is_compared_before_and_after_the_hook() {
+    let test = "the_present_file_is_compared_before_and_after_the_hook";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(calls) = trace(test, "child_replaces_once_with_a_hook", folder.path()) else {
+        return;
+    };
+    let all = calls.join("\n");
+    let look = |call: &String| call.contains("stat") && call.contains("/state\"");
+    let hook = position(&calls, &["/mark-hook"]);
+    let sync_file = position(&calls, &["sync("]);
+    let rename = position(&calls, &["rename"]);
+    assert!(sync_file < hook && hook < rename, "{all}");
+    assert!(
+        calls[sync_file..hook].iter().any(look),
+        "before the hook:\n{all}"
+    );
+    assert!(
+        calls[hook..rename].iter().any(look),
+        "after the hook:\n{all}"
+    );
+    assert_eq!(syncs(&calls), 2, "{all}");
+}
+
+#[test]
 fn a_replace_without_durability_never_waits_for_the_disk() {
     let test = "a_replace_without_durability_never_waits_for_the_disk";
     let folder = tempfile::tempdir().unwrap();
@@ -536,7 +554,6 @@ fn mark(folder: &Path, name: &str) {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_replaces_for_ever() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("state");
@@ -546,7 +563,6 @@ fn child_replaces_for_ever() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_holds_the_lock() {
     let Some(folder) = child_folder() else { return };
     let holder = format!("pid {} agent child", std::process::id());
@@ -557,7 +573,6 @@ fn child_holds_the_lock() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_counts_under_the_lock() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("count");
@@ -574,7 +589,6 @@ fn child_counts_under_the_lock() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_saves_a_megabyte() {
     let Some(folder) = child_folder() else { return };
     let done = replace(
@@ -598,7 +612,6 @@ fn child_saves_a_megabyte() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_replaces_once() {
     let Some(folder) = child_folder() else { return };
     let path = folder.join("state");
@@ -611,7 +624,25 @@ fn child_replaces_once() {
 }
 
 #[test]
-#[ignore = "run as a child"]
+fn child_replaces_once_with_a_hook() {
+    let Some(folder) = child_folder() else { return };
+    let path = folder.join("state");
+    fs::write(&path, "old").unwrap();
+    let read = read_limited(&path, 100).unwrap().unwrap();
+    let mut hook = |_: &Pending<'_>| {
+        mark(&folder, "mark-hook");
+        Ok(())
+    };
+    mark(&folder, "mark-begin");
+    Replace::new(&path, Present::Same(&read.stamp))
+        .before_rename(&mut hook)
+        .write(b"new")
+        .unwrap();
+    mark(&folder, "mark-end");
+    println!("\nREPORT done");
+}
+
+#[test]
 fn child_replaces_once_without_syncs() {
     let Some(folder) = child_folder() else { return };
     mark(&folder, "mark-begin");
@@ -626,7 +657,6 @@ fn child_replaces_once_without_syncs() {
 }
 
 #[test]
-#[ignore = "run as a child"]
 fn child_creates_folders() {
     let Some(folder) = child_folder() else { return };
     mark(&folder, "mark-begin");

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Key, Limits, OpenEnum, Timestamp};
-use crate::json::{Code, Document, Kind, Reading, Violation, pointer};
+use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer};
 
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
@@ -15,9 +15,10 @@ pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 /// violation at or below an unreadable value is left out, and pointers into lists are those of the
 /// file even where unreadable elements are missing from the typed list.
 pub struct Inspection<'a> {
-    document: &'a Document,
     left_out: &'a [String],
     locate: Box<dyn Fn(&str) -> String + 'a>,
+    /// The value at the present place; `None` where the document has none.
+    node: Option<Node<'a>>,
     now: Option<DateTime<Utc>>,
     key: Option<&'a Key>,
     limits: Limits,
@@ -29,9 +30,9 @@ impl<'a> Inspection<'a> {
     /// An inspection of what was read from a document.
     pub fn new<T>(document: &'a Document, reading: &'a Reading<T>) -> Self {
         Inspection {
-            document,
             left_out: reading.left_out(),
             locate: Box::new(move |pointer| reading.locate(document, pointer)),
+            node: Some(document.root()),
             now: None,
             key: None,
             limits: Limits::default(),
@@ -66,16 +67,46 @@ impl<'a> Inspection<'a> {
         &self.limits
     }
 
-    /// Reports with pointers below the member or element `token`.
-    pub fn within<R>(
+    /// Reports with pointers below the member `name`.
+    pub fn within<R>(&mut self, name: &str, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let node = self.node.and_then(|node| node.get(name));
+        self.below(name, node, walk)
+    }
+
+    /// Reports with pointers below each element of the list `name`, of which `items` is what could be
+    /// read.
+    pub fn each<T>(&mut self, name: &str, items: &[T], mut walk: impl FnMut(&T, &mut Self)) {
+        self.within(name, |inspection| {
+            let left_out = inspection.left_out;
+            let readable =
+                |node: &Node<'_>| left_out.is_empty() || !left_out.contains(&node.pointer());
+            let mut nodes = inspection
+                .node
+                .into_iter()
+                .flat_map(|list| list.elements())
+                .filter(readable);
+            for (index, item) in items.iter().enumerate() {
+                let node = nodes.next();
+                inspection.below(&index.to_string(), node, |inspection| {
+                    walk(item, inspection)
+                });
+            }
+        });
+    }
+
+    fn below<R>(
         &mut self,
-        token: impl std::fmt::Display,
+        token: &str,
+        node: Option<Node<'a>>,
         walk: impl FnOnce(&mut Self) -> R,
     ) -> R {
         let length = self.prefix.len();
-        self.prefix = pointer::join(&self.prefix, &token.to_string());
+        let outside = std::mem::replace(&mut self.node, node);
+        self.prefix.push('/');
+        self.prefix.push_str(&pointer::escape(token));
         let result = walk(self);
         self.prefix.truncate(length);
+        self.node = outside;
         result
     }
 
@@ -111,22 +142,20 @@ impl<'a> Inspection<'a> {
             .any(|left| is_at_or_below(pointer, left))
     }
 
-    /// Whether the document has a value other than `null` at `member`.
+    /// Whether the document has a value other than `null` at the member `name` of the present place.
     #[must_use]
-    pub fn is_present(&self, member: &str) -> bool {
-        let pointer = self.full(member);
-        let inside = pointer.strip_prefix(self.document.at()).unwrap_or(&pointer);
-        self.document
-            .get(inside)
+    pub fn is_present(&self, name: &str) -> bool {
+        self.node
+            .and_then(|node| node.get(name))
             .is_some_and(|node| node.kind() != Kind::Null)
     }
 
-    /// Reports `missing` unless the document has a value other than `null` at `member`.
-    pub fn require(&mut self, member: &str) -> bool {
-        let present = self.is_present(member);
+    /// Reports `missing` unless the document has a value other than `null` at the member `name`.
+    pub fn require(&mut self, name: &str) -> bool {
+        let present = self.is_present(name);
         if !present {
-            let name = member.trim_start_matches('/');
-            self.report(member, Code::MISSING, format!("{name} is required"));
+            let member = pointer::join("", name);
+            self.report(&member, Code::MISSING, format!("{name} is required"));
         }
         present
     }

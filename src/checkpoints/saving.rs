@@ -81,7 +81,10 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         }
         let truncation =
             self.finish(&mut wanted, reading.as_ref().map(|reading| &reading.value))?;
-        let document = Document::new(&wanted)?;
+        let document = match present {
+            Some(present) => present.replace_with(&wanted)?,
+            None => Document::new(&wanted)?,
+        };
         let read_back = document.read::<C>()?;
         if read_back.value != wanted || !read_back.violations.is_empty() {
             return Err(Error::new(ErrorKind::NotFaithful {
@@ -101,13 +104,12 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
 
     fn edited(&self, document: &Document, reading: &Reading<C>, mut wanted: C) -> Result<Prepared> {
         let truncation = self.finish(&mut wanted, Some(&reading.value))?;
-        let mut rewrite = Rewrite::default();
-        rewrite.identities = C::IDENTITIES;
-        rewrite.allow_loss = self.allow_loss;
+        let rewrite = Rewrite::new()
+            .identities(C::IDENTITIES)
+            .allow_loss(self.allow_loss);
         let rewritten = document.rewrite(reading, &wanted, &rewrite)?;
         let before = violations(document, reading, &Knowledge::none());
-        let after = rewritten.document.read::<C>()?;
-        let mut new = violations(&rewritten.document, &after, &Knowledge::none());
+        let mut new = violations(&rewritten.document, &rewritten.reading, &Knowledge::none());
         new.retain(|violation| !before.contains(violation));
         Ok(Prepared {
             document: rewritten.document,

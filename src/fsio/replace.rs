@@ -1,4 +1,4 @@
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
@@ -262,6 +262,7 @@ fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTe
 /// Gives the temporary file the owner, group and mode of the file it replaces, as far as allowed.
 #[cfg(unix)]
 fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), FileError> {
+    use std::fs::Permissions;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
     let on_mode_error = || FileError::on(Operation::SetMode, target);
@@ -284,7 +285,7 @@ fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), Fil
     }
     // Changing the owner clears set-id bits, so the mode comes last.
     if uid.is_some() || gid.is_some() || mode != made.mode() & 0o7777 {
-        temp.set_permissions(fs::Permissions::from_mode(mode))
+        temp.set_permissions(Permissions::from_mode(mode))
             .map_err(on_mode_error())?;
     }
     Ok(())
@@ -357,6 +358,7 @@ fn passes(error: &io::Error) -> bool {
 mod tests {
     use super::super::read_limited;
     use super::*;
+    use std::fs;
 
     fn stamp(path: &Path) -> FileStamp {
         FileStamp::of(&fs::metadata(path).unwrap())
@@ -664,6 +666,21 @@ mod tests {
                 "{error:?}"
             );
             assert_eq!(fs::read(&path).unwrap(), b"one");
+        }
+
+        #[test]
+        fn a_write_in_place_that_puts_size_and_time_back_is_seen() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            fs::write(&path, "one").unwrap();
+            let read = fs::metadata(&path).unwrap();
+            // The kernel's clock ticks, so that the inode's change time surely moves.
+            thread::sleep(Duration::from_millis(30));
+            fs::write(&path, "two").unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(read.modified().unwrap()).unwrap();
+            let error = replace(&path, b"x", Present::Same(&FileStamp::of(&read))).unwrap_err();
+            assert!(matches!(error, FileError::Changed { .. }), "{error:?}");
         }
 
         #[test]

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::relay::{Change, Item};
-use super::tree::{Index, Kind, ROOT, Tree};
+use super::tree::{Index, Kind, Lookup, ROOT, Tree};
 use super::typed::Typed;
 
 /// What tells the elements of one list apart, so that a changed element is known again.
@@ -78,11 +78,12 @@ impl Diff<'_> {
     fn object(&mut self, text: Index, old: Option<Index>, new: Index) -> Option<Change> {
         let mut items = Vec::new();
         let mut changed = false;
-        let (mut old_cursor, mut new_cursor) = (0, 0);
+        let mut old_members = old.map(|old| Lookup::new(self.old, old));
+        let mut new_members = Lookup::new(&self.new.tree, new);
         for child in self.text.children(text) {
             let name = self.text.name(child);
-            let old_member = old.and_then(|old| self.old.member_near(old, &name, &mut old_cursor));
-            let new_member = self.new.tree.member_near(new, &name, &mut new_cursor);
+            let old_member = old_members.as_mut().and_then(|old| old.find(&name));
+            let new_member = new_members.find(&name);
             let removed = old_member.is_some() && new_member.is_none();
             if removed {
                 // With its shadowed namesakes, which would otherwise come to count.
@@ -113,18 +114,22 @@ impl Diff<'_> {
         items: &mut Vec<Item>,
     ) -> bool {
         let is_map = self.new.is_map(new);
-        let (mut old_cursor, mut text_cursor) = (0, 0);
+        let mut old_members = old.map(|old| Lookup::new(self.old, old));
+        let mut text_members = Lookup::new(self.text, text);
         let mut added = false;
         // Where the next member goes: behind the one before it, or before the first one that there is.
         let mut place = None;
         for member in self.new.tree.children(new) {
             let name = self.new.tree.name(member);
-            if let Some(there) = self.text.member_near(text, &name, &mut text_cursor) {
+            if let Some(there) = text_members.find(&name) {
+                if is_map {
+                    continue;
+                }
                 let position = items.iter().position(|item| match item {
                     Item::Kept(child, _) => *child == there,
                     Item::New(_) => false,
                 });
-                if let (Some(position), false) = (position, is_map) {
+                if let Some(position) = position {
                     if place.is_none() && added {
                         // All items so far that are new were put at the end: they belong before this one.
                         let new_ones = items.iter().rev();
@@ -137,7 +142,7 @@ impl Diff<'_> {
                 }
                 continue;
             }
-            let before = old.and_then(|old| self.old.member_near(old, &name, &mut old_cursor));
+            let before = old_members.as_mut().and_then(|old| old.find(&name));
             if before.is_some_and(|before| self.unchanged(before, member)) {
                 // The type writes what the text leaves to it, such as a default.
                 continue;
@@ -297,12 +302,12 @@ impl Diff<'_> {
             // Identified elements are the same only by their identity.
             return false;
         }
-        let mut cursor = 0;
+        let mut twins = Lookup::new(new_tree, new);
         let mut members = self.old.children(old);
         members.clone().count() <= 1
             || members.any(|member| {
                 let name = self.old.name(member);
-                let twin = new_tree.member_near(new, &name, &mut cursor);
+                let twin = twins.find(&name);
                 twin.is_some_and(|twin| self.unchanged(member, twin))
             })
     }

@@ -9,7 +9,8 @@ use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
 use super::violation::{Code, Violation};
 
-/// After so many violations of the reader each further one leaves out a whole member of the root.
+/// After so many violations of the reader each further one leaves out a whole member of the root; after so many of those
+/// the document is none of the type. So the time is bounded, whatever is read as whatever.
 const MANY: usize = 64;
 
 /// How many values may be passed in all while looking for the ones at fault, so that the time is bounded.
@@ -130,7 +131,8 @@ impl Document {
     /// # Errors
     ///
     /// [`Unreadable`] when the root itself does not fit, for example because it lacks a member without a default: then
-    /// there is no value, and none is made up.
+    /// there is no value, and none is made up. Also when more than 64 members of the root are left out after as many
+    /// violations.
     pub fn read<T: DeserializeOwned>(&self) -> Result<Reading<T>, Unreadable> {
         let mut reader = Reader::new(self);
         loop {
@@ -154,6 +156,8 @@ struct Reader<'d> {
     violations: Vec<Violation>,
     /// Violations of the document itself, which come first.
     findings: usize,
+    /// Members of the root that were left out because there was too much wrong already.
+    gave_up: usize,
     /// How many more times the document may be read while looking for the value at fault.
     searches: usize,
 }
@@ -167,6 +171,7 @@ impl<'d> Reader<'d> {
             hidden: vec![false; count],
             findings: violations.len(),
             violations,
+            gave_up: 0,
             searches: SEARCH / count.max(1),
         }
     }
@@ -200,6 +205,14 @@ impl<'d> Reader<'d> {
     fn leave_out<T: DeserializeOwned>(&mut self, failure: Failure) -> bool {
         let tree = &self.document.tree;
         let at = self.culprit::<T>(&failure);
+        if self.gave_up >= MANY {
+            self.report(
+                ROOT,
+                Code::TOO_MANY,
+                "too many members of the root cannot be read".into(),
+            );
+            return false;
+        }
         let root = at == ROOT;
         if !root && self.violations.len() - self.findings >= MANY {
             let top = tree.children(ROOT).find(|&top| tree.contains(top, at));
@@ -208,6 +221,7 @@ impl<'d> Reader<'d> {
                 "so many values in the document cannot be read that all of this was left out";
             self.report(top, Code::TOO_MANY, message.to_owned());
             self.hide(top);
+            self.gave_up += 1;
             return true;
         }
         if !failure.follows {
@@ -483,6 +497,10 @@ mod tests {
         assert_eq!(found.len(), MANY + 1);
         assert_eq!(found[MANY], ("/steps".to_owned(), Code::TOO_MANY));
         assert_eq!(left_out, ["/steps"]);
+        let members: Vec<String> = (0..5000).map(|i| format!("\"k{i}\":\"x\"")).collect();
+        let document = Document::from_text(format!("{{{}}}", members.join(","))).unwrap();
+        let unreadable = document.read::<BTreeMap<String, u8>>().unwrap_err();
+        assert_eq!(unreadable.violations.len(), 2 * MANY + 1);
     }
 
     #[test]

@@ -177,17 +177,20 @@ impl Document {
     }
 
     fn changed(&self, change: Option<Change>, new: &Typed) -> Result<Document, EditError> {
-        let mut document = self.clone();
         match change {
             // The root stays an object.
-            Some(Change::Replace(_)) => return Err(EditError::RootNotObject),
+            Some(Change::Replace(_)) => Err(EditError::RootNotObject),
             Some(change) => {
                 let text = self.relaid(&new.tree, ROOT, &change, &[]);
-                document.commit(text, "")?;
+                let tree = Tree::from_text(text);
+                let tree = tree.map_err(|corrupt| EditError::refused(self.at(), corrupt))?;
+                Ok(Document {
+                    tree,
+                    host: self.host.clone(),
+                })
             }
-            None => {}
+            None => Ok(self.clone()),
         }
-        Ok(document)
     }
 
     /// What becomes of one value so that it is the new one, whatever it was read as.
@@ -480,7 +483,8 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_is_not_lost_silently() {
-        let lossy: [(&str, fn(&mut Plan), &str, &str); 3] = [
+        type Edit = fn(&mut Plan);
+        let lossy: [(&str, Edit, &str, &str); 3] = [
             (
                 "{\"name\": 5}",
                 |p| p.name = "a".into(),

@@ -1,6 +1,7 @@
 //! The text of a document and where each of its values stands.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::text::unescape;
 
@@ -186,28 +187,6 @@ impl Tree {
             .last()
     }
 
-    /// The same as [`Tree::member`], looking first where the last look ended: linear in all for objects whose members
-    /// come in the same order. `cursor` starts as 0.
-    pub(super) fn member_near(
-        &self,
-        object: Index,
-        name: &str,
-        cursor: &mut Index,
-    ) -> Option<Index> {
-        if *cursor == 0 {
-            *cursor = object + 1;
-        }
-        let here = *cursor;
-        let inside = here < self.span(object).next;
-        let found = if inside && !self.span(here).is_shadowed() && self.is_named(here, name) {
-            here
-        } else {
-            self.member(object, name)?
-        };
-        *cursor = self.span(found).next;
-        Some(found)
-    }
-
     fn is_named(&self, child: Index, name: &str) -> bool {
         let span = self.span(child);
         if span.name == NONE {
@@ -293,14 +272,67 @@ impl Tree {
                     && theirs.next().is_none()
             }
             Kind::Object => {
-                let mut cursor = 0;
+                let mut twins = Lookup::new(other, other_index);
                 self.effective(index).count() == other.effective(other_index).count()
                     && self.effective(index).all(|child| {
-                        let twin = other.member_near(other_index, &self.name(child), &mut cursor);
+                        let twin = twins.find(&self.name(child));
                         twin.is_some_and(|twin| self.same(child, other, twin))
                     })
             }
         }
+    }
+}
+
+/// Looks up one member after another in an object: linear in all, in whatever order they are asked for.
+pub(super) struct Lookup<'t> {
+    tree: &'t Tree,
+    object: Index,
+    /// Where the next member is if they are asked for in the order of the text.
+    cursor: Index,
+    /// How often it was not there.
+    misses: usize,
+    by_name: Option<HashMap<Cow<'t, str>, Index>>,
+}
+
+impl<'t> Lookup<'t> {
+    /// So many misses are cheaper than a hash map.
+    const FEW: usize = 16;
+
+    pub(super) fn new(tree: &'t Tree, object: Index) -> Lookup<'t> {
+        Lookup {
+            tree,
+            object,
+            cursor: object + 1,
+            misses: 0,
+            by_name: None,
+        }
+    }
+
+    /// The same as [`Tree::member`].
+    pub(super) fn find(&mut self, name: &str) -> Option<Index> {
+        let tree = self.tree;
+        let here = self.cursor;
+        let inside = here < tree.span(self.object).next;
+        let found = if inside && !tree.span(here).is_shadowed() && tree.is_named(here, name) {
+            here
+        } else {
+            self.search(name)?
+        };
+        self.cursor = tree.span(found).next;
+        Some(found)
+    }
+
+    fn search(&mut self, name: &str) -> Option<Index> {
+        let tree = self.tree;
+        if self.misses < Lookup::FEW {
+            self.misses += 1;
+            return tree.member(self.object, name);
+        }
+        let by_name = self.by_name.get_or_insert_with(|| {
+            let members = tree.effective(self.object);
+            members.map(|member| (tree.name(member), member)).collect()
+        });
+        by_name.get(name).copied()
     }
 }
 

@@ -165,7 +165,7 @@ fn warn_of_violations(violations: &[Violation]) -> Option<String> {
         .collect();
     (!grave.is_empty()).then(|| {
         format!(
-            "The checkpoint breaks rules of its format:\n{}\nWhat could not be read is missing below.",
+            "The checkpoint breaks rules of its format:\n{}\nA value that could not be read is missing below.",
             grave.join("\n")
         )
     })

@@ -26,7 +26,9 @@ const TRANSACT_ATTEMPTS: usize = 16;
 ///
 /// # Contract
 ///
-/// * A document that was put is given back to the byte, with the revision of its bytes.
+/// * A document that was put is given back to the byte, with the revision of its bytes. A store that
+///   keeps documents inside a larger file ([`Capabilities::embedded`]) may move the lines of a text
+///   that comes from elsewhere; values, spellings and order stay.
 /// * A put happens whole or not at all, and survives whatever [`capabilities`] promise.
 /// * Of several writers that expect the same revision, one wins; the others get
 ///   [`ErrorKind::Conflict`].

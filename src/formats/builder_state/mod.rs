@@ -125,12 +125,8 @@ impl BuilderState {
                 inspect_checkpoint(work.checkpoint.as_ref(), inspection);
             });
         }
-        inspection.within("adhocQueue", |inspection| {
-            for (index, task) in self.adhoc_queue.iter().enumerate() {
-                inspection.within(index, |inspection| {
-                    inspect_checkpoint(task.checkpoint.as_ref(), inspection);
-                });
-            }
+        inspection.each("adhocQueue", &self.adhoc_queue, |task, inspection| {
+            inspect_checkpoint(task.checkpoint.as_ref(), inspection);
         });
         inspect_checkpoint(self.checkpoint.as_ref(), inspection);
     }

@@ -4,27 +4,23 @@ use super::{CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Veri
 use crate::checkpoint::Inspection;
 
 pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut Inspection<'_>) {
-    inspection.require("/phase");
+    inspection.require("phase");
     inspection.known("/phase", checkpoint.phase.as_ref());
-    inspection.require("/completedSteps");
-    inspection.within("completedSteps", |inspection| {
-        for (index, step) in checkpoint.completed_steps.iter().enumerate() {
-            inspection.within(index, |inspection| completed_step(step, inspection));
-        }
-    });
-    inspection.require("/pendingSteps");
+    inspection.require("completedSteps");
+    inspection.each(
+        "completedSteps",
+        &checkpoint.completed_steps,
+        completed_step,
+    );
+    inspection.require("pendingSteps");
     if let Some(step) = &checkpoint.current_step {
         inspection.within("currentStep", |inspection| current_step(step, inspection));
     }
-    inspection.within("decisions", |inspection| {
-        for (index, made) in checkpoint.decisions.iter().enumerate() {
-            inspection.within(index, |inspection| decision(made, inspection));
-        }
-    });
+    inspection.each("decisions", &checkpoint.decisions, decision);
     if let Some(shown) = &checkpoint.verification {
         inspection.within("verification", |inspection| verification(shown, inspection));
     }
-    if inspection.require("/metadata") {
+    if inspection.require("metadata") {
         inspection.within("metadata", |inspection| {
             metadata(&checkpoint.metadata, inspection);
         });
@@ -32,44 +28,40 @@ pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut 
 }
 
 fn completed_step(step: &CompletedStep, inspection: &mut Inspection<'_>) {
-    inspection.require("/step");
-    inspection.require("/timestamp");
+    inspection.require("step");
+    inspection.require("timestamp");
     inspection.timestamp("/timestamp", step.timestamp.as_ref());
 }
 
 fn current_step(step: &CurrentStep, inspection: &mut Inspection<'_>) {
-    inspection.require("/description");
-    inspection.require("/startedAt");
+    inspection.require("description");
+    inspection.require("startedAt");
     inspection.timestamp("/startedAt", step.started_at.as_ref());
     let limit = inspection.limits().partial_work;
     inspection.at_most("/partialWork", step.partial_work.as_deref(), limit);
 }
 
 fn decision(decision: &Decision, inspection: &mut Inspection<'_>) {
-    inspection.require("/decision");
-    inspection.require("/timestamp");
+    inspection.require("decision");
+    inspection.require("timestamp");
     inspection.timestamp("/timestamp", decision.timestamp.as_ref());
     let limit = inspection.limits().rationale;
     inspection.at_most("/rationale", decision.rationale.as_deref(), limit);
 }
 
 fn verification(verification: &Verification, inspection: &mut Inspection<'_>) {
-    inspection.within("results", |inspection| {
-        for (index, result) in verification.results.iter().enumerate() {
-            inspection.within(index, |inspection| {
-                inspection.require("/activity");
-                inspection.require("/status");
-                inspection.known("/status", result.status.as_ref());
-                inspection.timestamp("/runAt", result.run_at.as_ref());
-            });
-        }
+    inspection.each("results", &verification.results, |result, inspection| {
+        inspection.require("activity");
+        inspection.require("status");
+        inspection.known("/status", result.status.as_ref());
+        inspection.timestamp("/runAt", result.run_at.as_ref());
     });
 }
 
 fn metadata(metadata: &Metadata, inspection: &mut Inspection<'_>) {
-    inspection.require("/createdBy");
-    inspection.require("/lastUpdatedAt");
+    inspection.require("createdBy");
+    inspection.require("lastUpdatedAt");
     inspection.timestamp("/lastUpdatedAt", metadata.last_updated_at.as_ref());
-    inspection.require("/reason");
+    inspection.require("reason");
     inspection.known("/reason", metadata.reason.as_ref());
 }

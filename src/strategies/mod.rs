@@ -1,0 +1,9 @@
+//! Strategies for property tests, here and in downstream crates.
+//!
+//! Feature `proptest`. Each function says what it generates and how often.
+
+mod json;
+mod task;
+
+pub use json::{json_object, json_value, restyled};
+pub use task::{task_checkpoint, timestamp};

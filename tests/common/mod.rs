@@ -1,0 +1,44 @@
+//! What several test files share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::path::Path;
+
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::{FixedClock, Key, Timestamp};
+
+/// The example of the builder-state protocol: a host file with one checkpoint.
+pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
+
+pub(crate) fn key(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+pub(crate) fn time(text: &str) -> chrono::DateTime<chrono::Utc> {
+    Timestamp::parse(text).time().unwrap().to_utc()
+}
+
+pub(crate) fn clock(text: &str) -> FixedClock {
+    FixedClock(time(text))
+}
+
+pub(crate) fn task(plan: &[&str]) -> TaskCheckpoint {
+    TaskCheckpoint::begin("dev", plan.iter().copied(), time("2026-03-02T08:00:00Z"))
+}
+
+/// The names below a folder, at any depth, sorted.
+pub(crate) fn tree(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(at) = folders.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(folder).unwrap().display().to_string();
+            if path.is_dir() {
+                folders.push(path);
+            }
+            names.push(name);
+        }
+    }
+    names.sort();
+    names
+}

@@ -1,0 +1,372 @@
+//! What is special to stores of files.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{PutOptions, Query};
+use agent_checkpoint::{
+    BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, Expect,
+    FileOptions, FileStore, Limits,
+};
+use common::{EXAMPLE, key, task, time, tree};
+
+fn put(store: &dyn CheckpointStore, name: &str, text: &str) {
+    let document = Document::from_text(text).unwrap();
+    let _ = store
+        .put(&key(name), &document, &PutOptions::new())
+        .unwrap();
+}
+
+#[test]
+fn opening_and_reading_create_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let new = folder.path().join("not/yet");
+    for options in [FileOptions::default(), FileOptions::read_only()] {
+        let store = FileStore::with_options(&new, options.clone());
+        assert!(store.load(&key("a")).unwrap().is_none());
+        assert!(store.list(&Query::all()).unwrap().keys.is_empty());
+        assert!(store.overflow(&key("a")).unwrap().is_empty());
+        assert!(!store.delete(&key("a"), &Expect::Any).is_ok_and(|gone| gone));
+        let host = BuilderStateStore::with_options(new.join("host.json"), options);
+        assert!(host.load(&key("active")).unwrap().is_none());
+        assert!(host.places().unwrap().is_empty());
+    }
+    assert!(tree(folder.path()).is_empty());
+    fs::write(folder.path().join("a.json"), "{}").unwrap();
+    let store = FileStore::with_options(folder.path(), FileOptions::read_only());
+    assert!(store.load(&key("a")).unwrap().is_some());
+    assert_eq!(tree(folder.path()), ["a.json"]);
+}
+
+#[test]
+fn a_store_opened_for_reading_refuses_every_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let stores: [(Box<dyn CheckpointStore>, &str); 2] = [
+        (
+            Box::new(FileStore::with_options(
+                folder.path(),
+                FileOptions::read_only(),
+            )),
+            "host",
+        ),
+        (
+            Box::new(BuilderStateStore::with_options(
+                &host,
+                FileOptions::read_only(),
+            )),
+            "active",
+        ),
+    ];
+    for (store, name) in stores {
+        let document = Document::from_text("{}").unwrap();
+        let put = store.put(&key(name), &document, &PutOptions::new());
+        assert_eq!(*put.unwrap_err().kind(), ErrorKind::ReadOnly);
+        let delete = store.delete(&key(name), &Expect::Any);
+        assert_eq!(*delete.unwrap_err().kind(), ErrorKind::ReadOnly);
+    }
+    assert_eq!(tree(folder.path()), ["host.json"]);
+    assert_eq!(fs::read_to_string(&host).unwrap(), EXAMPLE);
+}
+
+#[test]
+fn no_key_leaves_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path().join("store"));
+    for name in ["../../escape", "/etc/passwd", "..", "a/b", "C:\\x", "nul"] {
+        put(&store, name, "{}");
+    }
+    let outside: Vec<_> = tree(folder.path())
+        .into_iter()
+        .filter(|name| !name.starts_with("store"))
+        .collect();
+    assert!(outside.is_empty(), "{outside:?}");
+    assert_eq!(store.list(&Query::all()).unwrap().keys.len(), 6);
+}
+
+#[test]
+fn our_own_files_are_in_one_hidden_folder_that_git_ignores() {
+    let folder = tempfile::tempdir().unwrap();
+    put(&FileStore::open(folder.path()), "a", "{}");
+    let visible: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    assert_eq!(visible, ["a.json"]);
+    let ignored = fs::read_to_string(folder.path().join(".agent-checkpoint/.gitignore")).unwrap();
+    assert_eq!(ignored, "*\n");
+}
+
+#[test]
+fn files_whose_names_no_key_has_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("%zz.json"), "{}").unwrap();
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    fs::write(folder.path().join("ok.json"), "{}").unwrap();
+    let page = FileStore::open(folder.path()).list(&Query::all()).unwrap();
+    assert_eq!(page.keys, [key("ok")]);
+    assert_eq!(page.foreign, ["%zz.json"]);
+}
+
+#[test]
+fn one_file_of_any_name_is_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("%zz état.json");
+    fs::write(&path, "{\"n\":1}").unwrap();
+    let store = FileStore::single(&path, FileOptions::default()).unwrap();
+    let only = store.key().unwrap().clone();
+    put(&store, only.as_str(), "{\"n\":2}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"n\":2}");
+    assert!(store.load(&key("another")).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn two_names_of_one_file_share_its_lock_and_the_link_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().join("real");
+    fs::create_dir(&real).unwrap();
+    fs::write(real.join("a.json"), "{}").unwrap();
+    let link = folder.path().join("link.json");
+    std::os::unix::fs::symlink("real/a.json", &link).unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "link", "{\"n\":1}");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(
+        fs::read_to_string(real.join("a.json")).unwrap(),
+        "{\"n\":1}"
+    );
+    assert!(real.join(".agent-checkpoint/locks/a.json.lock").exists());
+    assert!(!folder.path().join(".agent-checkpoint").exists());
+}
+
+#[test]
+fn what_cannot_be_read_is_never_taken_for_a_first_run() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("a.json")).unwrap();
+    let store = FileStore::open(folder.path());
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    assert_eq!(
+        *store.load(&key("a")).unwrap_err().kind(),
+        ErrorKind::NotAFile
+    );
+    let create = tasks.create(&key("a"), &task(&["x"]));
+    assert_eq!(*create.unwrap_err().kind(), ErrorKind::NotAFile);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("nowhere", folder.path().join("b.json")).unwrap();
+        let create = tasks.create(&key("b"), &task(&["x"]));
+        assert_eq!(*create.unwrap_err().kind(), ErrorKind::DanglingLink);
+        let link = fs::symlink_metadata(folder.path().join("b.json")).unwrap();
+        assert!(link.is_symlink());
+    }
+}
+
+#[test]
+fn a_file_over_the_limit_is_neither_read_nor_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions::default().with_max_bytes(20);
+    let store = FileStore::with_options(folder.path(), options);
+    fs::write(
+        folder.path().join("a.json"),
+        format!("{{\"n\":{}}}", "1".repeat(20)),
+    )
+    .unwrap();
+    let before = fs::read(folder.path().join("a.json")).unwrap();
+    let error = store.load(&key("a")).unwrap_err();
+    assert_eq!(
+        *error.kind(),
+        ErrorKind::TooLarge {
+            size: 26,
+            limit: 20
+        }
+    );
+    let long = Document::from_text(format!("{{\"n\":{}}}", "1".repeat(20))).unwrap();
+    let error = store.put(&key("b"), &long, &PutOptions::new()).unwrap_err();
+    assert_eq!(
+        *error.kind(),
+        ErrorKind::TooLarge {
+            size: 26,
+            limit: 20
+        }
+    );
+    assert!(!folder.path().join("b.json").exists());
+    assert_eq!(fs::read(folder.path().join("a.json")).unwrap(), before);
+}
+
+#[test]
+fn a_writer_that_waits_too_long_is_told_who_holds_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = FileStore::with_options(
+        folder.path(),
+        FileOptions::default().with_holder("slow-agent"),
+    );
+    let waiting = FileStore::with_options(
+        folder.path(),
+        FileOptions::default().with_lock_timeout(Duration::from_millis(30)),
+    );
+    put(&slow, "a", "{}");
+    let _ = slow
+        .transact(&key("a"), &mut |_| {
+            let document = Document::from_text("{\"n\":1}").unwrap();
+            let error = waiting
+                .put(&key("a"), &document, &PutOptions::new())
+                .unwrap_err();
+            match error.kind() {
+                ErrorKind::Locked { waited, holder } => {
+                    assert!(*waited >= Duration::from_millis(30));
+                    if cfg!(unix) {
+                        assert!(holder.as_ref().unwrap().contains("slow-agent"));
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+            Ok(agent_checkpoint::store::Change::Keep)
+        })
+        .unwrap();
+}
+
+/// A program that takes no lock changes the file between our reading and our writing.
+#[test]
+fn a_change_by_a_program_without_the_lock_is_seen_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{\"n\":1}");
+    let mut runs = 0;
+    let _ = store
+        .transact(&key("a"), &mut |present| {
+            runs += 1;
+            if runs == 1 {
+                fs::write(&path, "{\"n\":1,\"foreign\":true}").unwrap();
+            }
+            let mut document = present.unwrap().document.clone();
+            document.set("/n", &2).unwrap();
+            Ok(agent_checkpoint::store::Change::put(document))
+        })
+        .unwrap();
+    assert_eq!(runs, 2);
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "{\"n\":2,\"foreign\":true}"
+    );
+}
+
+/// The variable that makes this test binary a worker of the test below.
+const WORKER: &str = "AGENT_CHECKPOINT_TEST_WORKER";
+
+#[test]
+fn a_worker_of_the_test_below() {
+    let Ok(path) = std::env::var(WORKER) else {
+        return;
+    };
+    let store = FileStore::open(PathBuf::from(path));
+    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    for _ in 0..25 {
+        let _ = tasks
+            .update(&key("shared"), |task| {
+                let count = task.pending_steps.len();
+                task.pending_steps.push(format!("step {count}"));
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn updates_of_many_processes_and_threads_are_all_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let _ = tasks.create(&key("shared"), &task(&[])).unwrap();
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "a_worker_of_the_test_below"])
+                .env(WORKER, folder.path())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    let _ = tasks
+                        .update(&key("shared"), |task| {
+                            let count = task.pending_steps.len();
+                            task.pending_steps.push(format!("step {count}"));
+                        })
+                        .unwrap();
+                }
+            });
+        }
+    });
+    for mut worker in workers {
+        assert!(worker.wait().unwrap().success());
+    }
+    let expected: Vec<_> = (0..150).map(|n| format!("step {n}")).collect();
+    let loaded = tasks.get(&key("shared")).unwrap();
+    assert_eq!(loaded.checkpoint.pending_steps, expected);
+}
+
+#[test]
+fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let files = FileStore::open(folder.path());
+    let hosted = BuilderStateStore::open(&host);
+    let stores: [(&dyn CheckpointStore, &str); 2] = [(&files, "a"), (&hosted, "active")];
+    let now = time("2026-03-02T08:00:00Z");
+    for (store, name) in stores {
+        let tasks = Checkpoints::<TaskCheckpoint>::new(store);
+        let key = key(name);
+        if tasks.load(&key).unwrap().is_none() {
+            let _ = tasks.create(&key, &task(&[])).unwrap();
+        }
+        let had = tasks.get(&key).unwrap().checkpoint.completed_steps.len();
+        for n in 0..12 {
+            let saved = tasks
+                .try_update(&key, |task| {
+                    task.finish_step(
+                        StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
+                        now,
+                    )
+                })
+                .unwrap();
+            if let Some(kept_in) = &saved.truncation.kept_in {
+                assert!(Path::new(kept_in).exists());
+            }
+            assert_eq!(
+                saved.truncation.dropped.is_empty(),
+                saved.truncation.kept_in.is_none()
+            );
+        }
+        let kept: Vec<String> = tasks
+            .overflow(&key)
+            .unwrap()
+            .iter()
+            .map(|piece| piece.value["step"].as_str().unwrap().to_owned())
+            .collect();
+        let present = tasks.get(&key).unwrap().checkpoint.completed_steps;
+        let mut all = kept.clone();
+        all.extend(present.iter().map(|step| step.step.clone().unwrap()));
+        assert_eq!(all.len(), had + 12);
+        assert_eq!(
+            all[had..],
+            (0..12).map(|n| format!("did {n}")).collect::<Vec<_>>()
+        );
+        // Files of steps that were cut still count for staleness.
+        let stale = tasks.stale(&key, folder.path()).unwrap();
+        assert!(stale.files().iter().any(|file| file.path == "0.rs"));
+    }
+}
