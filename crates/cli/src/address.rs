@@ -1,0 +1,241 @@
+//! From the command line to the checkpoint that is meant.
+
+use std::path::{Path, PathBuf};
+
+use agent_checkpoint::formats::builder_state::{self, Slot};
+use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{
+    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Error, ErrorKind, FileOptions,
+    FileStore, FixedClock, Key,
+};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::read;
+
+/// One checkpoint: its file, its format and its place in a store.
+pub(crate) struct Target {
+    /// The file that holds it.
+    pub(crate) path: PathBuf,
+    /// The format of the file.
+    pub(crate) format: Format,
+    /// Where it is in the store.
+    pub(crate) key: Key,
+    /// Where it is in a host file.
+    pub(crate) slot: Option<Slot>,
+    /// Whether the file is there.
+    is_file_there: bool,
+    store: Box<dyn CheckpointStore>,
+}
+
+impl Target {
+    /// The checkpoint of FILE or `--store`, for reading; the file must be there.
+    pub(crate) fn to_read(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
+        let path = file_or_store(file, global)?;
+        let target = Target::open(path, global, FileOptions::read_only())?;
+        target.require_file()?;
+        Ok(target)
+    }
+
+    /// The checkpoint of `--store`, for writing; it may have to be made first.
+    pub(crate) fn to_write(global: &Global) -> Result<Target, Failure> {
+        let Some(store) = &global.store else {
+            return Err(Failure::new(
+                "where is the checkpoint? Name a folder and --key, or a file, with --store PATH",
+            ));
+        };
+        let path = store_file(store, global)?;
+        Target::open(path, global, FileOptions::default())
+    }
+
+    /// Fails unless the file is there, so that a change of nothing makes no folders.
+    pub(crate) fn require_file(&self) -> Result<(), Failure> {
+        if self.is_file_there {
+            Ok(())
+        } else {
+            Err(self.error(Error::new(ErrorKind::NotFound)))
+        }
+    }
+
+    fn open(path: PathBuf, global: &Global, options: FileOptions) -> Result<Target, Failure> {
+        let document = read::document(&path, global.max_bytes)?;
+        let format = format_of(&path, document.as_ref(), global)?;
+        let options = with_writer(options, global).with_max_bytes(global.max_bytes);
+        let is_file_there = document.is_some();
+        if format.name == builder_state::FORMAT {
+            if global.key.is_some() {
+                return Err(Failure::new(format!(
+                    "{}: a builder-state host file has slots, not keys; use --slot instead of --key",
+                    path.display()
+                )));
+            }
+            let slot = slot_of(&path, document.as_ref(), global)?;
+            return Ok(Target {
+                key: Key::new(slot.to_string())?,
+                store: Box::new(BuilderStateStore::with_options(&path, options)),
+                slot: Some(slot),
+                path,
+                format,
+                is_file_there,
+            });
+        }
+        if format.name != TaskCheckpoint::FORMAT {
+            return Err(Failure::new(format!(
+                "{}: this verb cannot work on the format {} yet; it takes {} and {}",
+                path.display(),
+                format.name,
+                TaskCheckpoint::FORMAT,
+                builder_state::FORMAT
+            )));
+        }
+        if global.slot.is_some() {
+            return Err(Failure::new(format!(
+                "{}: --slot is for builder-state host files, and this one is of the format {}; leave it out",
+                path.display(),
+                format.name
+            )));
+        }
+        let store = FileStore::single(&path, options)?;
+        let Some(key) = store.key().cloned() else {
+            return Err(Failure::new(format!("{}: has no key", path.display())));
+        };
+        Ok(Target {
+            key,
+            store: Box::new(store),
+            slot: None,
+            path,
+            format,
+            is_file_there,
+        })
+    }
+
+    /// The checkpoints of the store, typed.
+    pub(crate) fn checkpoints(&self, global: &Global) -> Checkpoints<'_, TaskCheckpoint> {
+        let checkpoints = Checkpoints::new(self.store.as_ref());
+        match global.now {
+            Some(now) => checkpoints.with_clock(FixedClock(now)),
+            None => checkpoints,
+        }
+    }
+
+    /// An error at this checkpoint.
+    pub(crate) fn error(&self, error: Error) -> Failure {
+        error.with_path(&self.path).into()
+    }
+
+    /// The key, where the file itself is not the address.
+    pub(crate) fn shown_key(&self) -> Option<&Key> {
+        self.slot.is_none().then_some(&self.key)
+    }
+}
+
+/// The one file that FILE or `--store` names.
+pub(crate) fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failure> {
+    match (file, &global.store) {
+        (Some(_), Some(_)) => Err(Failure::new(
+            "FILE and --store are both given; leave one out",
+        )),
+        (Some(file), None) => match &global.key {
+            Some(_) => Err(Failure::new(
+                "--key goes with a folder; name it with --store instead of FILE",
+            )),
+            None => Ok(file.to_path_buf()),
+        },
+        (None, Some(store)) => store_file(store, global),
+        (None, None) => Err(Failure::new(
+            "which checkpoint? Name its FILE, or a folder with --store and --key",
+        )),
+    }
+}
+
+/// All files that the words of a command or `--store` name.
+pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<PathBuf>, Failure> {
+    match files {
+        [] => Ok(vec![file_or_store(None, global)?]),
+        [first, ..] => {
+            file_or_store(Some(first), global)?;
+            Ok(files.to_vec())
+        }
+    }
+}
+
+/// The file of a store: the store itself, or the one of `--key` in a folder.
+fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
+    if is_folder(store, global) {
+        if global.format.as_deref() == Some(builder_state::FORMAT) {
+            return Err(Failure::new(format!(
+                "{}: builder-state keeps its checkpoints in one host file; name that file",
+                store.display()
+            )));
+        }
+        let Some(key) = &global.key else {
+            return Err(Failure::new(format!(
+                "{}: which checkpoint of this folder? Name it with --key",
+                store.display()
+            )));
+        };
+        let folder = FileStore::with_options(store, FileOptions::read_only());
+        return Ok(folder.path(&Key::new(key.as_str())?)?);
+    }
+    if let Some(key) = &global.key {
+        let single = FileStore::single(store, FileOptions::read_only())?;
+        if single.key().map(Key::as_str) != Some(key) {
+            return Err(Failure::new(format!(
+                "{}: is one file, not a folder with a key {key:?}; leave --key out",
+                store.display()
+            )));
+        }
+    }
+    Ok(store.to_path_buf())
+}
+
+/// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.
+fn is_folder(path: &Path, global: &Global) -> bool {
+    if std::fs::symlink_metadata(path).is_ok() {
+        return path.is_dir();
+    }
+    let looks_like_file = path.extension().is_some_and(|ending| ending == "json");
+    let is_host = global.format.as_deref() == Some(builder_state::FORMAT);
+    !looks_like_file && !is_host
+}
+
+/// The format of a file: as named, as detected, or for one that is not there as its name says.
+fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Result<Format, Error> {
+    let formats = Formats::default();
+    if let Some(name) = &global.format {
+        return formats
+            .get(name)
+            .copied()
+            .map_err(|error| error.with_path(path));
+    }
+    if document.is_some() {
+        return Ok(formats.detect(path, document)?.format);
+    }
+    let by_name = formats.detect(path, None);
+    Ok(by_name.map_or_else(|_| Format::task(), |detected| detected.format))
+}
+
+/// The slot that is meant in a host file.
+fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot, Error> {
+    match (&global.slot, host) {
+        (Some(slot), _) => Ok(slot.clone()),
+        (None, Some(host)) => only_slot(path, host),
+        (None, None) => Ok(Slot::Top),
+    }
+}
+
+/// The slot of a host file that needs no name.
+pub(crate) fn only_slot(path: &Path, host: &Document) -> Result<Slot, Error> {
+    Slot::only(host).map_err(|error| error.with_path(path))
+}
+
+/// Options that tell others who is writing.
+pub(crate) fn with_writer(options: FileOptions, global: &Global) -> FileOptions {
+    match (&global.agent, &global.session) {
+        (Some(agent), Some(session)) => options.with_holder(&format!("{agent}, session {session}")),
+        (Some(agent), None) => options.with_holder(agent),
+        (None, Some(session)) => options.with_holder(&format!("session {session}")),
+        (None, None) => options,
+    }
+}

@@ -1,0 +1,56 @@
+//! An error on its way to the one line that the user gets.
+
+use std::error::Error as StdError;
+
+use agent_checkpoint::{Error, ErrorKind};
+
+use crate::exit::Exit;
+
+/// What a user who has a corrupt file can do.
+const AFTER_CORRUPTION: &str = "nothing was changed; bring a good copy back (from version control or a backup), \
+     or put the file aside and begin anew with `ckpt start`";
+
+/// Why a verb could not do its work.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// The exit code that goes with it.
+    pub(crate) exit: Exit,
+    /// What failed, where, and what to do next.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// A failure of usage or of the system.
+    pub(crate) fn new(message: impl Into<String>) -> Failure {
+        Failure {
+            exit: Exit::Failed,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let exit = Exit::of(&error);
+        let mut message = chain(&error);
+        if matches!(error.kind(), ErrorKind::Corrupt(_)) {
+            message = format!("{message}; {AFTER_CORRUPTION}");
+        }
+        Failure { exit, message }
+    }
+}
+
+/// An error with its causes, each said once.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

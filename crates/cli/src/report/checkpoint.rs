@@ -1,0 +1,210 @@
+//! A checkpoint for a person.
+
+use agent_checkpoint::checkpoint::{Dropped, Handoff};
+use agent_checkpoint::{Loaded, Revision, TaskCheckpoint};
+use serde::Serialize;
+
+use super::{Style, age, count, violation};
+use crate::address::Target;
+use crate::args::Global;
+use crate::output::{Outcome, one_line};
+use agent_checkpoint::Checkpoint;
+use agent_checkpoint::json::Violation;
+
+/// A checkpoint as `show --json` prints it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shown {
+    file: String,
+    format: &'static str,
+    slot: Option<String>,
+    key: Option<String>,
+    revision: Revision,
+    status: String,
+    phase: Option<String>,
+    agent: Option<String>,
+    updated_at: Option<String>,
+    handoff: Handoff,
+    violations: Vec<Violation>,
+}
+
+/// All that `show` says of a checkpoint.
+pub(crate) struct View<'t> {
+    target: &'t Target,
+    loaded: Loaded<TaskCheckpoint>,
+    earlier: Vec<Dropped>,
+}
+
+impl<'t> View<'t> {
+    /// The view of a loaded checkpoint, with the finished steps that it no longer holds.
+    pub(crate) fn new(
+        target: &'t Target,
+        loaded: Loaded<TaskCheckpoint>,
+        earlier: Vec<Dropped>,
+    ) -> Self {
+        let steps = |dropped: &Dropped| dropped.value.is_object();
+        View {
+            target,
+            loaded,
+            earlier: earlier.into_iter().filter(steps).collect(),
+        }
+    }
+
+    /// Whether something is wrong with it.
+    pub(crate) fn has_violations(&self) -> bool {
+        !self.loaded.violations.is_empty()
+    }
+
+    /// For a program.
+    pub(crate) fn shown(&self) -> Shown {
+        let handoff = self.loaded.checkpoint.handoff();
+        Shown {
+            file: self.target.path.display().to_string(),
+            format: self.target.format.name,
+            slot: self.target.slot.as_ref().map(ToString::to_string),
+            key: self.target.shown_key().map(ToString::to_string),
+            revision: self.loaded.revision.clone(),
+            status: handoff.status.to_string(),
+            phase: handoff.phase.clone(),
+            agent: handoff.agent.clone(),
+            updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
+            handoff,
+            violations: self.loaded.violations.clone(),
+        }
+    }
+
+    /// For a person.
+    pub(crate) fn print(&self, outcome: &mut Outcome, global: &Global) {
+        let handoff = self.loaded.checkpoint.handoff();
+        let context = &self.loaded.context;
+        let task = handoff.task.clone().or_else(|| context.task.clone());
+        let description = handoff
+            .description
+            .clone()
+            .or_else(|| context.description.clone());
+        let mut page = Page {
+            outcome,
+            style: Style::of_output(),
+        };
+        page.field("Task", &task.unwrap_or_else(|| self.target.key.to_string()));
+        if let Some(description) = description {
+            page.field("About", &description);
+        }
+        page.field("File", &self.place());
+        page.field("Agent", &agents(&handoff));
+        page.field("Status", handoff.status.as_str());
+        page.field("Phase", handoff.phase.as_deref().unwrap_or("(none)"));
+        page.field("Progress", &self.progress(&handoff));
+        page.field("Updated", &updated(&handoff, global));
+        page.steps(&handoff, self.earlier.len());
+        page.list(
+            "Decisions",
+            handoff
+                .decisions
+                .iter()
+                .map(|decision| match &decision.rationale {
+                    Some(why) => format!("{} — {why}", decision.text),
+                    None => decision.text.clone(),
+                }),
+        );
+        page.list("Blockers", handoff.blockers.iter().cloned());
+        page.list("Files", handoff.files.iter().cloned());
+        let found = &self.loaded.violations;
+        page.field("Violations", &found.len().to_string());
+        for found in found {
+            page.item("!", &violation(found));
+        }
+    }
+
+    fn place(&self) -> String {
+        let path = self.target.path.display();
+        let format = self.target.format.name;
+        match &self.target.slot {
+            Some(slot) => format!("{path}, slot {slot} ({format})"),
+            None => format!("{path} ({format})"),
+        }
+    }
+
+    fn progress(&self, handoff: &Handoff) -> String {
+        let begun = handoff
+            .in_progress
+            .iter()
+            .filter(|item| !handoff.pending.contains(&item.text))
+            .count();
+        let done = handoff.done.len() + self.earlier.len();
+        let all = done + handoff.pending.len() + begun;
+        format!("{done} of {}", count(all, "step"))
+    }
+}
+
+fn agents(handoff: &Handoff) -> String {
+    let agent = handoff.agent.as_deref().unwrap_or("(unknown)");
+    if handoff.previous_agents.is_empty() {
+        agent.to_owned()
+    } else {
+        format!("{agent}, after {}", handoff.previous_agents.join(", "))
+    }
+}
+
+fn updated(handoff: &Handoff, global: &Global) -> String {
+    let stamp = handoff.updated_at.as_ref();
+    let age = age(stamp, crate::verbs::now(global));
+    match stamp {
+        Some(stamp) => format!("{age} ({stamp})"),
+        None => age,
+    }
+}
+
+/// Lays out the lines.
+struct Page<'o> {
+    outcome: &'o mut Outcome,
+    style: Style,
+}
+
+impl Page<'_> {
+    fn field(&mut self, name: &str, value: &str) {
+        let name = self.style.strong(&format!("{name:<11}"));
+        self.outcome.line(format!("{name} {}", one_line(value)));
+    }
+
+    fn item(&mut self, mark: &str, text: &str) {
+        self.outcome.line(format!("  {mark} {}", one_line(text)));
+    }
+
+    fn list(&mut self, name: &str, items: impl Iterator<Item = String>) {
+        let mut items = items.peekable();
+        if items.peek().is_none() {
+            return;
+        }
+        let name = self.style.strong(name);
+        self.outcome.line(name);
+        for item in items {
+            self.item("-", &item);
+        }
+    }
+
+    fn steps(&mut self, handoff: &Handoff, earlier: usize) {
+        let heading = self.style.strong("Steps");
+        self.outcome.line(heading);
+        if earlier > 0 {
+            let text = format!(
+                "{} no longer in the checkpoint",
+                count(earlier, "earlier step")
+            );
+            self.item("✓", &text);
+        }
+        for step in &handoff.done {
+            self.item("✓", &step.text);
+        }
+        for step in &handoff.in_progress {
+            let text = match &step.note {
+                Some(note) => format!("{} (in progress: {note})", step.text),
+                None => format!("{} (in progress)", step.text),
+            };
+            self.item("▸", &text);
+        }
+        let begun = |step: &&String| handoff.in_progress.iter().any(|item| item.text == **step);
+        for step in handoff.pending.iter().filter(|step| !begun(step)) {
+            self.item("·", step);
+        }
+    }
+}

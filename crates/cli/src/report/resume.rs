@@ -1,0 +1,48 @@
+//! The verdict of a resume.
+
+use agent_checkpoint::{ResumeDecision, ResumePlan};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+/// The exit code of a verdict.
+pub(crate) fn exit(decision: ResumeDecision) -> Exit {
+    match decision {
+        ResumeDecision::Continue => Exit::Done,
+        ResumeDecision::Verify | ResumeDecision::Ask => Exit::Findings,
+        _ => Exit::Refused,
+    }
+}
+
+/// Whether the verdict lets the next agent go on, so that a prompt is of use.
+pub(crate) fn goes_on(decision: ResumeDecision) -> bool {
+    !matches!(decision, ResumeDecision::Refuse | ResumeDecision::Restart)
+}
+
+/// Says on standard error what is to be known and answered first.
+pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
+    for warning in &plan.warnings {
+        outcome.warn(warning);
+    }
+    for question in &plan.questions {
+        outcome.say("question", question);
+    }
+}
+
+/// Says on standard error what is to be known first, or why there is no resume.
+pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan) {
+    explain(outcome, plan);
+    let advice = match plan.decision {
+        ResumeDecision::Refuse => "start another task instead",
+        ResumeDecision::Restart => "put the checkpoint aside and begin anew with `ckpt start`",
+        _ => {
+            outcome.exit = outcome.exit.and(exit(plan.decision));
+            return;
+        }
+    };
+    outcome.fail(&Failure {
+        exit: exit(plan.decision),
+        message: format!("{place}: {}; {advice}", plan.message),
+    });
+}

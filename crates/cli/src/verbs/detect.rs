@@ -1,0 +1,50 @@
+//! `ckpt detect`: which format a file has, and why.
+
+use std::path::{Path, PathBuf};
+
+use agent_checkpoint::Formats;
+use serde::Serialize;
+
+use crate::address::files_or_store;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::{Outcome, one_line};
+use crate::read;
+
+#[derive(Serialize)]
+struct Line {
+    file: String,
+    format: &'static str,
+    reason: String,
+}
+
+pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::new();
+    let mut lines = Vec::new();
+    for file in files_or_store(files, global)? {
+        match detect(&file, global) {
+            Ok(line) => lines.push(line),
+            Err(failure) => outcome.fail(&failure),
+        }
+    }
+    if global.json {
+        outcome.json(&lines);
+    } else {
+        for line in lines {
+            let text = format!("{}: {} ({})", line.file, line.format, line.reason);
+            outcome.line(one_line(&text));
+        }
+    }
+    Ok(outcome)
+}
+
+fn detect(file: &Path, global: &Global) -> Result<Line, Failure> {
+    let document = read::document(file, global.max_bytes)?;
+    let document = document.ok_or_else(|| read::no_such_file(file))?;
+    let detected = Formats::default().detect(file, Some(&document))?;
+    Ok(Line {
+        file: file.display().to_string(),
+        format: detected.format.name,
+        reason: detected.evidence.reason,
+    })
+}

@@ -1,0 +1,143 @@
+//! `ckpt resume`: the prompt for the agent that goes on.
+
+use std::path::Path;
+
+use agent_checkpoint::json::Violation;
+use agent_checkpoint::resume::{Prompt, PromptOptions};
+use agent_checkpoint::staleness::TrackedFile;
+use agent_checkpoint::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
+use serde::Serialize;
+
+use super::validate::Corruption;
+use crate::address::{Target, file_or_store};
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::read;
+use crate::report::resume::{goes_on, verdict};
+
+/// How the prompt is made.
+pub(super) struct How<'a> {
+    pub(super) template: Option<&'a Path>,
+    pub(super) budget_tokens: Option<usize>,
+    pub(super) description: Option<&'a str>,
+    pub(super) header: bool,
+}
+
+/// What `resume --json` prints.
+#[derive(Serialize)]
+struct Report<'r> {
+    file: String,
+    task: &'r str,
+    description: Option<&'r str>,
+    decision: ResumeDecision,
+    plan: &'r ResumePlan,
+    staleness: &'r str,
+    files: &'r [TrackedFile],
+    prompt: Option<&'r str>,
+    tokens: Option<usize>,
+    omitted_steps: Option<usize>,
+    over_budget: bool,
+    violations: &'r [Violation],
+}
+
+/// What `resume --json` prints for a corrupt file.
+#[derive(Serialize)]
+struct CorruptReport {
+    file: String,
+    decision: ResumeDecision,
+    error: Corruption,
+}
+
+pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result<Outcome, Failure> {
+    let path = file_or_store(file, global)?;
+    if let Some(outcome) = corrupt(&path, global) {
+        return Ok(outcome);
+    }
+    let prompt = prompt(how, global)?;
+    let target = Target::to_read(file, global)?;
+    let mut options = ResumeOptions::new(&global.root);
+    if let Some(description) = how.description {
+        options = options.with_description(description);
+    }
+    let resume = target
+        .checkpoints(global)
+        .resume(&target.key, &options)
+        .map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    let mut render = PromptOptions::new();
+    render.header = how.header;
+    render.budget_tokens = how.budget_tokens;
+    let rendered = goes_on(resume.plan.decision)
+        .then(|| prompt.render(&resume, &render))
+        .transpose()
+        .map_err(|error| match how.template {
+            Some(template) => error.with_path(template),
+            None => error,
+        })?;
+    if let Some(over) = rendered.as_ref().filter(|rendered| rendered.over_budget) {
+        outcome.warn(format!(
+            "the prompt has about {} tokens, more than the budget, with nothing left that may be left out",
+            over.tokens
+        ));
+        outcome.found();
+    }
+    if global.json {
+        let Resume {
+            task,
+            description,
+            plan,
+            staleness,
+            violations,
+            ..
+        } = &resume;
+        outcome.json(&Report {
+            file: target.path.display().to_string(),
+            task,
+            description: description.as_deref(),
+            decision: plan.decision,
+            plan,
+            staleness: staleness.as_str(),
+            files: staleness.files(),
+            prompt: rendered.as_ref().map(|rendered| rendered.text.as_str()),
+            tokens: rendered.as_ref().map(|rendered| rendered.tokens),
+            omitted_steps: rendered.as_ref().map(|rendered| rendered.omitted_steps),
+            over_budget: rendered
+                .as_ref()
+                .is_some_and(|rendered| rendered.over_budget),
+            violations,
+        });
+    } else if let Some(rendered) = rendered {
+        outcome.out.push_str(&rendered.text);
+    }
+    verdict(
+        &mut outcome,
+        &target.path.display().to_string(),
+        &resume.plan,
+    );
+    Ok(outcome)
+}
+
+/// What is said of a corrupt file: that there is nothing to resume from, and what to do.
+fn corrupt(path: &Path, global: &Global) -> Option<Outcome> {
+    let error = read::document(path, global.max_bytes).err()?;
+    let corruption = Corruption::of(&error)?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&CorruptReport {
+            file: path.display().to_string(),
+            decision: ResumeDecision::Restart,
+            error: corruption,
+        });
+    }
+    outcome.fail(&error.into());
+    Some(outcome)
+}
+
+fn prompt(how: &How<'_>, global: &Global) -> Result<Prompt, Failure> {
+    let Some(template) = how.template else {
+        return Ok(Prompt::default());
+    };
+    let source = read::text(template, global.max_bytes)?;
+    Ok(Prompt::new(source).map_err(|error| error.with_path(template))?)
+}

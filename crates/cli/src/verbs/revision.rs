@@ -1,0 +1,69 @@
+//! `ckpt revision`: the token of the present state.
+
+use std::path::Path;
+
+use agent_checkpoint::formats::builder_state;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{Error, Formats, Revision};
+use serde::Serialize;
+
+use crate::address::{file_or_store, only_slot};
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::read;
+
+#[derive(Serialize)]
+struct Token {
+    file: String,
+    slot: Option<String>,
+    revision: Revision,
+}
+
+pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let path = file_or_store(file, global)?;
+    let document = read::document(&path, global.max_bytes)?;
+    let document = document.ok_or_else(|| read::no_such_file(&path))?;
+    let (revision, slot) = token(&path, &document, global)?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&Token {
+            file: path.display().to_string(),
+            slot,
+            revision,
+        });
+    } else {
+        outcome.line(revision.to_string());
+    }
+    Ok(outcome)
+}
+
+/// The token of a file: in a host file with a checkpoint that of the checkpoint, with its slot.
+pub(super) fn token(
+    path: &Path,
+    document: &Document,
+    global: &Global,
+) -> Result<(Revision, Option<String>), Error> {
+    if is_host(path, document, global) {
+        let slot = match &global.slot {
+            Some(slot) => slot.clone(),
+            None => only_slot(path, document)?,
+        };
+        let place = slot.find(document).map_err(|error| error.with_path(path))?;
+        if let Some(checkpoint) = document.extract(&place.pointer) {
+            let revision = Revision::of(checkpoint.text().as_bytes());
+            return Ok((revision, Some(slot.to_string())));
+        }
+    }
+    Ok((Revision::of(document.text().as_bytes()), None))
+}
+
+/// Whether a file is a builder-state host file. A format that is not known has no slots.
+fn is_host(path: &Path, document: &Document, global: &Global) -> bool {
+    match &global.format {
+        Some(name) => name == builder_state::FORMAT,
+        None => Formats::default()
+            .detect(path, Some(document))
+            .is_ok_and(|detected| detected.format.name == builder_state::FORMAT),
+    }
+}

@@ -1,0 +1,243 @@
+//! `ckpt set`: change values, and nothing else in the text.
+
+use std::path::{Path, PathBuf};
+
+use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::json::{Document, Violation};
+use agent_checkpoint::store::Change;
+use agent_checkpoint::{
+    Checkpoint, CheckpointStore, Error, ErrorKind, Expect, FileOptions, FileStore, Format, Formats,
+    Outcome as Wrote, Revision, Saved, TaskCheckpoint,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::revision::token;
+use crate::address::{file_or_store, with_writer};
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::read;
+use crate::report::violation;
+
+/// One assignment; the value as it was typed.
+struct Assignment {
+    pointer: String,
+    value: Box<RawValue>,
+}
+
+/// What `set --json` prints.
+#[derive(Serialize)]
+struct Report<'s> {
+    outcome: Wrote,
+    revision: &'s Revision,
+    previous: Option<&'s Revision>,
+    /// Those that the change made, as for every other save.
+    violations: Vec<&'s Violation>,
+    /// Those that were there before it and still are.
+    standing_violations: Vec<&'s Violation>,
+}
+
+/// What the change did to the file.
+struct Changed {
+    before: Vec<Violation>,
+    after: Vec<Violation>,
+    revision: Revision,
+    previous: Revision,
+}
+
+pub(super) fn run(
+    words: &[String],
+    expect: Option<&str>,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let (path, assignments) = parse(words, global)?;
+    let expect: Option<Revision> = expect.map(str::parse).transpose()?;
+    // A file that cannot be changed is told so before anything is made beside it.
+    if read::document(&path, global.max_bytes)?.is_none() {
+        return Err(read::no_such_file(&path));
+    }
+    let mut outcome = Outcome::new();
+    let rules = Rules::new(global);
+    if let (Rules::None, Some(name)) = (&rules, &global.format) {
+        outcome.note(format!(
+            "no rules are known for the format {name:?}; the result is not checked"
+        ));
+    }
+    let options = with_writer(FileOptions::default(), global).with_max_bytes(global.max_bytes);
+    let store = FileStore::single(&path, options)?;
+    let Some(key) = store.key().cloned() else {
+        return Err(read::no_such_file(&path));
+    };
+    let mut changed = None;
+    let saved = store
+        .transact(&key, &mut |stored| {
+            let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            let before = &stored.document;
+            let format = rules.of(&path, before);
+            refuse_newer(format.as_ref(), before)?;
+            if let Some(expected) = &expect {
+                let (found, _) = token(&path, before, global)?;
+                if found != *expected {
+                    return Err(Error::new(ErrorKind::Conflict {
+                        expected: Expect::Revision(expected.clone()),
+                        found: Some(found),
+                    }));
+                }
+            }
+            let mut after = before.clone();
+            let mut is_new = false;
+            for Assignment { pointer, value } in &assignments {
+                is_new |= after.set(pointer, value)?;
+            }
+            // In a host with several checkpoints none is meant, so the token is that of the file.
+            let revision = |document: &Document| {
+                token(&path, document, global).map_or_else(
+                    |_| Revision::of(document.text().as_bytes()),
+                    |(revision, _)| revision,
+                )
+            };
+            changed = Some(Changed {
+                before: examine(format.as_ref(), before, global)?,
+                after: examine(format.as_ref(), &after, global)?,
+                revision: revision(&after),
+                previous: revision(before),
+            });
+            Ok(if is_new {
+                Change::put(after)
+            } else {
+                Change::Keep
+            })
+        })
+        .map_err(|error| error.with_path(&path))?;
+    if let Some(changed) = changed {
+        report(&mut outcome, global, &path, &saved, &changed);
+    }
+    Ok(outcome)
+}
+
+fn report(outcome: &mut Outcome, global: &Global, path: &Path, saved: &Saved, changed: &Changed) {
+    let is_new = |found: &&Violation| !changed.before.contains(found);
+    let (new, standing): (Vec<&Violation>, Vec<&Violation>) =
+        changed.after.iter().partition(is_new);
+    if global.json {
+        outcome.json(&Report {
+            outcome: saved.outcome,
+            revision: &changed.revision,
+            previous: saved.previous.as_ref().map(|_| &changed.previous),
+            violations: new,
+            standing_violations: standing,
+        });
+    } else if saved.outcome == Wrote::Unchanged {
+        outcome.line(format!("{}: unchanged", path.display()));
+    } else {
+        outcome.line(format!(
+            "{}: changed; now {}",
+            path.display(),
+            changed.revision
+        ));
+    }
+    for found in &changed.after {
+        let is_new = is_new(&found);
+        let word = if is_new { "new violation" } else { "violation" };
+        outcome.say(word, &violation(found));
+        if is_new {
+            outcome.found();
+        }
+    }
+}
+
+/// The file and its assignments.
+fn parse(words: &[String], global: &Global) -> Result<(PathBuf, Vec<Assignment>), Failure> {
+    let (file, words) = match (&global.store, words) {
+        (Some(_), words) => (None, words),
+        (None, [file, words @ ..]) => (Some(Path::new(file)), words),
+        (None, []) => (None, words),
+    };
+    let path = file_or_store(file, global)?;
+    if words.is_empty() {
+        return Err(Failure::new(format!(
+            "{}: nothing to set; add POINTER=JSON, such as '/phase=\"verification\"'",
+            path.display()
+        )));
+    }
+    let assignments: Result<Vec<_>, _> = words.iter().map(|word| assignment(word)).collect();
+    Ok((path, assignments?))
+}
+
+fn assignment(word: &str) -> Result<Assignment, Failure> {
+    let Some((pointer, value)) = word.split_once('=') else {
+        return Err(Failure::new(format!(
+            "{word:?} is no assignment; write POINTER=JSON, such as '/phase=\"verification\"'"
+        )));
+    };
+    let value = serde_json::from_str(value).map_err(|error| {
+        let quoted = serde_json::Value::from(value);
+        Failure::new(format!(
+            "{value:?} for {pointer} is not JSON ({error}); if text is meant, quote it: '{pointer}={quoted}'"
+        ))
+    })?;
+    Ok(Assignment {
+        pointer: pointer.to_owned(),
+        value,
+    })
+}
+
+/// By which format's rules the file is checked.
+enum Rules {
+    Named(Format),
+    Detected,
+    None,
+}
+
+impl Rules {
+    fn new(global: &Global) -> Rules {
+        match &global.format {
+            None => Rules::Detected,
+            Some(name) => match Formats::default().get(name) {
+                Ok(format) => Rules::Named(*format),
+                Err(_) => Rules::None,
+            },
+        }
+    }
+
+    /// The format of the file as it is now, where it has one.
+    fn of(&self, path: &Path, document: &Document) -> Option<Format> {
+        match self {
+            Rules::Named(format) => Some(*format),
+            Rules::Detected => {
+                let detected = Formats::default().detect(path, Some(document)).ok()?;
+                Some(detected.format)
+            }
+            Rules::None => None,
+        }
+    }
+}
+
+fn examine(
+    format: Option<&Format>,
+    document: &Document,
+    global: &Global,
+) -> Result<Vec<Violation>, Error> {
+    let mut knowledge = Knowledge::none();
+    if let Some(now) = global.now {
+        knowledge = knowledge.with_now(now);
+    }
+    format.map_or(Ok(Vec::new()), |format| {
+        (format.examine)(document, &knowledge)
+    })
+}
+
+/// A checkpoint of a later version is not changed: its rules are not known.
+fn refuse_newer(format: Option<&Format>, document: &Document) -> Result<(), Error> {
+    if format.is_none_or(|format| format.name != TaskCheckpoint::FORMAT) {
+        return Ok(());
+    }
+    let found = document.read::<TaskCheckpoint>()?.value.schema_version;
+    match (found, TaskCheckpoint::SCHEMA_VERSION) {
+        (Some(found), Some(known)) if found > known => {
+            Err(Error::new(ErrorKind::NewerSchema { found, known }))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,32 @@
+//! `ckpt show`: a checkpoint for a person.
+
+use std::path::Path;
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::report::checkpoint::View;
+
+pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_read(file, global)?;
+    let view = view(&target, global)?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&view.shown());
+    } else {
+        view.print(&mut outcome, global);
+    }
+    outcome.exit = Exit::findings_if(view.has_violations());
+    Ok(outcome)
+}
+
+/// What is to be shown of a checkpoint.
+pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, Failure> {
+    let checkpoints = target.checkpoints(global);
+    let at = |error| target.error(error);
+    let loaded = checkpoints.get(&target.key).map_err(at)?;
+    let earlier = checkpoints.overflow(&target.key).map_err(at)?;
+    Ok(View::new(target, loaded, earlier))
+}

@@ -1,0 +1,75 @@
+//! `ckpt stale`: whether the files that a checkpoint names are as they were.
+
+use std::path::Path;
+
+use agent_checkpoint::Staleness;
+use agent_checkpoint::staleness::{FileState, TrackedFile};
+use comfy_table::Cell;
+use serde::Serialize;
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Outcome, harmless};
+use crate::report::{Style, lines};
+
+#[derive(Serialize)]
+struct Report<'s> {
+    file: String,
+    root: String,
+    verdict: &'s str,
+    files: &'s [TrackedFile],
+}
+
+pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_read(file, global)?;
+    let staleness = target
+        .checkpoints(global)
+        .stale(&target.key, &global.root)
+        .map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&Report {
+            file: target.path.display().to_string(),
+            root: global.root.display().to_string(),
+            verdict: staleness.as_str(),
+            files: staleness.files(),
+        });
+    } else {
+        print(&staleness, &mut outcome);
+    }
+    outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
+    Ok(outcome)
+}
+
+fn print(staleness: &Staleness, outcome: &mut Outcome) {
+    let files = staleness.files();
+    if files.is_empty() {
+        outcome.line("the checkpoint names no files");
+    } else {
+        let style = Style::of_output();
+        let mut table = style.table(&["file", "state", ""]);
+        for file in files {
+            let is_well = file.state == FileState::Unchanged;
+            table.add_row([
+                Cell::new(harmless(&file.path)),
+                style.verdict(file.state.as_str(), is_well),
+                Cell::new(harmless(&detail(file))),
+            ]);
+        }
+        for line in lines(&table) {
+            outcome.line(line);
+        }
+    }
+    outcome.line(staleness.as_str());
+}
+
+/// What else is known of the state: the time of the change, or the reason.
+fn detail(file: &TrackedFile) -> String {
+    let state = serde_json::to_value(&file.state).unwrap_or_default();
+    let text = ["modified", "reason"]
+        .iter()
+        .find_map(|member| state.get(member)?.as_str());
+    text.unwrap_or_default().to_owned()
+}

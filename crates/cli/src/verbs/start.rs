@@ -1,0 +1,77 @@
+//! `ckpt start`: a checkpoint for a task that begins.
+
+use agent_checkpoint::{ErrorKind, ResumeOptions, TaskCheckpoint};
+
+use super::show::view;
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::report::{count, resume, saved};
+
+pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_write(global)?;
+    let checkpoints = target.checkpoints(global);
+    let at = |error| target.error(error);
+    if checkpoints.load(&target.key).map_err(at)?.is_some() {
+        return already_there(&target, global);
+    }
+    let agent = global.agent.as_deref().unwrap_or("ckpt");
+    let checkpoint = TaskCheckpoint::begin(agent, plan, super::now(global));
+    match checkpoints.create(&target.key, &checkpoint) {
+        // Another was faster between the look and the write.
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
+            already_there(&target, global)
+        }
+        Err(error) => Err(at(error)),
+        Ok(created) => {
+            let mut outcome = Outcome::new();
+            let place = match &target.slot {
+                Some(slot) => format!("{}, slot {slot}", target.path.display()),
+                None => target.path.display().to_string(),
+            };
+            let line = format!(
+                "started {place} for {agent}: {}",
+                match plan {
+                    [] => "no plan yet".to_owned(),
+                    [first, ..] => format!("{}, first: {first}", count(plan.len(), "step")),
+                }
+            );
+            saved::report(&mut outcome, global, &created, &line);
+            Ok(outcome)
+        }
+    }
+}
+
+/// Shows the checkpoint that is there, with its resume verdict.
+fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
+    let view = view(target, global)?;
+    let resume = target
+        .checkpoints(global)
+        .resume(&target.key, &ResumeOptions::new(&global.root))
+        .map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&serde_json::json!({
+            "outcome": "already-there",
+            "checkpoint": view.shown(),
+            "plan": resume.plan,
+        }));
+    } else {
+        view.print(&mut outcome, global);
+        let plan = &resume.plan;
+        outcome.line(format!(
+            "Resume      {} — {}",
+            plan.decision.as_str(),
+            plan.message
+        ));
+    }
+    resume::explain(&mut outcome, &resume.plan);
+    outcome.note(format!(
+        "{}: a checkpoint is already here, and was not touched; go on from it with `ckpt resume`, \
+         or put it aside first",
+        target.path.display()
+    ));
+    outcome.found();
+    Ok(outcome)
+}

@@ -1,0 +1,145 @@
+//! `ckpt validate`: whether files are valid checkpoints.
+
+use std::path::{Path, PathBuf};
+
+use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::json::{Document, Violation};
+use agent_checkpoint::{Error, ErrorKind, Formats};
+use serde::Serialize;
+
+use crate::address::files_or_store;
+use crate::args::Global;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Outcome, one_line};
+use crate::read;
+use crate::report::{count, violation};
+
+/// What is said of one file.
+#[derive(Serialize)]
+struct Verdict {
+    file: String,
+    format: Option<String>,
+    outcome: &'static str,
+    violations: Vec<Violation>,
+    error: Option<Corruption>,
+}
+
+/// Why a file is no document.
+#[derive(Serialize)]
+pub(super) struct Corruption {
+    code: String,
+    line: usize,
+    column: usize,
+    offset: usize,
+    message: String,
+}
+
+impl Corruption {
+    /// The corruption that an error tells of, if it does.
+    pub(super) fn of(error: &Error) -> Option<Corruption> {
+        match error.kind() {
+            ErrorKind::Corrupt(corrupt) => Some(Corruption {
+                code: corrupt.code.to_string(),
+                line: corrupt.line,
+                column: corrupt.column,
+                offset: corrupt.offset,
+                message: corrupt.message.clone(),
+            }),
+            // Nothing was parsed, so the place is the beginning.
+            ErrorKind::TooLarge { size, limit } => Some(Corruption {
+                code: "too-large".to_owned(),
+                line: 1,
+                column: 1,
+                offset: 0,
+                message: format!(
+                    "{size} bytes or more, at most {limit} are read; raise --max-bytes or shorten the file"
+                ),
+            }),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::new();
+    let mut verdicts = Vec::new();
+    for file in files_or_store(files, global)? {
+        match judge(&file, global, &mut outcome) {
+            Ok(verdict) => verdicts.push(verdict),
+            Err(failure) => outcome.fail(&failure),
+        }
+    }
+    if global.json {
+        outcome.json(&verdicts);
+    } else {
+        for verdict in &verdicts {
+            print(verdict, &mut outcome);
+        }
+    }
+    Ok(outcome)
+}
+
+fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict, Failure> {
+    let formats = Formats::default();
+    let verdict = |format: Option<String>, outcome| Verdict {
+        file: file.display().to_string(),
+        format,
+        outcome,
+        violations: Vec::new(),
+        error: None,
+    };
+    let document: Document = match read::document(file, global.max_bytes) {
+        Ok(Some(document)) => document,
+        Ok(None) => return Err(read::no_such_file(file)),
+        Err(error) => {
+            let corruption = Corruption::of(&error);
+            let failure = Failure::from(error);
+            if corruption.is_none() {
+                return Err(failure);
+            }
+            outcome.fail(&failure);
+            let by_path = || {
+                let detected = formats.detect(file, None).ok()?;
+                Some(detected.format.name.to_owned())
+            };
+            let format = global.format.clone().or_else(by_path);
+            return Ok(Verdict {
+                error: corruption,
+                ..verdict(format, "corrupt")
+            });
+        }
+    };
+    let format = match &global.format {
+        Some(name) => *formats.get(name).map_err(|error| error.with_path(file))?,
+        None => formats.detect(file, Some(&document))?.format,
+    };
+    let mut knowledge = Knowledge::none();
+    if let Some(now) = global.now {
+        knowledge = knowledge.with_now(now);
+    }
+    let found = (format.examine)(&document, &knowledge).map_err(|error| error.with_path(file))?;
+    let word = if found.is_empty() {
+        "valid"
+    } else {
+        "violations"
+    };
+    outcome.exit = outcome.exit.and(Exit::findings_if(!found.is_empty()));
+    Ok(Verdict {
+        violations: found,
+        ..verdict(Some(format.name.to_owned()), word)
+    })
+}
+
+fn print(verdict: &Verdict, outcome: &mut Outcome) {
+    let format = verdict.format.as_deref().unwrap_or("unknown format");
+    let word = match &verdict.error {
+        Some(error) => format!("corrupt: {}", error.code),
+        None if verdict.violations.is_empty() => "valid".to_owned(),
+        None => count(verdict.violations.len(), "violation"),
+    };
+    outcome.line(one_line(&format!("{}: {word} ({format})", verdict.file)));
+    for found in &verdict.violations {
+        outcome.line(format!("  {}", one_line(&violation(found))));
+    }
+}
