@@ -342,8 +342,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let cut = self.cut_checkpoints(key)?;
         let staleness = staleness(&loaded.checkpoint, &cut, &options.root);
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
+        let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
         Ok(Resume::new(
             key,
+            loaded.checkpoint.resume_plan(&knowledge),
             loaded.checkpoint.handoff(),
             earlier,
             &loaded.context,

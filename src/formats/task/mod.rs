@@ -6,6 +6,8 @@ pub(super) mod rules;
 mod shrink;
 mod source_files;
 
+use std::path::Path;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -13,9 +15,11 @@ pub use operations::{StepDone, StepStarted};
 pub use source_files::SourceFiles;
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Inspection, Limits, Status, Timestamp, Truncation, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Limits, Operation, Result, Status,
+    Timestamp, Truncation, open_enum,
 };
-use crate::json::Identity;
+use crate::formats::detect;
+use crate::json::{Document, Identity};
 
 open_enum! {
     /// The phase a task is in.
@@ -260,7 +264,7 @@ pub struct Metadata {
 }
 
 /// `null` counts as absent.
-pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> std::result::Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
@@ -285,6 +289,8 @@ impl Checkpoint for TaskCheckpoint {
             by: &["activity"],
         },
     ];
+
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn schema_version(&self) -> Option<u64> {
         self.schema_version
@@ -323,6 +329,14 @@ impl Checkpoint for TaskCheckpoint {
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {
         rules::inspect(self, inspection);
+    }
+
+    fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
+        detect::task(document)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
     }
 
     fn shrink(&mut self, limits: &Limits, before: Option<&Self>) -> Truncation {

@@ -2,8 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, TaskCheckpoint};
-use crate::checkpoint::{Error, Precision, Result, Timestamp};
+use super::{
+    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
+    VerificationResult,
+};
+use crate::checkpoint::{Circumstances, Error, Operation, Precision, Result, Timestamp};
 
 /// A step that an agent reports as finished.
 ///
@@ -232,6 +235,54 @@ impl TaskCheckpoint {
         self.metadata.reason = Some(Reason::Periodic);
     }
 
+    /// Records what is in the way, once.
+    pub fn block(&mut self, blocker: impl Into<String>) {
+        let blocker = blocker.into();
+        if !self.blockers.contains(&blocker) {
+            self.blockers.push(blocker);
+        }
+    }
+
+    /// Nothing is in the way any more. A task that had failed can be taken up again.
+    pub fn unblock(&mut self) {
+        self.blockers.clear();
+        if self.metadata.reason == Some(Reason::Failure) {
+            self.metadata.reason = Some(Reason::Manual);
+        }
+    }
+
+    /// Records that the task failed: the reason joins what is in the way.
+    pub fn fail(&mut self, because: impl Into<String>) {
+        self.block(because);
+        self.metadata.reason = Some(Reason::Failure);
+    }
+
+    /// Records what an activity of verification gave; a later result takes the place of an earlier.
+    pub fn verify(
+        &mut self,
+        activity: impl Into<String>,
+        status: ResultStatus,
+        now: DateTime<Utc>,
+    ) {
+        let activity = activity.into();
+        let run_at = Some(self.new_stamp(now));
+        let results = &mut self.verification.get_or_insert_default().results;
+        let known = results
+            .iter_mut()
+            .find(|result| result.activity.as_ref() == Some(&activity));
+        if let Some(result) = known {
+            result.status = Some(status);
+            result.run_at = run_at;
+        } else {
+            results.push(VerificationResult {
+                activity: Some(activity),
+                status: Some(status),
+                run_at,
+            });
+        }
+        self.metadata.reason = Some(Reason::Periodic);
+    }
+
     /// Prepares for another agent: the one that made the checkpoint joins those that worked on it.
     pub fn reassign(&mut self) {
         let Some(agent) = self.metadata.created_by.clone() else {
@@ -254,6 +305,57 @@ impl TaskCheckpoint {
             self.metadata.created_by = Some(agent);
         }
     }
+}
+
+/// The operations that the format has.
+pub(super) const OPERATIONS: &[&str] = &[
+    "step start",
+    "step done",
+    "decide",
+    "note",
+    "block",
+    "unblock",
+    "fail",
+    "phase",
+    "verify",
+];
+
+pub(super) fn apply(
+    task: &mut TaskCheckpoint,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    let now = circumstances.now;
+    match operation {
+        Operation::StepStart { text } => {
+            task.start_step(text, now);
+        }
+        Operation::StepDone {
+            text,
+            pending,
+            files_created,
+            files_modified,
+        } => {
+            let done = StepDone {
+                text: text.clone(),
+                pending: pending.clone(),
+                files_created: files_created.clone(),
+                files_modified: files_modified.clone(),
+            };
+            task.finish_step(&done, now)?;
+        }
+        Operation::Decide { text, rationale } => task.decide(text, rationale.clone(), now),
+        Operation::Note { text } => task.note_progress(text)?,
+        Operation::Block { text } => task.block(text),
+        Operation::Unblock => task.unblock(),
+        Operation::Fail { text } => task.fail(text),
+        Operation::Phase { name } => task.phase = Some(Phase::from(name.as_str())),
+        Operation::Verify { activity, status } => {
+            task.verify(activity, ResultStatus::from(status.as_str()), now);
+        }
+        other => return Err(Error::unsupported(other, OPERATIONS)),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
