@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use agent_checkpoint::checkpoint::Archive;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{PutOptions, Query};
@@ -373,4 +374,36 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
         let stale = tasks.stale(&key, folder.path()).unwrap();
         assert!(stale.files().iter().any(|file| file.path == "0.rs"));
     }
+}
+
+#[test]
+fn what_is_put_aside_is_kept_under_a_name_of_its_own_and_listed_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let now = time("2026-03-02T08:00:00Z");
+    for n in 0..3 {
+        put(&store, "a", &format!("{{\"n\":{n}}}"));
+        let aside = store.archive(&key("a"), Archive::Crashed, now).unwrap();
+        assert_eq!(
+            fs::read_to_string(&aside).unwrap(),
+            format!("{{\"n\":{n}}}")
+        );
+        assert!(store.load(&key("a")).unwrap().is_none());
+    }
+    let names: Vec<_> = tree(folder.path())
+        .into_iter()
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "a%crashed-1772438400-1.json",
+            "a%crashed-1772438400-2.json",
+            "a%crashed-1772438400.json",
+        ]
+    );
+    let page = store.list(&Query::all()).unwrap();
+    assert!(page.keys.is_empty() && page.foreign.is_empty());
+    let missing = store.archive(&key("a"), Archive::Crashed, now);
+    assert_eq!(*missing.unwrap_err().kind(), ErrorKind::NotFound);
 }

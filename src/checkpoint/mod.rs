@@ -4,10 +4,12 @@ mod clock;
 mod codes;
 mod error;
 mod evidence;
+mod file_name;
 mod handoff;
 mod inspection;
 mod key;
 mod knowledge;
+mod layout;
 mod limits;
 mod open_enum;
 mod operation;
@@ -29,6 +31,8 @@ pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use key::Key;
 pub use knowledge::{ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
+pub(crate) use layout::UNIQUE_SEPARATOR;
+pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
@@ -116,6 +120,11 @@ pub trait Checkpoint:
     /// document of a corrupt file.
     fn recognise(_path: &Path, _document: Option<&Document>) -> Option<Evidence> {
         None
+    }
+
+    /// How the protocol names its files.
+    fn layout() -> Layout {
+        Layout::default()
     }
 
     /// A checkpoint of this format with the same hand-off, as far as the format can hold it; `None`

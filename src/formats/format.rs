@@ -5,6 +5,7 @@ use std::path::Path;
 use super::builder_state::{self, BuilderState};
 use super::detect::{self, Detected};
 use super::task::TaskCheckpoint;
+use super::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint};
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Result, Timestamp,
     violations,
@@ -101,6 +102,10 @@ impl Default for Formats {
         Formats(vec![
             Format::of::<TaskCheckpoint>(),
             Format::builder_state(),
+            Format::of::<AgentCheckpoint>(),
+            Format::of::<SitebuilderCheckpoint>(),
+            Format::of::<StoryCheckpoint>(),
+            Format::of::<BuildCheckpoint>(),
         ])
     }
 }

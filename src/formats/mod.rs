@@ -1,11 +1,21 @@
 //! The formats that the library speaks, and the registry of them.
 
+pub mod agent_session;
+pub mod build_pipeline;
 pub mod builder_state;
+mod convert;
 mod detect;
 mod format;
+pub mod sitebuilder;
+pub mod story_pipeline;
 pub mod task;
 
+pub use agent_session::AgentCheckpoint;
+pub use build_pipeline::BuildCheckpoint;
 pub use builder_state::BuilderState;
+pub use convert::{Converted, convert};
 pub use detect::Detected;
 pub use format::{Examined, Format, Formats};
+pub use sitebuilder::SitebuilderCheckpoint;
+pub use story_pipeline::StoryCheckpoint;
 pub use task::TaskCheckpoint;

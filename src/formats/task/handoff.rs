@@ -1,10 +1,14 @@
 //! A task checkpoint in the words all formats share.
 
+use chrono::{DateTime, Utc};
+
 use super::{
-    CompletedStep, CurrentStep, Decision, Reason, ResultStatus, TaskCheckpoint, Verification,
-    VerificationResult,
+    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
+    Verification, VerificationResult,
 };
-use crate::checkpoint::{DecisionItem, DoneItem, Handoff, OpenItem, Status, VerificationItem};
+use crate::checkpoint::{
+    DecisionItem, DoneItem, Handoff, OpenEnum, OpenItem, Status, Timestamp, VerificationItem,
+};
 
 /// The state that follows from the steps: the format has no status of its own.
 pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
@@ -89,4 +93,61 @@ fn verification(verification: &Verification) -> VerificationItem {
         contract: verification.contract_ref.clone(),
         results: verification.results.iter().map(result).collect(),
     }
+}
+
+/// A task checkpoint with this hand-off. It has no place for a task's name, its description and
+/// instructions: those belong to the key and to whoever asks for the prompt.
+pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpoint {
+    let phase = handoff.phase.as_deref().map(Phase::from);
+    let phase = phase.filter(OpenEnum::is_known);
+    let stamp = || Timestamp::like(handoff.updated_at.as_ref(), now);
+    let completed = handoff.done.iter().map(|item| CompletedStep {
+        step: Some(item.text.clone()),
+        files_created: item.files_created.clone(),
+        files_modified: item.files_modified.clone(),
+        timestamp: Some(item.at.clone().unwrap_or_else(stamp)),
+    });
+    let current = handoff.in_progress.first().map(|item| CurrentStep {
+        description: Some(item.text.clone()),
+        started_at: Some(item.started_at.clone().unwrap_or_else(stamp)),
+        partial_work: item.note.clone(),
+    });
+    // One step can be current; the others that were begun are pending again, and come first.
+    let begun = handoff.in_progress.iter().map(|item| item.text.clone());
+    let mut pending: Vec<String> = begun
+        .filter(|step| !handoff.pending.contains(step))
+        .collect();
+    pending.extend(handoff.pending.iter().cloned());
+    let decisions = handoff.decisions.iter().map(|made| Decision {
+        decision: Some(made.text.clone()),
+        rationale: made.rationale.clone(),
+        timestamp: Some(made.at.clone().unwrap_or_else(stamp)),
+    });
+    let reason = match handoff.status {
+        Status::Failed => Reason::Failure,
+        _ => Reason::Manual,
+    };
+    TaskCheckpoint {
+        schema_version: None,
+        phase: phase.or(Some(Phase::Implementation)),
+        completed_steps: completed.collect(),
+        pending_steps: pending,
+        current_step: current,
+        decisions: decisions.collect(),
+        blockers: handoff.blockers.clone(),
+        verification: handoff.verification.as_ref().map(|shown| Verification {
+            contract_ref: shown.contract.clone(),
+            results: shown.results.iter().map(from_result).collect(),
+        }),
+        metadata: Metadata {
+            created_by: handoff.agent.clone(),
+            last_updated_at: Some(stamp()),
+            reason: Some(reason),
+            previous_agents: handoff.previous_agents.clone(),
+        },
+    }
+}
+
+fn from_result((activity, status): &(String, String)) -> VerificationResult {
+    VerificationResult::new(activity.clone(), ResultStatus::from(status.as_str()))
 }

@@ -339,6 +339,10 @@ impl Checkpoint for TaskCheckpoint {
         operations::apply(self, operation, circumstances)
     }
 
+    fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
+        Some(handoff::from_handoff(handoff, now))
+    }
+
     fn shrink(&mut self, limits: &Limits, before: Option<&Self>) -> Truncation {
         shrink::shrink(self, limits, before)
     }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{FileOptions, OverflowFile};
-use crate::checkpoint::{Error, ErrorKind, Result};
-use crate::fsio::{self, Contents, FileError, Lock, Present, Replace, parent_of};
+use super::{FileOptions, OverflowFile, backup};
+use crate::checkpoint::{Backups, Error, ErrorKind, Result};
+use crate::fsio::{self, Contents, FileError, Lock, Pending, Present, Replace, parent_of};
 use crate::json::Document;
 use crate::store::Stored;
 
@@ -20,6 +20,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(20);
 pub(in crate::store) struct DurableFile<'o> {
     path: PathBuf,
     options: &'o FileOptions,
+    backups: Option<Backups>,
 }
 
 /// Decides from what is there what the file shall hold; `None` leaves it.
@@ -27,7 +28,17 @@ type Decide<'d> = dyn FnMut(Option<&Stored>, &OverflowFile) -> Result<Option<Str
 
 impl<'o> DurableFile<'o> {
     pub(in crate::store) fn new(path: PathBuf, options: &'o FileOptions) -> Self {
-        DurableFile { path, options }
+        DurableFile {
+            path,
+            options,
+            backups: None,
+        }
+    }
+
+    /// Keeps the protocol's own backups.
+    pub(super) fn with_backups(mut self, backups: Option<Backups>) -> Self {
+        self.backups = backups;
+        self
     }
 
     /// The file that the path leads to: two names of one file have one lock.
@@ -112,9 +123,15 @@ impl<'o> DurableFile<'o> {
             }
             let present =
                 contents.map_or(Present::Absent, |contents| Present::Same(&contents.stamp));
-            let replaced = Replace::new(&target, present)
-                .durability(self.options.durability)
-                .write(text.as_bytes());
+            let mut back_up = |pending: &Pending<'_>| match self.backups {
+                Some(backups) if pending.replaces => backup::keep(&target, &backups),
+                _ => Ok(()),
+            };
+            let mut replace = Replace::new(&target, present).durability(self.options.durability);
+            if self.backups.is_some() {
+                replace = replace.before_rename(&mut back_up);
+            }
+            let replaced = replace.write(text.as_bytes());
             match replaced {
                 Ok(_) => return Ok(()),
                 Err(FileError::Changed { .. }) => {
@@ -124,6 +141,20 @@ impl<'o> DurableFile<'o> {
             }
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    /// Gives the file another name in its folder, by its stem, and says which. Never over a file that
+    /// is there: a counter makes the name unique.
+    pub(super) fn set_aside(&self, name: &dyn Fn(&str) -> String) -> Result<PathBuf> {
+        let target = self.target()?;
+        if !target.exists() {
+            return Err(Error::new(ErrorKind::NotFound).with_path(&self.path));
+        }
+        let _lock = self.lock(&target)?;
+        let stem = target.file_stem().unwrap_or_default().to_string_lossy();
+        let aside = backup::link_unique(&target, parent_of(&target), &name(&stem))?;
+        fsio::remove(&target, self.options.durability)?;
+        Ok(aside)
     }
 
     /// Removes the file when `check` lets it; `false` when there was none.

@@ -1,11 +1,13 @@
 //! A folder of checkpoint files.
 
+mod backup;
 mod durable_file;
-mod names;
 mod options;
 mod overflow;
 
 use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
 
 pub(super) use durable_file::DurableFile;
 pub use options::FileOptions;
@@ -15,7 +17,9 @@ use super::{
     Capabilities, Change, CheckpointStore, Outcome, Page, PutOptions, Query, Saved, Stored,
     check_expected,
 };
-use crate::checkpoint::{Dropped, Error, ErrorKind, Expect, Key, Result, Revision};
+use crate::checkpoint::{
+    Archive, Dropped, Error, ErrorKind, Expect, FileRole, Key, Layout, Result, Revision,
+};
 use crate::fsio;
 use crate::json::Document;
 
@@ -42,7 +46,7 @@ pub struct FileStore {
 #[derive(Debug)]
 enum Place {
     /// All checkpoints of a folder.
-    Folder(PathBuf),
+    Folder { path: PathBuf, layout: Layout },
     /// One file, whatever its name.
     Single { path: PathBuf, key: Key },
 }
@@ -55,12 +59,25 @@ impl FileStore {
 
     /// The store of a folder, with options.
     pub fn with_options(folder: impl Into<PathBuf>, options: FileOptions) -> FileStore {
-        let folder = folder.into();
-        options.sweep(&folder);
+        let path = folder.into();
+        options.sweep(&path);
         FileStore {
-            place: Place::Folder(folder),
+            place: Place::Folder {
+                path,
+                layout: Layout::default(),
+            },
             options,
         }
+    }
+
+    /// The same folder, with the file names of a protocol: see
+    /// [`Checkpoint::layout`](crate::Checkpoint::layout). A store of one file has no use for it.
+    #[must_use]
+    pub fn with_layout(mut self, named: Layout) -> FileStore {
+        if let Place::Folder { layout, .. } = &mut self.place {
+            *layout = named;
+        }
+        self
     }
 
     /// A store of one file, under the key that [`key`](FileStore::key) gives.
@@ -77,7 +94,10 @@ impl FileStore {
             }));
         };
         let name = name.to_string_lossy();
-        let key = names::key_of(&name).map_or_else(|| Key::new(name.trim()), Ok)?;
+        let key = match (Layout::default().role)(&name) {
+            FileRole::Current(Some(key)) => key,
+            _ => Key::new(name.trim())?,
+        };
         options.sweep(path.parent().unwrap_or(Path::new("")));
         Ok(FileStore {
             place: Place::Single { path, key },
@@ -89,7 +109,7 @@ impl FileStore {
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         match &self.place {
-            Place::Folder(_) => None,
+            Place::Folder { .. } => None,
             Place::Single { key, .. } => Some(key),
         }
     }
@@ -102,7 +122,7 @@ impl FileStore {
     /// of a store of one file.
     pub fn path(&self, key: &Key) -> Result<PathBuf> {
         match &self.place {
-            Place::Folder(folder) => Ok(folder.join(names::file_name(key)?)),
+            Place::Folder { path, layout } => Ok(path.join((layout.file_name)(key)?)),
             Place::Single { path, key: only } if only == key => Ok(path.clone()),
             Place::Single { .. } => Err(Error::new(ErrorKind::InvalidKey {
                 text: key.to_string(),
@@ -111,8 +131,35 @@ impl FileStore {
         }
     }
 
+    /// The key in the content of a file; `None` when it cannot be read or has none.
+    fn key_inside(&self, path: &Path, layout: &Layout) -> Option<Key> {
+        let key_in = layout.key_in?;
+        let file = DurableFile::new(path.to_path_buf(), &self.options);
+        key_in(&file.load().ok()??.document)
+    }
+
+    /// Puts the checkpoint of a key aside, under the protocol's name for that, and says where.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none; whatever keeps it from being renamed. A corrupt
+    /// checkpoint can be put aside too.
+    pub fn archive(&self, key: &Key, archive: Archive, now: DateTime<Utc>) -> Result<PathBuf> {
+        let layout = match &self.place {
+            Place::Folder { layout, .. } => *layout,
+            Place::Single { .. } => Layout::default(),
+        };
+        self.file(key)?
+            .set_aside(&|stem| (layout.archive_stem)(stem, archive, now))
+            .map_err(|error| error.with_key(key))
+    }
+
     fn file(&self, key: &Key) -> Result<DurableFile<'_>> {
-        Ok(DurableFile::new(self.path(key)?, &self.options))
+        let file = DurableFile::new(self.path(key)?, &self.options);
+        Ok(match &self.place {
+            Place::Folder { layout, .. } => file.with_backups(layout.backups),
+            Place::Single { .. } => file,
+        })
     }
 }
 
@@ -172,12 +219,12 @@ impl CheckpointStore for FileStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
-        let folder = match &self.place {
+        let (folder, layout) = match &self.place {
             Place::Single { path, key } => {
                 let there = fs_err::metadata(path).is_ok();
                 return Ok(query.page(there.then(|| key.clone())));
             }
-            Place::Folder(folder) => folder,
+            Place::Folder { path, layout } => (path, layout),
         };
         let entries = match fs_err::read_dir(folder) {
             Ok(entries) => entries,
@@ -194,14 +241,18 @@ impl CheckpointStore for FileStore {
                 foreign.push(name);
                 continue;
             };
-            if !text.ends_with(names::EXTENSION) {
-                continue;
-            }
-            match names::key_of(text) {
-                Some(key) => keys.push(key),
-                None => foreign.push(name),
+            match (layout.role)(text) {
+                FileRole::Current(Some(key)) => keys.push(key),
+                FileRole::Current(None) => match self.key_inside(&folder.join(text), layout) {
+                    Some(key) => keys.push(key),
+                    None => foreign.push(name),
+                },
+                FileRole::Foreign if text.ends_with(".json") => foreign.push(name),
+                FileRole::Archive | FileRole::Foreign => {}
             }
         }
+        keys.sort();
+        keys.dedup();
         let mut page = query.page(keys);
         foreign.sort();
         page.foreign = foreign;

@@ -1,6 +1,6 @@
 //! How a key becomes a file name and back.
 
-use crate::checkpoint::{Error, ErrorKind, Key, Result};
+use super::{Error, ErrorKind, Key, Result};
 
 /// What the name of every checkpoint file ends with.
 pub(super) const EXTENSION: &str = ".json";

@@ -1,0 +1,153 @@
+//! Where a protocol keeps its files: names of checkpoints, archives and backups.
+
+use chrono::{DateTime, Utc};
+
+use super::{Key, Result, file_name};
+use crate::json::Document;
+
+/// How a protocol names the files of a folder.
+///
+/// A name is never turned back into an id where the protocol changes ids on the way: then the id is
+/// read from the content.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Layout {
+    /// The file of a key.
+    pub file_name: fn(&Key) -> Result<String>,
+    /// What a file of the folder is, by its full name.
+    pub role: fn(&str) -> FileRole,
+    /// The key of a current checkpoint, from its content; `None` where content does not tell.
+    pub key_in: Option<fn(&Document) -> Option<Key>>,
+    /// The name under which a file is put aside, without its ending and made unique by the store.
+    pub archive_stem: fn(stem: &str, archive: Archive, now: DateTime<Utc>) -> String,
+    /// The protocol's own backups, where it has some.
+    pub backups: Option<Backups>,
+}
+
+/// What a file in a folder of checkpoints is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileRole {
+    /// A checkpoint under this key; `None` when the key is in its content.
+    Current(Option<Key>),
+    /// A checkpoint that was put aside.
+    Archive,
+    /// Nothing of the protocol's.
+    Foreign,
+}
+
+/// Why a checkpoint is put aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Archive {
+    /// Its agent crashed and another takes over.
+    Crashed,
+    /// Its task begins anew.
+    Aborted,
+    /// Its task is complete.
+    Complete,
+}
+
+impl Archive {
+    /// The reason in a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Archive::Crashed => "crashed",
+            Archive::Aborted => "aborted",
+            Archive::Complete => "complete",
+        }
+    }
+}
+
+/// A protocol's own backups: a copy of the file before each change.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Backups {
+    /// Their folder, in that of the checkpoints.
+    pub folder: &'static str,
+    /// The name of a backup without its ending, made unique by the store.
+    pub stem: fn(stem: &str, now: DateTime<Utc>) -> String,
+    /// Whether a file of that folder is a backup of the checkpoint with this stem.
+    pub is_backup: fn(name: &str, stem: &str) -> bool,
+    /// How many are kept, the newest.
+    pub keep: usize,
+}
+
+impl Backups {
+    /// Backups in `folder`.
+    #[must_use]
+    pub const fn new(
+        folder: &'static str,
+        stem: fn(&str, DateTime<Utc>) -> String,
+        is_backup: fn(&str, &str) -> bool,
+        keep: usize,
+    ) -> Self {
+        Backups {
+            folder,
+            stem,
+            is_backup,
+            keep,
+        }
+    }
+}
+
+/// What separates a stem from what makes it unique: a counter, where two fall into one second.
+pub(crate) const UNIQUE_SEPARATOR: char = '-';
+
+impl Default for Layout {
+    /// `{key}.json`, with characters that no file name may have as `%XX`; archives
+    /// `{key}.{reason}-{epoch}.json`.
+    fn default() -> Self {
+        Layout {
+            file_name: file_name::file_name,
+            role: |name| match split_archive(name) {
+                Some(_) => FileRole::Archive,
+                None => match file_name::key_of(name) {
+                    Some(key) => FileRole::Current(Some(key)),
+                    None => FileRole::Foreign,
+                },
+            },
+            key_in: None,
+            archive_stem: |stem, archive, now| {
+                format!("{stem}%{}-{}", archive.as_str(), now.timestamp())
+            },
+            backups: None,
+        }
+    }
+}
+
+/// The stem of a default archive's checkpoint. A `%` that no key makes marks the name.
+fn split_archive(name: &str) -> Option<&str> {
+    let stem = name.strip_suffix(file_name::EXTENSION)?;
+    let (stem, tail) = stem.rsplit_once('%')?;
+    let (reason, number) = tail.split_once('-')?;
+    let known = ["crashed", "aborted", "complete"].contains(&reason);
+    (known && is_unique_number(number)).then_some(stem)
+}
+
+/// Whether a text is digits, perhaps followed by the store's own counter.
+#[must_use]
+pub fn is_unique_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.split_once(UNIQUE_SEPARATOR) {
+        Some((number, counter)) => digits(number) && digits(counter),
+        None => digits(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_known_by_its_full_name() {
+        let role = Layout::default().role;
+        assert_eq!(role("a%crashed-1700000000.json"), FileRole::Archive);
+        assert_eq!(role("a%aborted-1700000000-2.json"), FileRole::Archive);
+        let key = |text: &str| FileRole::Current(Some(Key::new(text).unwrap()));
+        assert_eq!(role("a_crashed.json"), key("a_crashed"));
+        assert_eq!(role("crashed-17.json"), key("crashed-17"));
+        assert_eq!(role("a%crashed-x.json"), FileRole::Foreign);
+    }
+}

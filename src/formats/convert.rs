@@ -1,0 +1,139 @@
+//! The same hand-off in another format.
+
+use chrono::{DateTime, Utc};
+
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result};
+
+/// A checkpoint in another format, and what it cannot hold.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[non_exhaustive]
+pub struct Converted<C> {
+    /// The checkpoint in the other format.
+    pub checkpoint: C,
+    /// What the other format cannot hold, for a person: one line each, empty when all is there.
+    pub not_held: Vec<String>,
+}
+
+/// The same hand-off in another format.
+///
+/// What that format cannot hold is found by comparing the hand-off that goes in with the one that comes
+/// out, so nothing is lost without being listed.
+///
+/// # Errors
+///
+/// [`ErrorKind::Refused`] when the format cannot be made from a hand-off.
+pub fn convert<C: Checkpoint>(handoff: &Handoff, now: DateTime<Utc>) -> Result<Converted<C>> {
+    let Some(checkpoint) = C::from_handoff(handoff, now) else {
+        return Err(Error::new(ErrorKind::Refused {
+            detail: format!("{} cannot be made from another format", C::FORMAT),
+        }));
+    };
+    let not_held = differences(handoff, &checkpoint.handoff());
+    Ok(Converted {
+        checkpoint,
+        not_held,
+    })
+}
+
+/// What of `wanted` is not in `held`.
+fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
+    let mut lost = Vec::new();
+    let mut text = |what: &str, wanted: Option<&str>, held: Option<&str>| {
+        if let Some(wanted) = wanted.filter(|wanted| Some(*wanted) != held) {
+            lost.push(format!("{what}: {wanted}"));
+        }
+    };
+    text("task", wanted.task.as_deref(), held.task.as_deref());
+    text(
+        "description",
+        wanted.description.as_deref(),
+        held.description.as_deref(),
+    );
+    text(
+        "status",
+        Some(wanted.status.as_str()),
+        Some(held.status.as_str()),
+    );
+    text("phase", wanted.phase.as_deref(), held.phase.as_deref());
+    text("agent", wanted.agent.as_deref(), held.agent.as_deref());
+    let list = |what: &str, wanted: &[String], held: &[String], lost: &mut Vec<String>| {
+        let missing = wanted.iter().filter(|item| !held.contains(item));
+        lost.extend(missing.map(|item| format!("{what}: {item}")));
+    };
+    list(
+        "previous agent",
+        &wanted.previous_agents,
+        &held.previous_agents,
+        &mut lost,
+    );
+    for done in &wanted.done {
+        match held.done.iter().find(|item| item.text == done.text) {
+            None => lost.push(format!("finished: {}", done.text)),
+            Some(item) => {
+                let at = done.at.as_ref().filter(|at| Some(*at) != item.at.as_ref());
+                lost.extend(at.map(|at| format!("time of {}: {at}", done.text)));
+                let created = done.files_created.iter();
+                let of_step = created
+                    .filter(|file| !item.files_created.contains(file))
+                    .chain(
+                        done.files_modified
+                            .iter()
+                            .filter(|file| !item.files_modified.contains(file)),
+                    )
+                    .map(|file| format!("file of {}: {file}", done.text));
+                lost.extend(of_step);
+            }
+        }
+    }
+    for open in &wanted.in_progress {
+        match held.in_progress.iter().find(|item| item.text == open.text) {
+            None => lost.push(format!("in progress: {}", open.text)),
+            Some(item) => {
+                let note = open.note.as_ref().filter(|_| item.note != open.note);
+                lost.extend(note.map(|note| format!("note on {}: {note}", open.text)));
+                let start = open
+                    .started_at
+                    .as_ref()
+                    .filter(|_| item.started_at != open.started_at);
+                lost.extend(start.map(|start| format!("start of {}: {start}", open.text)));
+            }
+        }
+    }
+    list("pending", &wanted.pending, &held.pending, &mut lost);
+    for decision in &wanted.decisions {
+        match held
+            .decisions
+            .iter()
+            .find(|made| made.text == decision.text)
+        {
+            None => lost.push(format!("decision: {}", decision.text)),
+            Some(made) => {
+                let reason = decision.rationale.as_ref();
+                let reason = reason.filter(|_| made.rationale != decision.rationale);
+                lost.extend(reason.map(|why| format!("reason of {}: {why}", decision.text)));
+            }
+        }
+    }
+    list("blocker", &wanted.blockers, &held.blockers, &mut lost);
+    list("file", &wanted.files, &held.files, &mut lost);
+    list(
+        "instruction",
+        &wanted.instructions,
+        &held.instructions,
+        &mut lost,
+    );
+    if let Some(verification) = &wanted.verification {
+        let shown = held.verification.clone().unwrap_or_default();
+        if verification.contract.is_some() && shown.contract != verification.contract {
+            let contract = verification.contract.as_deref().unwrap_or_default();
+            lost.push(format!("verification contract: {contract}"));
+        }
+        for result in &verification.results {
+            if !shown.results.contains(result) {
+                lost.push(format!("verification of {}: {}", result.0, result.1));
+            }
+        }
+    }
+    lost
+}
