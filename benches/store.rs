@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::formats::task::{Decision, StepDone, TaskCheckpoint};
+use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::{PutOptions, Query};
 use agent_checkpoint::{
@@ -70,7 +71,7 @@ fn checkpoint() -> TaskCheckpoint {
         let done = StepDone::new(format!("Finished step number {n}"))
             .creating(format!("src/module_{n}/mod.rs"))
             .modifying("src/lib.rs");
-        task.finish_step(done, now).unwrap();
+        task.finish_step(&done, now).unwrap();
     }
     task.decisions.push(Decision::new("Keep it simple"));
     task
@@ -82,7 +83,7 @@ fn main() {
     let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
     let key = Key::new("task").unwrap();
     let task = checkpoint();
-    let _ = tasks.create(&key, &task).unwrap();
+    tasks.create(&key, &task).unwrap();
     let text = store.load(&key).unwrap().unwrap().document.into_text();
     println!("a checkpoint of {} bytes", text.len());
 
@@ -101,6 +102,7 @@ fn main() {
     let active = Key::new("active").unwrap();
 
     let book = folder.path().join("textbook.json");
+    let ours = folder.path().join("ours.json");
     let rounds = 400;
     compare(
         "save (textbook: create, write, fdatasync, rename, fsync folder)",
@@ -111,17 +113,23 @@ fn main() {
                 Box::new(|_| textbook(&book, text.as_bytes())),
             ),
             (
+                "fsio::replace",
+                Box::new(|_| {
+                    fsio::replace(&ours, text.as_bytes(), Present::Whatever).unwrap();
+                }),
+            ),
+            (
                 "store.put of a changed document",
                 Box::new(|n| {
                     let mut document = Document::from_text(text.clone()).unwrap();
                     document.set("/phase", &format!("phase {n}")).unwrap();
-                    let _ = black_box(store.put(&key, &document, &PutOptions::new()).unwrap());
+                    black_box(store.put(&key, &document, &PutOptions::new()).unwrap());
                 }),
             ),
             (
                 "tasks.update: lock, read, change, smallest edit, read back, write",
                 Box::new(|n| {
-                    let _ = black_box(
+                    black_box(
                         tasks
                             .update(&key, |task| task.blockers = vec![format!("blocker {n}")])
                             .unwrap(),
@@ -131,7 +139,7 @@ fn main() {
             (
                 "the same inside a builder-state host file",
                 Box::new(|n| {
-                    let _ = black_box(
+                    black_box(
                         hosted_tasks
                             .update(&active, |task| task.blockers = vec![format!("blocker {n}")])
                             .unwrap(),
@@ -141,7 +149,7 @@ fn main() {
             (
                 "tasks.update that changes nothing",
                 Box::new(|_| {
-                    let _ = black_box(tasks.update(&key, |_| {}).unwrap());
+                    black_box(tasks.update(&key, |_| {}).unwrap());
                 }),
             ),
         ],
@@ -176,7 +184,7 @@ fn main() {
 
     let memory = MemoryStore::new();
     let in_memory = Checkpoints::<TaskCheckpoint>::new(&memory).with_limits(Limits::unlimited());
-    let _ = in_memory.create(&key, &task).unwrap();
+    in_memory.create(&key, &task).unwrap();
     let document = Document::from_text(text.clone()).unwrap();
     compare(
         "without a disk",
@@ -215,7 +223,7 @@ fn main() {
             (
                 "tasks.update",
                 Box::new(|n| {
-                    let _ = black_box(
+                    black_box(
                         in_memory
                             .update(&key, |task| task.blockers = vec![format!("blocker {n}")])
                             .unwrap(),
@@ -242,7 +250,7 @@ fn main() {
                         fs::read_dir(&fleet)
                             .unwrap()
                             .map(|entry| entry.unwrap().file_name())
-                            .count(),
+                            .collect::<Vec<_>>(),
                     );
                 }),
             ),

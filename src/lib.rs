@@ -1,4 +1,85 @@
 //! Never lose an AI agent's work.
+//!
+//! An orchestrator that drives AI coding agents links this library and gets
+//!
+//! * typed **checkpoints** of what an agent did, decided and still has to do ([`TaskCheckpoint`], and
+//!   any type that implements [`Checkpoint`]);
+//! * a **store** that survives crashes, loss of power and rival writers ([`FileStore`],
+//!   [`BuilderStateStore`], [`MemoryStore`], and any type that implements [`CheckpointStore`]);
+//! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`]);
+//! * the **plan and the prompt** with which another agent carries on ([`Resume`]).
+//!
+//! # A first look
+//!
+//! ```
+//! use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+//! use agent_checkpoint::{CheckpointStoreExt, FileStore, Key, ResumeOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let project = folder.path();
+//! let store = FileStore::open(project.join("checkpoints"));
+//! let tasks = store.checkpoints::<TaskCheckpoint>();
+//! let key = Key::new("US-003")?;
+//! let now = chrono::Utc::now();
+//!
+//! // The first agent begins, works, and is killed at any point after a save.
+//! let plan = ["Wire toggle", "Test it"];
+//! tasks.create(&key, &TaskCheckpoint::begin("ui-dev", plan, now))?;
+//! tasks.try_update(&key, |task| {
+//!     task.start_step("Wire toggle", now);
+//!     task.finish_step(&StepDone::new("Wired toggle to context"), now)
+//! })?;
+//!
+//! // Another carries on.
+//! let resume = tasks.resume(&key, &ResumeOptions::new(project))?;
+//! assert_eq!(resume.plan.start_at.as_deref(), Some("Test it"));
+//! # #[cfg(feature = "template")]
+//! println!("{}", resume.prompt()?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Three rules
+//!
+//! **Reading has three outcomes.** A text is *corrupt* ([`ErrorKind::Corrupt`] with line, column and
+//! offset), *readable with violations* (a typed checkpoint and a list of [`Violation`]s, each with a
+//! JSON pointer and a stable [`Code`]), or *valid*.
+//!
+//! **Writing changes only what changed.** Every byte outside the values that the caller changed stays:
+//! order, indentation, unknown keys, number spellings, line ends. A save that changes nothing writes
+//! nothing.
+//!
+//! **Nothing is guessed and nothing is silent.** No default stands in for an unreadable value without a
+//! violation; nothing unreadable is overwritten unless the caller allows it; what is cut to keep within
+//! [`Limits`] is listed in the [`Truncation`] and kept beside the checkpoint.
+//!
+//! # Layers
+//!
+//! Each imports only those below it.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`resume`] | plan and prompt |
+//! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
+//! | [`staleness`] | files against a checkpoint |
+//! | [`store`] | documents under keys: memory, folder, host file |
+//! | [`formats`] | the formats and their registry |
+//! | [`checkpoint`] | the [`Checkpoint`] trait and the vocabulary all formats share |
+//! | [`json`], [`fsio`] | the ground floor: a lossless document; durable replace and locks |
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
+//! | `template` | yes | the resume prompt (`resume::Prompt`), rendered with minijinja |
+//! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) |
+//!
+//! # Time
+//!
+//! Only [`SystemClock`] reads the clock. Whatever decides something takes the time as an argument or
+//! from the [`Clock`] that the [`Checkpoints`] were given.
 
 pub mod checkpoint;
 mod checkpoints;
@@ -15,9 +96,9 @@ pub mod strategies;
 
 pub use checkpoint::{
     Checkpoint, Clock, Error, ErrorKind, Expect, FixedClock, Handoff, Inspection, Key, Knowledge,
-    Limits, Result, Revision, Status, SystemClock, Timestamp, Truncation,
+    Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
 };
-pub use checkpoints::{CheckpointStoreExt, Checkpoints, Loaded, Redaction, Write};
+pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, Redaction, Write};
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
@@ -25,3 +106,8 @@ pub use staleness::Staleness;
 pub use store::{
     BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, Saved, Stored,
 };
+
+/// The examples of the README are compiled with the tests.
+#[cfg(all(doctest, feature = "template"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

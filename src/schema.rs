@@ -1,18 +1,20 @@
 //! JSON Schema of checkpoint types.
 //!
-//! Feature `schema`. Call it from a `build.rs` to have the schemas beside your own at build time.
+//! Feature `schema`. A schema describes the files that are *valid* by their protocol; the reader takes
+//! many more, and reports what is wrong with them. Call it from a `build.rs` to have the schemas beside your own at build time.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
 /// For which side a schema is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Contract {
-    /// What may be read: `null` stands for an absent value where the type takes it.
+    /// A valid file: it has what the protocol requires.
     Read,
-    /// What is written.
+    /// A file as this library writes it: it has the empty lists as well.
     Write,
 }
 
@@ -20,7 +22,11 @@ pub enum Contract {
 /// features other crates switch on.
 #[must_use]
 pub fn schema<T: JsonSchema>(contract: Contract) -> Value {
-    let settings = SchemaSettings::draft2020_12();
+    // A default of the reader is no default of the format: what is absent has no value.
+    let without_defaults = RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("default");
+    });
+    let settings = SchemaSettings::draft2020_12().with_transform(without_defaults);
     let settings = match contract {
         Contract::Read => settings.for_deserialize(),
         Contract::Write => settings.for_serialize(),

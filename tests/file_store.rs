@@ -1,4 +1,9 @@
 //! What is special to stores of files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 
@@ -18,7 +23,7 @@ use common::{EXAMPLE, key, task, time, tree};
 
 fn put(store: &dyn CheckpointStore, name: &str, text: &str) {
     let document = Document::from_text(text).unwrap();
-    let _ = store
+    store
         .put(&key(name), &document, &PutOptions::new())
         .unwrap();
 }
@@ -214,24 +219,23 @@ fn a_writer_that_waits_too_long_is_told_who_holds_the_lock() {
         FileOptions::default().with_lock_timeout(Duration::from_millis(30)),
     );
     put(&slow, "a", "{}");
-    let _ = slow
-        .transact(&key("a"), &mut |_| {
-            let document = Document::from_text("{\"n\":1}").unwrap();
-            let error = waiting
-                .put(&key("a"), &document, &PutOptions::new())
-                .unwrap_err();
-            match error.kind() {
-                ErrorKind::Locked { waited, holder } => {
-                    assert!(*waited >= Duration::from_millis(30));
-                    if cfg!(unix) {
-                        assert!(holder.as_ref().unwrap().contains("slow-agent"));
-                    }
+    slow.transact(&key("a"), &mut |_| {
+        let document = Document::from_text("{\"n\":1}").unwrap();
+        let error = waiting
+            .put(&key("a"), &document, &PutOptions::new())
+            .unwrap_err();
+        match error.kind() {
+            ErrorKind::Locked { waited, holder } => {
+                assert!(*waited >= Duration::from_millis(30));
+                if cfg!(unix) {
+                    assert!(holder.as_ref().unwrap().contains("slow-agent"));
                 }
-                other => panic!("{other:?}"),
             }
-            Ok(agent_checkpoint::store::Change::Keep)
-        })
-        .unwrap();
+            other => panic!("{other:?}"),
+        }
+        Ok(agent_checkpoint::store::Change::Keep)
+    })
+    .unwrap();
 }
 
 /// A program that takes no lock changes the file between our reading and our writing.
@@ -242,7 +246,7 @@ fn a_change_by_a_program_without_the_lock_is_seen_and_kept() {
     let store = FileStore::open(folder.path());
     put(&store, "a", "{\"n\":1}");
     let mut runs = 0;
-    let _ = store
+    store
         .transact(&key("a"), &mut |present| {
             runs += 1;
             if runs == 1 {
@@ -271,7 +275,7 @@ fn a_worker_of_the_test_below() {
     let store = FileStore::open(PathBuf::from(path));
     let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
     for _ in 0..25 {
-        let _ = tasks
+        tasks
             .update(&key("shared"), |task| {
                 let count = task.pending_steps.len();
                 task.pending_steps.push(format!("step {count}"));
@@ -285,7 +289,7 @@ fn updates_of_many_processes_and_threads_are_all_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path());
     let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
-    let _ = tasks.create(&key("shared"), &task(&[])).unwrap();
+    tasks.create(&key("shared"), &task(&[])).unwrap();
     let workers: Vec<_> = (0..4)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
@@ -300,7 +304,7 @@ fn updates_of_many_processes_and_threads_are_all_there() {
         for _ in 0..2 {
             scope.spawn(|| {
                 for _ in 0..25 {
-                    let _ = tasks
+                    tasks
                         .update(&key("shared"), |task| {
                             let count = task.pending_steps.len();
                             task.pending_steps.push(format!("step {count}"));
@@ -331,14 +335,14 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
         let tasks = Checkpoints::<TaskCheckpoint>::new(store);
         let key = key(name);
         if tasks.load(&key).unwrap().is_none() {
-            let _ = tasks.create(&key, &task(&[])).unwrap();
+            tasks.create(&key, &task(&[])).unwrap();
         }
         let had = tasks.get(&key).unwrap().checkpoint.completed_steps.len();
         for n in 0..12 {
             let saved = tasks
                 .try_update(&key, |task| {
                     task.finish_step(
-                        StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
+                        &StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
                         now,
                     )
                 })

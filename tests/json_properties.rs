@@ -576,6 +576,85 @@ proptest! {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Types that read in unusual ways
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Odd {
+    a: Option<Untagged>,
+    #[serde(default)]
+    b: Vec<Tagged>,
+    #[serde(flatten)]
+    inner: OddInner,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct OddInner {
+    #[serde(default, alias = "h")]
+    c: BTreeMap<i8, (u8, char)>,
+    #[serde(default)]
+    d: Option<[i128; 2]>,
+    #[serde(default)]
+    e: Vec<Adjacent>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Untagged {
+    Unit,
+    Flag(bool),
+    List(Vec<u8>),
+    Struct { a: Option<f32>, b: Vec<String> },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "a")]
+enum Tagged {
+    #[serde(rename = "a")]
+    One { b: u8 },
+    #[serde(rename = "b", alias = "")]
+    Two(BTreeMap<String, u8>),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "a", content = "b", deny_unknown_fields)]
+enum Adjacent {
+    #[serde(rename = "a")]
+    One,
+    #[serde(rename = "b")]
+    Two(Box<Status>),
+}
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    #[test]
+    fn unusual_types_are_read_or_refused(value in near_plan(), style in style(), wild in root()) {
+        for value in [value, wild] {
+            let document = Document::from_text(style.render(&value)).unwrap();
+            let findings = document.findings().len();
+            match document.read::<Odd>() {
+                Ok(reading) => {
+                    prop_assert_eq!(reading.is_partial(), reading.violations.len() > findings);
+                    let same = document.rewrite(&reading, &reading.value, &Rewrite::new()).unwrap();
+                    prop_assert!(!same.changed);
+                }
+                Err(unreadable) => prop_assert!(!unreadable.violations.is_empty()),
+            }
+            if let Ok(reading) = document.read::<BTreeMap<String, Tagged>>() {
+                prop_assert_eq!(reading.is_partial(), reading.violations.len() > findings);
+            }
+            prop_assert!(document.read::<Vec<Value>>().is_err());
+            let _ = document.read::<Untagged>();
+            let _ = document.read::<Tagged>();
+            let _ = document.read::<Adjacent>();
+            let _ = document.read::<Status>();
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Texts that are no JSON
 
 /// What serde_json says of the text: it takes lone surrogates and numbers of any size when it passes over values.

@@ -1,4 +1,9 @@
 //! What holds for every checkpoint and for every text.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 
@@ -21,7 +26,7 @@ use proptest::prelude::*;
 fn stored(text: &str) -> MemoryStore {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
-    let _ = store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
     store
 }
 

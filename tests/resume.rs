@@ -1,4 +1,9 @@
 //! Plans and prompts.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 mod common;
 
@@ -19,7 +24,7 @@ fn resume_of(checkpoint: &TaskCheckpoint) -> Resume {
     let tasks = store
         .checkpoints::<TaskCheckpoint>()
         .with_clock(clock("2026-03-02T08:10:00Z"));
-    let _ = tasks.create(&key("a"), checkpoint).unwrap();
+    tasks.create(&key("a"), checkpoint).unwrap();
     tasks
         .resume(&key("a"), &ResumeOptions::new(std::env::temp_dir()))
         .unwrap()
@@ -113,7 +118,7 @@ fn the_gravest_reason_decides() {
     failed.metadata.reason = Some(Reason::Failure);
     assert_eq!(resume_of(&failed).plan.decision, ResumeDecision::Ask);
 
-    checkpoint.finish_step(StepDone::new("one"), now).unwrap();
+    checkpoint.finish_step(&StepDone::new("one"), now).unwrap();
     assert_eq!(resume_of(&checkpoint).plan.decision, ResumeDecision::Refuse);
 
     // All steps are done, but success is not shown yet.
@@ -189,13 +194,13 @@ fn steps_cut_from_the_checkpoint_are_counted_and_their_files_reviewed() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path());
     let tasks = store.checkpoints::<TaskCheckpoint>();
-    let _ = tasks.create(&key("a"), &task(&["left"])).unwrap();
+    tasks.create(&key("a"), &task(&["left"])).unwrap();
     let now = chrono::Utc::now();
     for n in 0..13 {
-        let _ = tasks
+        tasks
             .try_update(&key("a"), |task| {
                 task.finish_step(
-                    StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
+                    &StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
                     now,
                 )
             })

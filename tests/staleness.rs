@@ -1,4 +1,9 @@
 //! The verdict by modification times.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
 
 use std::fs::{self, File};
 use std::path::Path;

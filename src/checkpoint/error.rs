@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Expect, Key, Revision};
+use super::{Expect, Key, Operation, Revision};
 use crate::fsio::FileError;
 use crate::json::{Corrupt, EditError, RewriteError, Unreadable};
 
@@ -123,6 +123,22 @@ pub enum ErrorKind {
         /// Why.
         detail: String,
     },
+    /// The format has no such operation.
+    Unsupported {
+        /// The operation.
+        operation: String,
+        /// The operations it has.
+        supported: Vec<String>,
+    },
+    /// The protocol has no such transition.
+    Transition {
+        /// The state there is.
+        from: String,
+        /// The state asked for.
+        to: String,
+        /// The states that can follow.
+        allowed: Vec<String>,
+    },
     /// The operation does not go with the checkpoint's state.
     Refused {
         /// Why, and what to do.
@@ -159,6 +175,28 @@ impl Error {
     pub fn refused(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Refused {
             detail: detail.into(),
+        })
+    }
+
+    /// An error that says that a format lacks an operation.
+    #[must_use]
+    pub fn unsupported(operation: &Operation, supported: &[&str]) -> Error {
+        Error::new(ErrorKind::Unsupported {
+            operation: operation.name().to_owned(),
+            supported: supported.iter().map(|&name| name.to_owned()).collect(),
+        })
+    }
+
+    /// An error that says that a protocol lacks a transition.
+    pub fn transition<S: ToString>(
+        from: impl Into<String>,
+        to: impl Into<String>,
+        allowed: impl IntoIterator<Item = S>,
+    ) -> Error {
+        Error::new(ErrorKind::Transition {
+            from: from.into(),
+            to: to.into(),
+            allowed: allowed.into_iter().map(|state| state.to_string()).collect(),
         })
     }
 
@@ -295,6 +333,24 @@ impl fmt::Display for Error {
             ),
             ErrorKind::ReadOnly => f.write_str("opened for reading only"),
             ErrorKind::Template { detail } => write!(f, "the template: {detail}"),
+            ErrorKind::Unsupported {
+                operation,
+                supported,
+            } => write!(
+                f,
+                "this format has no operation `{operation}`; it has {}",
+                supported.join(", ")
+            ),
+            ErrorKind::Transition { from, to, allowed } => {
+                write!(
+                    f,
+                    "the protocol has no way from {from} to {to}; from {from} it goes "
+                )?;
+                match allowed.as_slice() {
+                    [] => f.write_str("nowhere"),
+                    allowed => write!(f, "to {}", allowed.join(", ")),
+                }
+            }
             ErrorKind::Refused { detail } => f.write_str(detail),
             ErrorKind::NotAFile => f.write_str("is no regular file"),
             ErrorKind::DanglingLink => f.write_str("is a symbolic link to nothing"),

@@ -1,8 +1,8 @@
 //! How a format reports what breaks its rules.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 
-use super::{Key, Limits, OpenEnum, Timestamp};
+use super::{Knowledge, Limits, OpenEnum, Timestamp};
 use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer};
 
 /// How far a stamp may lie in the future before it is a violation.
@@ -19,8 +19,7 @@ pub struct Inspection<'a> {
     locate: Box<dyn Fn(&str) -> String + 'a>,
     /// The value at the present place; `None` where the document has none.
     node: Option<Node<'a>>,
-    now: Option<DateTime<Utc>>,
-    key: Option<&'a Key>,
+    knowledge: Knowledge<'a>,
     limits: Limits,
     prefix: String,
     found: Vec<Violation>,
@@ -28,37 +27,26 @@ pub struct Inspection<'a> {
 
 impl<'a> Inspection<'a> {
     /// An inspection of what was read from a document.
-    pub fn new<T>(document: &'a Document, reading: &'a Reading<T>) -> Self {
+    pub fn new<T>(
+        document: &'a Document,
+        reading: &'a Reading<T>,
+        knowledge: &Knowledge<'a>,
+    ) -> Self {
         Inspection {
             left_out: reading.left_out(),
             locate: Box::new(move |pointer| reading.locate(document, pointer)),
             node: Some(document.root()),
-            now: None,
-            key: None,
+            knowledge: *knowledge,
             limits: Limits::default(),
             prefix: String::new(),
             found: Vec::new(),
         }
     }
 
-    /// Judges stamps in the future against this clock; without one they are not judged.
+    /// What is known from outside the checkpoint.
     #[must_use]
-    pub fn with_now(mut self, now: Option<DateTime<Utc>>) -> Self {
-        self.now = now;
-        self
-    }
-
-    /// Judges ids against this key; without one they are not judged.
-    #[must_use]
-    pub fn with_key(mut self, key: Option<&'a Key>) -> Self {
-        self.key = key;
-        self
-    }
-
-    /// The key the checkpoint is kept under, where it is known.
-    #[must_use]
-    pub fn key(&self) -> Option<&'a Key> {
-        self.key
+    pub fn knowledge(&self) -> &Knowledge<'a> {
+        &self.knowledge
     }
 
     /// The limits that texts are judged by.
@@ -160,21 +148,32 @@ impl<'a> Inspection<'a> {
         present
     }
 
-    /// Reports a stamp that is no time, or that lies in the future of the clock.
-    pub fn timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
-        let Some(stamp) = stamp else { return };
-        match (stamp.time(), self.now) {
-            (None, _) => self.report(
+    /// Reports a stamp that is no time; one that may lie in the future, such as an expected one.
+    pub fn expected_timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
+        if let Some(stamp) = stamp.filter(|stamp| stamp.time().is_none()) {
+            self.report(
                 member,
                 Code::BAD_TIMESTAMP,
                 format!("{:?} is no RFC 3339 time with a zone", stamp.text()),
-            ),
-            (Some(time), Some(now)) if time > now + FUTURE_TOLERANCE => self.report(
+            );
+        }
+    }
+
+    /// Reports a stamp that is no time, or that lies in the future of the clock.
+    pub fn timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
+        self.expected_timestamp(member, stamp);
+        let (Some(stamp), Some(now)) = (stamp, self.knowledge.now) else {
+            return;
+        };
+        if stamp
+            .time()
+            .is_some_and(|time| time > now + FUTURE_TOLERANCE)
+        {
+            self.report(
                 member,
                 Code::FUTURE_TIMESTAMP,
                 format!("{stamp} is after the present time"),
-            ),
-            _ => {}
+            );
         }
     }
 

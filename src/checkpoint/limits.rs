@@ -59,9 +59,7 @@ impl Limits {
     /// is left.
     #[must_use]
     pub fn cut(&self, text: &str, limit: usize) -> Option<String> {
-        if text.chars().nth(limit).is_none() {
-            return None;
-        }
+        text.chars().nth(limit)?;
         let Some(room) = limit.checked_sub(self.mark.chars().count()) else {
             return Some(String::new());
         };

@@ -3,14 +3,20 @@
 mod clock;
 mod codes;
 mod error;
+mod evidence;
 mod handoff;
 mod inspection;
 mod key;
+mod knowledge;
 mod limits;
 mod open_enum;
+mod operation;
+mod plan;
 mod revision;
 mod status;
 mod timestamp;
+
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -18,12 +24,16 @@ use serde::de::DeserializeOwned;
 
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::{Error, ErrorKind, Result};
+pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use key::Key;
+pub use knowledge::{ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
+pub use operation::{Circumstances, ItemKind, Operation};
+pub use plan::{NewWorker, ResumeDecision, ResumePlan};
 pub use revision::{Expect, Revision};
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
@@ -54,6 +64,9 @@ pub trait Checkpoint:
     /// By what the elements of its lists are recognised when they change place.
     const IDENTITIES: &'static [Identity] = &[];
 
+    /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
+    const OPERATIONS: &'static [&'static str] = &[];
+
     /// The version that the checkpoint says it has.
     fn schema_version(&self) -> Option<u64> {
         None
@@ -80,43 +93,42 @@ pub trait Checkpoint:
     /// Reports what breaks the format's rules.
     fn inspect(&self, inspection: &mut Inspection<'_>);
 
+    /// Whether and how to go on, by the protocol's own rules.
+    ///
+    /// What the files and the violations tell is added by
+    /// [`Checkpoints::resume`](crate::Checkpoints::resume).
+    fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
+        ResumePlan::of(&self.handoff())
+    }
+
+    /// Does what an agent or a supervisor reports, and keeps the protocol's rules.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`] when the format has no such operation, [`ErrorKind::Transition`] when
+    /// the protocol has no such transition and none was forced, [`ErrorKind::Refused`] when it does not
+    /// go with the checkpoint's state. The checkpoint is then unchanged.
+    fn apply(&mut self, operation: &Operation, _circumstances: &Circumstances<'_>) -> Result<()> {
+        Err(Error::unsupported(operation, Self::OPERATIONS))
+    }
+
+    /// What speaks for a file being of this format, by its path and its document; `None` for the
+    /// document of a corrupt file.
+    fn recognise(_path: &Path, _document: Option<&Document>) -> Option<Evidence> {
+        None
+    }
+
+    /// A checkpoint of this format with the same hand-off, as far as the format can hold it; `None`
+    /// when the format cannot be made from one.
+    fn from_handoff(_handoff: &Handoff, _now: DateTime<Utc>) -> Option<Self> {
+        None
+    }
+
     /// Cuts what a save adds to `limits`; `before` is the checkpoint that it changes.
     ///
     /// Whatever goes is in the [`Truncation`], whole.
     fn shrink(&mut self, _limits: &Limits, _before: Option<&Self>) -> Truncation {
         Truncation::default()
-    }
-}
-
-/// What a judgement of a checkpoint may take from outside; what is not given is not judged.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Knowledge<'a> {
-    /// The present time: judges stamps in the future.
-    pub now: Option<DateTime<Utc>>,
-    /// The key the checkpoint is kept under: judges the id inside.
-    pub key: Option<&'a Key>,
-}
-
-impl<'a> Knowledge<'a> {
-    /// Nothing known.
-    #[must_use]
-    pub fn none() -> Self {
-        Knowledge::default()
-    }
-
-    /// With the present time.
-    #[must_use]
-    pub fn with_now(mut self, now: DateTime<Utc>) -> Self {
-        self.now = Some(now);
-        self
-    }
-
-    /// With the key.
-    #[must_use]
-    pub fn with_key(mut self, key: &'a Key) -> Self {
-        self.key = Some(key);
-        self
     }
 }
 
@@ -126,18 +138,16 @@ pub fn violations<C: Checkpoint>(
     reading: &Reading<C>,
     knowledge: &Knowledge<'_>,
 ) -> Vec<Violation> {
-    let mut inspection = Inspection::new(document, reading)
-        .with_now(knowledge.now)
-        .with_key(knowledge.key);
+    let mut inspection = Inspection::new(document, reading, knowledge);
     reading.value.inspect(&mut inspection);
-    if let (Some(found), Some(known)) = (reading.value.schema_version(), C::SCHEMA_VERSION) {
-        if found > known {
-            inspection.report(
-                "/schemaVersion",
-                crate::json::Code::NEWER_SCHEMA,
-                format!("version {found}; this library knows up to {known}"),
-            );
-        }
+    if let (Some(found), Some(known)) = (reading.value.schema_version(), C::SCHEMA_VERSION)
+        && found > known
+    {
+        inspection.report(
+            "/schemaVersion",
+            crate::json::Code::NEWER_SCHEMA,
+            format!("version {found}; this library knows up to {known}"),
+        );
     }
     let mut all = reading.violations.clone();
     all.extend(inspection.finish());

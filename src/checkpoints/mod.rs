@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use chrono::{DateTime, Utc};
+
 use crate::checkpoint::{
     Checkpoint, Clock, Dropped, Error, ErrorKind, Expect, Key, Knowledge, Limits, Result, Revision,
     SystemClock, violations,
@@ -38,10 +40,10 @@ pub use saving::Write;
 /// let key = Key::new("US-003")?;
 ///
 /// let now = chrono::Utc::now();
-/// let _ = tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
+/// tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
 /// let saved = tasks.try_update(&key, |task| {
 ///     task.start_step("Wire toggle", now);
-///     task.finish_step(StepDone::current().modifying("src/toggle.rs"), now)
+///     task.finish_step(&StepDone::current().modifying("src/toggle.rs"), now)
 /// })?;
 /// assert!(saved.truncation.is_empty());
 ///
@@ -100,6 +102,16 @@ pub struct Loaded<C> {
     pub context: TaskContext,
 }
 
+/// What was there when a task was to begin.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Begun<C> {
+    /// Nothing: its first checkpoint was saved.
+    Created(Saved),
+    /// A checkpoint, which is as it was.
+    Found(Box<Loaded<C>>),
+}
+
 impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// The checkpoints of this format in `store`, with the default limits and the machine's clock.
     #[must_use]
@@ -140,6 +152,12 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     pub fn allowing_loss(mut self) -> Self {
         self.allow_loss = true;
         self
+    }
+
+    /// The present time, by the clock that saves are stamped from.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
     }
 
     /// The store beneath.
@@ -244,6 +262,26 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         self.put(key, checkpoint, Write::Edit, &Expect::Absent)
     }
 
+    /// Begins a task: saves its first checkpoint, or finds the one that is there and leaves it.
+    ///
+    /// Whoever finds one decides whether to [`resume`](Checkpoints::resume) it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Checkpoints::load) and of [`CheckpointStore::put`].
+    pub fn begin(&self, key: &Key, checkpoint: &C) -> Result<Begun<C>> {
+        loop {
+            if let Some(loaded) = self.load(key)? {
+                return Ok(Begun::Found(Box::new(loaded)));
+            }
+            match self.create(key, checkpoint) {
+                // Another was faster between the two: find what it saved.
+                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
+                saved => return saved.map(Begun::Created),
+            }
+        }
+    }
+
     /// Saves a whole checkpoint, over what is expected there.
     ///
     /// [`Write::Edit`] changes what differs in the text that is there and keeps what the type does
@@ -304,8 +342,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let cut = self.cut_checkpoints(key)?;
         let staleness = staleness(&loaded.checkpoint, &cut, &options.root);
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
+        let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
         Ok(Resume::new(
             key,
+            loaded.checkpoint.resume_plan(&knowledge),
             loaded.checkpoint.handoff(),
             earlier,
             &loaded.context,

@@ -59,10 +59,11 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         write: Write,
         standalone: bool,
     ) -> Result<Prepared> {
-        if standalone && wanted.schema_version().is_none() {
-            if let Some(version) = C::SCHEMA_VERSION {
-                wanted.set_schema_version(version);
-            }
+        if standalone
+            && wanted.schema_version().is_none()
+            && let Some(version) = C::SCHEMA_VERSION
+        {
+            wanted.set_schema_version(version);
         }
         let reading = present.map(|present| present.read::<C>()).transpose()?;
         if let Some(reading) = &reading {

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::builder_state::{self, BuilderState};
-use super::detect::{self, Detected, Evidence};
+use super::detect::{self, Detected};
 use super::task::TaskCheckpoint;
 use crate::checkpoint::{
-    Checkpoint, Error, ErrorKind, Handoff, Inspection, Knowledge, Result, Timestamp, violations,
+    Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Result, Timestamp,
+    violations,
 };
 use crate::json::{Document, Violation};
 
@@ -41,23 +42,15 @@ pub struct Examined {
 }
 
 impl Format {
-    /// The format of a type, recognised by `recognise`.
+    /// The format of a type.
     #[must_use]
-    pub fn of<C: Checkpoint>(
-        recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
-    ) -> Format {
+    pub fn of<C: Checkpoint>() -> Format {
         Format {
             name: C::FORMAT,
             examine: |document, knowledge| Ok(open::<C>(document, knowledge)?.violations),
             open: open::<C>,
-            recognise,
+            recognise: C::recognise,
         }
-    }
-
-    /// The `task` format.
-    #[must_use]
-    pub fn task() -> Format {
-        Format::of::<TaskCheckpoint>(detect::task)
     }
 
     /// The `builder-state` format: documents are host files, checkpoints the objects inside.
@@ -89,7 +82,7 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
 
 fn examine_host(host: &Document, knowledge: &Knowledge<'_>) -> Result<Vec<Violation>> {
     let reading = host.read::<BuilderState>()?;
-    let mut inspection = Inspection::new(host, &reading).with_now(knowledge.now);
+    let mut inspection = Inspection::new(host, &reading, knowledge);
     reading.value.inspect(&mut inspection);
     let mut all = reading.violations.clone();
     all.extend(inspection.finish());
@@ -105,7 +98,10 @@ pub struct Formats(Vec<Format>);
 
 impl Default for Formats {
     fn default() -> Self {
-        Formats(vec![Format::task(), Format::builder_state()])
+        Formats(vec![
+            Format::of::<TaskCheckpoint>(),
+            Format::builder_state(),
+        ])
     }
 }
 

@@ -6,6 +6,6 @@ mod format;
 pub mod task;
 
 pub use builder_state::BuilderState;
-pub use detect::{Detected, Evidence};
+pub use detect::Detected;
 pub use format::{Examined, Format, Formats};
 pub use task::TaskCheckpoint;

@@ -47,12 +47,10 @@ pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), F
     if durability == Durability::Full {
         file.sync_data()
             .map_err(FileError::on(Operation::Sync, path))?;
-        if is_new {
-            if let Some(handle) = FolderHandle::open(folder)? {
-                handle
-                    .sync()
-                    .map_err(FileError::on(Operation::Sync, folder))?;
-            }
+        if is_new && let Some(handle) = FolderHandle::open(folder)? {
+            handle
+                .sync()
+                .map_err(FileError::on(Operation::Sync, folder))?;
         }
     }
     Ok(())

@@ -55,7 +55,7 @@ impl<'de, 'v> At<'de, 'v> {
     }
 
     /// The innermost value that an error passes is the one it is about.
-    fn placed<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn placed<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| self.place(failure))
     }
 

@@ -149,11 +149,11 @@ impl Diff<'_> {
             }
             added = true;
             match place {
-                Some(position) if !is_map => {
+                Some(position) => {
                     items.insert(position, Item::New(member));
                     place = Some(position + 1);
                 }
-                _ => items.push(Item::New(member)),
+                None => items.push(Item::New(member)),
             }
         }
         added

@@ -218,6 +218,22 @@ mod tests {
     }
 
     #[test]
+    fn control_characters_are_no_text() {
+        for byte in 0..=0x7f_u8 {
+            // Near the end and far from it, since strings are passed over in steps of eight bytes.
+            for tail in ["", "seven77", "eight888", "and thirteen"] {
+                let text = format!("{{\"a\":\"{}{tail}\"}}", char::from(byte));
+                let taken = Document::from_text(text).is_ok();
+                assert_eq!(
+                    taken,
+                    byte >= b' ' && byte != b'"' && byte != b'\\',
+                    "{byte}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn the_depth_limit_counts_containers() {
         let nested = |n: usize| format!("{{\"a\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
         assert!(Document::from_text(nested(128)).is_ok());

@@ -440,6 +440,18 @@ mod tests {
     }
 
     #[test]
+    fn setting_a_list_keeps_its_equal_elements() {
+        assert_eq!(
+            set(
+                r#"{"l": ["\u0061",  {"b" : 1}]}"#,
+                "/l",
+                &serde_json::json!(["x", "a", {"b": 1}])
+            ),
+            r#"{"l": ["x",  "\u0061",  {"b" : 1}]}"#
+        );
+    }
+
+    #[test]
     fn new_members_follow_the_last() {
         assert_eq!(
             set("{\n  \"a\": 1\n}\n", "/b", &true),
@@ -518,6 +530,10 @@ mod tests {
         assert_eq!(remove("{\"a\":[1, 2, 3]}", "/a/0"), "{\"a\":[2, 3]}");
         assert_eq!(remove("{\"a\":[1, 2, 3]}", "/a/2"), "{\"a\":[1, 2]}");
         assert_eq!(remove("{ \"a\": 1 }", "/a"), "{}");
+        assert_eq!(
+            remove("{\"a\":[1,2,  3 ,4, 5]}", "/a/3"),
+            "{\"a\":[1,2,  3, 5]}"
+        );
         for absent in ["/x", "/b/3", "/b/-", "/a/x", "/x/y"] {
             assert_eq!(remove(text, absent), text, "{absent}");
         }

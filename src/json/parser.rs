@@ -102,7 +102,7 @@ impl Tree {
 
 fn check_nul(bytes: &[u8]) -> Result<(), Fault> {
     if !bytes.is_empty() && bytes.iter().all(|&b| b == 0) {
-        let message = "nothing but NUL bytes: the file was never written out before a power cut";
+        let message = "nothing but NUL bytes, as a file system may show after a power cut";
         return Err(Fault::new(CorruptCode::NulBytes, 0, message));
     }
     Ok(())

@@ -181,7 +181,9 @@ impl<'d> Reader<'d> {
             tree: &self.document.tree,
             hidden: &self.hidden,
         };
-        T::deserialize(view.at(ROOT))
+        let root = view.at(ROOT);
+        // Types that read through a buffer may fail after they have seen the whole root.
+        root.placed(T::deserialize(root))
     }
 
     fn finish<T>(self, value: T) -> Reading<T> {
@@ -263,35 +265,60 @@ impl<'d> Reader<'d> {
             if !kind.is_container() || itself || failure.missing.is_some() || failure.follows {
                 return at;
             }
-            let children = tree.effective(at);
-            let visible: Vec<Index> = children.filter(|&c| !self.hidden[c as usize]).collect();
-            match visible
-                .into_iter()
-                .find(|&child| self.is_better_without::<T>(child, failure))
-            {
+            match self.blamed_child::<T>(at, failure) {
                 Some(child) => at = child,
                 None => return at,
             }
         }
     }
 
-    fn is_better_without<T: DeserializeOwned>(&mut self, child: Index, failure: &Failure) -> bool {
+    fn blamed_child<T: DeserializeOwned>(&mut self, at: Index, failure: &Failure) -> Option<Index> {
+        let children = self.document.tree.effective(at);
+        let visible: Vec<Index> = children.filter(|&c| !self.hidden[c as usize]).collect();
+        let mut required = Vec::new();
+        for child in visible {
+            match self.without::<T>(child, failure) {
+                Without::Better => return Some(child),
+                Without::Required => required.push(child),
+                Without::Same => {}
+            }
+        }
+        // Several: one of them is a tag, say, without which the others are not even looked at.
+        match required[..] {
+            [child] => Some(child),
+            _ => None,
+        }
+    }
+
+    fn without<T: DeserializeOwned>(&mut self, child: Index, failure: &Failure) -> Without {
         if self.searches == 0 {
-            return false;
+            return Without::Same;
         }
         self.searches -= 1;
         self.hidden[child as usize] = true;
         let attempt = self.attempt::<T>();
         self.hidden[child as usize] = false;
         match attempt {
-            Ok(_) => true,
-            Err(other) => {
-                let elsewhere = other.at != failure.at;
-                let other_fault = other.message != failure.message && other.missing.is_none();
-                !other.follows && (elsewhere || other_fault)
+            Ok(_) => Without::Better,
+            Err(other) if other.follows && other.missing.is_some() => Without::Required,
+            Err(other) if other.follows => Without::Same,
+            Err(other) if other.at != failure.at => Without::Better,
+            Err(other) if other.missing.is_some() || other.message == failure.message => {
+                Without::Same
             }
+            Err(_) => Without::Better,
         }
     }
+}
+
+/// What comes of leaving out a value while looking for the one at fault.
+enum Without {
+    /// The failure is gone.
+    Better,
+    /// The failure is gone, but the type wants the value.
+    Required,
+    /// The failure is still there.
+    Same,
 }
 
 #[cfg(test)]
@@ -534,6 +561,37 @@ mod tests {
         assert_eq!(reading.left_out(), ["/list/1/tags/1", "/n"]);
         assert_eq!(reading.violations.len(), 2);
         assert_eq!(reading.value.inner.list.len(), 2);
+    }
+
+    #[test]
+    fn required_members_are_blamed_only_when_they_are_at_fault() {
+        #[derive(Debug, Deserialize)]
+        struct Outer {
+            #[serde(flatten)]
+            _inner: Inner,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Inner {
+            #[serde(rename = "x")]
+            _x: u8,
+            #[serde(rename = "y")]
+            _y: u8,
+        }
+        #[derive(Debug, Deserialize)]
+        #[serde(tag = "kind")]
+        enum Tagged {
+            Inner(#[allow(dead_code)] Inner),
+        }
+        let pointers = |unreadable: Unreadable| -> Vec<String> {
+            let violations = unreadable.violations.into_iter();
+            violations.map(|violation| violation.pointer).collect()
+        };
+        let document = Document::from_text(r#"{"x": 1, "y": "bad", "z": 2}"#).unwrap();
+        let unreadable = document.read::<Outer>().unwrap_err();
+        assert_eq!(pointers(unreadable), ["/y"]);
+        let document = Document::from_text(r#"{"kind": "Inner", "x": 1, "y": "bad"}"#).unwrap();
+        let unreadable = document.read::<Tagged>().unwrap_err();
+        assert_eq!(pointers(unreadable), [""]);
     }
 
     #[test]

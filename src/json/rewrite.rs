@@ -589,6 +589,34 @@ mod tests {
     }
 
     #[test]
+    fn a_type_that_writes_what_it_cannot_read_is_refused() {
+        #[derive(Clone, Debug, PartialEq, Deserialize)]
+        struct Counts {
+            list: Vec<u8>,
+        }
+        impl Serialize for Counts {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let total = serde_json::json!(format!("{} in all", self.list.len()));
+                let list = self.list.iter().map(|&count| count.into());
+                let list: Vec<serde_json::Value> = list.chain([total]).collect();
+                BTreeMap::from([("list", list)]).serialize(serializer)
+            }
+        }
+        // The total would be left out again, so the values are equal; but the file would have a new fault.
+        let document = Document::from_text("{\"list\": [1]}").unwrap();
+        let reading = document.read::<Counts>().unwrap();
+        let wanted = Counts { list: vec![2] };
+        let error = document
+            .rewrite(&reading, &wanted, &Rewrite::new())
+            .err()
+            .unwrap();
+        assert!(
+            matches!(&error, RewriteError::ReadBack { pointer, .. } if pointer == "/list/1"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_part_is_rewritten_in_the_layout_of_its_file() {
         let text = "{\r\n\t\"a\": 1,\r\n\t\"plan\": {\r\n\t\t\"steps\": []\r\n\t}\r\n}\r\n";
         let mut host = Document::from_text(text).unwrap();

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use plan::{ResumeDecision, ResumePlan};
 #[cfg(feature = "template")]
 pub use prompt::{Prompt, PromptOptions, Rendered};
+
+pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
 use crate::checkpoint::{DoneItem, Handoff, Key};
 use crate::json::Violation;
@@ -75,9 +76,11 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Judges a hand-off.
+    /// Completes a format's own plan with what the files and the violations tell.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of the result")]
     pub fn new(
         key: &Key,
+        mut plan: ResumePlan,
         handoff: Handoff,
         earlier: Vec<DoneItem>,
         context: &TaskContext,
@@ -85,6 +88,7 @@ impl Resume {
         staleness: Staleness,
         options: &ResumeOptions,
     ) -> Resume {
+        plan::complete(&mut plan, &staleness, &violations);
         let first = |choices: [&Option<String>; 3]| choices.into_iter().flatten().next().cloned();
         let task = first([&options.task, &context.task, &handoff.task]);
         Resume {
@@ -94,7 +98,7 @@ impl Resume {
                 &context.description,
                 &handoff.description,
             ]),
-            plan: plan::plan(&handoff, &staleness, &violations),
+            plan,
             staleness,
             handoff,
             earlier,

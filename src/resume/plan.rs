@@ -1,111 +1,21 @@
-//! Whether and how to go on.
+//! What the files and the violations add to a format's own plan.
 
-use serde::Serialize;
-
-use crate::checkpoint::{Handoff, Status};
+use crate::checkpoint::ResumePlan;
 use crate::json::{Code, Violation};
 use crate::staleness::{FileState, Staleness, TrackedFile, time_text};
 
-/// Whether and how to go on from a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[must_use]
-#[non_exhaustive]
-pub struct ResumePlan {
-    /// What to do.
-    pub decision: ResumeDecision,
-    /// Where to begin: the work in progress, else the first that is pending.
-    pub start_at: Option<String>,
-    /// The agent that should go on, where the format says so.
-    pub resume_agent: Option<String>,
-    /// The decision in a sentence, for a person.
-    pub message: String,
-    /// What the next agent must know before it begins.
-    pub warnings: Vec<String>,
-    /// What somebody must answer before the next agent begins.
-    pub questions: Vec<String>,
-    /// The files to read first, to see that the checkpoint is right.
-    pub files_to_review: Vec<String>,
-}
-
-/// What to do with a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum ResumeDecision {
-    /// Go on.
-    Continue,
-    /// Go on after the files were compared with the checkpoint.
-    Verify,
-    /// Go on after the questions are answered.
-    Ask,
-    /// Begin anew: what is there is not worth going on from.
-    Restart,
-    /// Do not go on.
-    Refuse,
-}
-
-impl ResumeDecision {
-    /// The decision in a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ResumeDecision::Continue => "continue",
-            ResumeDecision::Verify => "verify",
-            ResumeDecision::Ask => "ask",
-            ResumeDecision::Restart => "restart",
-            ResumeDecision::Refuse => "refuse",
-        }
-    }
-}
-
-/// The plan that follows from a hand-off; the gravest reason decides.
-pub(super) fn plan(
-    handoff: &Handoff,
-    staleness: &Staleness,
-    violations: &[Violation],
-) -> ResumePlan {
-    let mut warnings = warn_of_files(staleness);
-    warnings.extend(warn_of_violations(violations));
-    let mut questions = Vec::new();
-    let mut decision = if warnings.is_empty() {
-        ResumeDecision::Continue
-    } else {
-        ResumeDecision::Verify
-    };
-    for blocker in &handoff.blockers {
-        questions.push(format!("Is this still in the way: {blocker}"));
-        decision = ResumeDecision::Ask;
-    }
-    if handoff.status == Status::Failed && questions.is_empty() {
-        questions.push("The agent before failed and left no reason. Is it mended?".to_owned());
-        decision = ResumeDecision::Ask;
-    }
-    if handoff.status == Status::Complete {
-        decision = ResumeDecision::Refuse;
-    }
-    let files_to_review = staleness
+/// Adds what the next agent must know of the files and of the checkpoint.
+pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations: &[Violation]) {
+    plan.files_to_review = staleness
         .files()
         .iter()
         .map(|file| file.path.clone())
         .collect();
-    let maker = handoff.agent.as_deref().unwrap_or("another agent");
-    let message = match decision {
-        ResumeDecision::Refuse => "The task is complete; there is nothing to resume".to_owned(),
-        _ => format!("Resuming from checkpoint (created by {maker})"),
-    };
-    ResumePlan {
-        decision,
-        start_at: handoff.start_at().map(str::to_owned),
-        resume_agent: None,
-        message,
-        warnings,
-        questions,
-        files_to_review,
-    }
+    warn_of_files(plan, staleness);
+    warn_of_violations(plan, violations);
 }
 
-fn warn_of_files(staleness: &Staleness) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
     let mut warn = |sentence: &str, advice: &str, of: fn(&FileState) -> bool| {
         let files: Vec<String> = staleness
             .files()
@@ -114,7 +24,7 @@ fn warn_of_files(staleness: &Staleness) -> Vec<String> {
             .map(describe)
             .collect();
         if !files.is_empty() {
-            warnings.push(format!("{sentence}:\n{}\n{advice}", files.join("\n")));
+            plan.warn(format!("{sentence}:\n{}\n{advice}", files.join("\n")));
         }
     };
     warn(
@@ -137,7 +47,6 @@ fn warn_of_files(staleness: &Staleness) -> Vec<String> {
             )
         },
     );
-    warnings
 }
 
 fn describe(file: &TrackedFile) -> String {
@@ -154,7 +63,7 @@ fn describe(file: &TrackedFile) -> String {
     }
 }
 
-fn warn_of_violations(violations: &[Violation]) -> Option<String> {
+fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {
     // A text over its length tells no less than one within it.
     let grave: Vec<String> = violations
         .iter()
@@ -163,10 +72,26 @@ fn warn_of_violations(violations: &[Violation]) -> Option<String> {
         })
         .map(|violation| format!("- {violation}"))
         .collect();
-    (!grave.is_empty()).then(|| {
-        format!(
-            "The checkpoint breaks rules of its format:\n{}\nA value that could not be read is missing below.",
-            grave.join("\n")
-        )
-    })
+    if grave.is_empty() {
+        return;
+    }
+    // What the next agent cannot see below, because it could not be read.
+    let left_out = [
+        Code::WRONG_TYPE,
+        Code::LONE_SURROGATE,
+        Code::UNREADABLE,
+        Code::TOO_MANY,
+    ];
+    let advice = if violations
+        .iter()
+        .any(|violation| left_out.contains(&violation.code))
+    {
+        "\nA value that could not be read is missing below; look it up in the checkpoint itself."
+    } else {
+        ""
+    };
+    plan.warn(format!(
+        "The checkpoint breaks rules of its format:\n{}{advice}",
+        grave.join("\n")
+    ));
 }

@@ -110,7 +110,6 @@ impl Change {
 
 /// What came of a save.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[must_use]
 #[non_exhaustive]
 pub struct Saved {
     /// Whether anything was written.

@@ -41,28 +41,27 @@ fn path() -> impl Strategy<Value = String> {
 /// and pending steps, a current step every other time, 0 to 4 decisions, seldom blockers.
 pub fn task_checkpoint() -> impl Strategy<Value = TaskCheckpoint> {
     let completed = (phrase(), vec(path(), 0..3), vec(path(), 0..3), timestamp()).prop_map(
-        |(step, created, modified, at)| {
-            let mut done = CompletedStep::new(step);
-            done.files_created = created;
-            done.files_modified = modified;
-            done.timestamp = Some(at);
-            done
+        |(step, created, modified, at)| CompletedStep {
+            step: Some(step),
+            files_created: created,
+            files_modified: modified,
+            timestamp: Some(at),
         },
     );
     let current = (phrase(), timestamp(), option::of("\\PC{0,60}")).prop_map(
-        |(description, started, note)| {
-            let mut step = CurrentStep::new(description);
-            step.started_at = Some(started);
-            step.partial_work = note;
-            step
+        |(description, started, note)| CurrentStep {
+            description: Some(description),
+            started_at: Some(started),
+            partial_work: note,
         },
     );
     let decision =
         (phrase(), option::of("\\PC{0,60}"), timestamp()).prop_map(|(decision, rationale, at)| {
-            let mut made = Decision::new(decision);
-            made.rationale = rationale;
-            made.timestamp = Some(at);
-            made
+            Decision {
+                decision: Some(decision),
+                rationale,
+                timestamp: Some(at),
+            }
         });
     let result = (
         phrase(),
@@ -80,11 +79,9 @@ pub fn task_checkpoint() -> impl Strategy<Value = TaskCheckpoint> {
             result
         });
     let verification = (option::of("US-[0-9]{3}\\.contract"), vec(result, 0..3)).prop_map(
-        |(contract, results)| {
-            let mut verification = Verification::default();
-            verification.contract_ref = contract;
-            verification.results = results;
-            verification
+        |(contract, results)| Verification {
+            contract_ref: contract,
+            results,
         },
     );
     let metadata = (
@@ -100,13 +97,11 @@ pub fn task_checkpoint() -> impl Strategy<Value = TaskCheckpoint> {
         ]),
         vec("[a-z]{2,6}-dev", 0..3),
     )
-        .prop_map(|(created_by, at, reason, previous)| {
-            let mut metadata = Metadata::default();
-            metadata.created_by = Some(created_by);
-            metadata.last_updated_at = Some(at);
-            metadata.reason = Some(reason);
-            metadata.previous_agents = previous;
-            metadata
+        .prop_map(|(created_by, at, reason, previous)| Metadata {
+            created_by: Some(created_by),
+            last_updated_at: Some(at),
+            reason: Some(reason),
+            previous_agents: previous,
         });
     let phase = proptest::sample::select(vec![
         Phase::Planning,
@@ -126,16 +121,17 @@ pub fn task_checkpoint() -> impl Strategy<Value = TaskCheckpoint> {
     )
         .prop_map(
             |(phase, completed, pending, current, decisions, blockers, verification, metadata)| {
-                let mut task = TaskCheckpoint::default();
-                task.phase = Some(phase);
-                task.completed_steps = completed;
-                task.pending_steps = pending;
-                task.current_step = current;
-                task.decisions = decisions;
-                task.blockers = blockers;
-                task.verification = verification;
-                task.metadata = metadata;
-                task
+                TaskCheckpoint {
+                    schema_version: None,
+                    phase: Some(phase),
+                    completed_steps: completed,
+                    pending_steps: pending,
+                    current_step: current,
+                    decisions,
+                    blockers,
+                    verification,
+                    metadata,
+                }
             },
         )
 }

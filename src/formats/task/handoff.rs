@@ -1,6 +1,9 @@
 //! A task checkpoint in the words all formats share.
 
-use super::{Reason, ResultStatus, TaskCheckpoint};
+use super::{
+    CompletedStep, CurrentStep, Decision, Reason, ResultStatus, TaskCheckpoint, Verification,
+    VerificationResult,
+};
 use crate::checkpoint::{DecisionItem, DoneItem, Handoff, OpenItem, Status, VerificationItem};
 
 /// The state that follows from the steps: the format has no status of its own.
@@ -30,65 +33,60 @@ pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
 }
 
 pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
-    let mut handoff = Handoff::default();
-    handoff.status = status(checkpoint);
-    handoff.phase = checkpoint.phase.as_ref().map(ToString::to_string);
-    handoff.agent.clone_from(&checkpoint.metadata.created_by);
-    handoff
-        .previous_agents
-        .clone_from(&checkpoint.metadata.previous_agents);
-    handoff
-        .updated_at
-        .clone_from(&checkpoint.metadata.last_updated_at);
-    handoff.done = checkpoint
-        .completed_steps
-        .iter()
-        .map(|step| {
-            let mut item = DoneItem::new(step.step.clone().unwrap_or_default());
-            item.files_created.clone_from(&step.files_created);
-            item.files_modified.clone_from(&step.files_modified);
-            item.at.clone_from(&step.timestamp);
-            item
-        })
-        .collect();
-    handoff.in_progress = checkpoint
-        .current_step
-        .iter()
-        .map(|step| {
-            let mut item = OpenItem::new(step.description.clone().unwrap_or_default());
-            item.started_at.clone_from(&step.started_at);
-            item.note.clone_from(&step.partial_work);
-            item
-        })
-        .collect();
-    handoff.pending.clone_from(&checkpoint.pending_steps);
-    handoff.decisions = checkpoint
-        .decisions
-        .iter()
-        .map(|decision| {
-            let mut item = DecisionItem::new(decision.decision.clone().unwrap_or_default());
-            item.rationale.clone_from(&decision.rationale);
-            item.at.clone_from(&decision.timestamp);
-            item
-        })
-        .collect();
-    handoff.blockers.clone_from(&checkpoint.blockers);
-    handoff.verification = checkpoint.verification.as_ref().map(|verification| {
-        let mut item = VerificationItem::default();
-        item.contract.clone_from(&verification.contract_ref);
-        item.results = verification
-            .results
-            .iter()
-            .map(|result| {
-                let status = result.status.as_ref().map(ToString::to_string);
-                (
-                    result.activity.clone().unwrap_or_default(),
-                    status.unwrap_or_default(),
-                )
-            })
-            .collect();
-        item
-    });
+    let metadata = &checkpoint.metadata;
+    let mut handoff = Handoff {
+        status: status(checkpoint),
+        phase: checkpoint.phase.as_ref().map(ToString::to_string),
+        agent: metadata.created_by.clone(),
+        previous_agents: metadata.previous_agents.clone(),
+        updated_at: metadata.last_updated_at.clone(),
+        done: checkpoint.completed_steps.iter().map(done).collect(),
+        in_progress: checkpoint.current_step.iter().map(open).collect(),
+        pending: checkpoint.pending_steps.clone(),
+        decisions: checkpoint.decisions.iter().map(decision).collect(),
+        blockers: checkpoint.blockers.clone(),
+        verification: checkpoint.verification.as_ref().map(verification),
+        ..Handoff::default()
+    };
     handoff.gather_files();
     handoff
+}
+
+fn done(step: &CompletedStep) -> DoneItem {
+    DoneItem {
+        text: step.step.clone().unwrap_or_default(),
+        files_created: step.files_created.clone(),
+        files_modified: step.files_modified.clone(),
+        at: step.timestamp.clone(),
+    }
+}
+
+fn open(step: &CurrentStep) -> OpenItem {
+    OpenItem {
+        text: step.description.clone().unwrap_or_default(),
+        started_at: step.started_at.clone(),
+        note: step.partial_work.clone(),
+    }
+}
+
+fn decision(decision: &Decision) -> DecisionItem {
+    DecisionItem {
+        text: decision.decision.clone().unwrap_or_default(),
+        rationale: decision.rationale.clone(),
+        at: decision.timestamp.clone(),
+    }
+}
+
+fn verification(verification: &Verification) -> VerificationItem {
+    let result = |result: &VerificationResult| {
+        let status = result.status.as_ref().map(ToString::to_string);
+        (
+            result.activity.clone().unwrap_or_default(),
+            status.unwrap_or_default(),
+        )
+    };
+    VerificationItem {
+        contract: verification.contract_ref.clone(),
+        results: verification.results.iter().map(result).collect(),
+    }
 }

@@ -6,16 +6,20 @@ pub(super) mod rules;
 mod shrink;
 mod source_files;
 
+use std::path::Path;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use operations::StepDone;
+pub use operations::{StepDone, StepStarted};
 pub use source_files::SourceFiles;
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Inspection, Limits, Status, Timestamp, Truncation, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Limits, Operation, Result, Status,
+    Timestamp, Truncation, open_enum,
 };
-use crate::json::Identity;
+use crate::formats::detect;
+use crate::json::{Document, Identity};
 
 open_enum! {
     /// The phase a task is in.
@@ -68,6 +72,7 @@ open_enum! {
 /// Member names in the file are `camelCase`. Times are RFC 3339 with a zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["phase", "completedSteps", "pendingSteps", "metadata"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskCheckpoint {
@@ -76,6 +81,7 @@ pub struct TaskCheckpoint {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub schema_version: Option<u64>,
     /// The phase the task is in.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub phase: Option<Phase>,
     /// Steps that are finished, oldest first.
     #[serde(deserialize_with = "null_is_default")]
@@ -101,10 +107,12 @@ pub struct TaskCheckpoint {
 /// A finished step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["step", "timestamp"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompletedStep {
     /// What was done: an action and its object, in a few words.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub step: Option<String>,
     /// Files it made, relative to the project's root.
     #[serde(deserialize_with = "null_is_default")]
@@ -114,6 +122,7 @@ pub struct CompletedStep {
     pub files_modified: Vec<String>,
     /// When it was finished.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub timestamp: Option<Timestamp>,
 }
 
@@ -130,16 +139,20 @@ impl CompletedStep {
 /// The step that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["description", "startedAt"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CurrentStep {
     /// What is being done, as the plan has it.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub description: Option<String>,
     /// When it was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub started_at: Option<Timestamp>,
     /// How far it is, in at most 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 200)))]
     pub partial_work: Option<String>,
 }
 
@@ -156,16 +169,20 @@ impl CurrentStep {
 /// A decision that the next agent must respect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["decision", "timestamp"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Decision {
     /// What was decided.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub decision: Option<String>,
     /// Why, in at most 100 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 100)))]
     pub rationale: Option<String>,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub timestamp: Option<Timestamp>,
 }
 
@@ -196,12 +213,15 @@ pub struct Verification {
 /// What one activity of verification gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["activity", "status"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct VerificationResult {
     /// What was run.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub activity: Option<String>,
     /// What came of it.
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub status: Option<ResultStatus>,
     /// When it was run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,17 +242,21 @@ impl VerificationResult {
 /// Who made the checkpoint, when and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["createdBy", "lastUpdatedAt", "reason"])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metadata {
     /// The agent that made the checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub created_by: Option<String>,
     /// When the checkpoint was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub last_updated_at: Option<Timestamp>,
     /// Why it was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub reason: Option<Reason>,
     /// The agents that worked on the task before, oldest first.
     #[serde(deserialize_with = "null_is_default")]
@@ -240,7 +264,7 @@ pub struct Metadata {
 }
 
 /// `null` counts as absent.
-pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> std::result::Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
@@ -265,6 +289,8 @@ impl Checkpoint for TaskCheckpoint {
             by: &["activity"],
         },
     ];
+
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn schema_version(&self) -> Option<u64> {
         self.schema_version
@@ -303,6 +329,14 @@ impl Checkpoint for TaskCheckpoint {
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {
         rules::inspect(self, inspection);
+    }
+
+    fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
+        detect::task(document)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
     }
 
     fn shrink(&mut self, limits: &Limits, before: Option<&Self>) -> Truncation {

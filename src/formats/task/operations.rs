@@ -2,8 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, TaskCheckpoint};
-use crate::checkpoint::{Error, Result, Timestamp};
+use super::{
+    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
+    VerificationResult,
+};
+use crate::checkpoint::{Circumstances, Error, Operation, Precision, Result, Timestamp};
 
 /// A step that an agent reports as finished.
 ///
@@ -61,6 +64,18 @@ impl StepDone {
     }
 }
 
+/// What became of the step that was to begin.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StepStarted {
+    /// It is the current step now.
+    Begun,
+    /// It was the current step already, perhaps another agent's: see its note.
+    Already,
+    /// It is the current step now, and this one was put aside for it.
+    InsteadOf(CurrentStep),
+}
+
 impl TaskCheckpoint {
     /// A checkpoint for a task that `agent` begins with this plan.
     ///
@@ -88,6 +103,17 @@ impl TaskCheckpoint {
         }
     }
 
+    /// Gives stamps this precision from now on. The protocol writes whole seconds; finer ones let the
+    /// staleness verdict tell apart what happened within a second.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        let stamp = &mut self.metadata.last_updated_at;
+        if let Some(time) = stamp.as_ref().and_then(Timestamp::time) {
+            *stamp = Some(Timestamp::at(time.to_utc(), precision));
+        }
+        self
+    }
+
     fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
         Timestamp::like(self.metadata.last_updated_at.as_ref(), now)
     }
@@ -95,31 +121,32 @@ impl TaskCheckpoint {
     /// Begins a step; it stays pending until it is finished.
     ///
     /// A step that is already the current one goes on unchanged. Another step that was current goes
-    /// back to the head of the plan, unless it is there, and is handed back with its note.
+    /// back to the head of the plan, unless it is in the plan, and is handed back with its note.
     pub fn start_step(
         &mut self,
         description: impl Into<String>,
         now: DateTime<Utc>,
-    ) -> Option<CurrentStep> {
+    ) -> StepStarted {
         let description = description.into();
-        if let Some(current) = &self.current_step {
-            if current.description.as_deref() == Some(&description) {
-                return None;
-            }
+        let current = self.current_step.as_ref();
+        if current.is_some_and(|step| step.description.as_ref() == Some(&description)) {
+            return StepStarted::Already;
         }
         let step = CurrentStep {
             description: Some(description),
             started_at: Some(self.new_stamp(now)),
             partial_work: None,
         };
-        let aside = self.current_step.replace(step);
-        if let Some(text) = aside.as_ref().and_then(|step| step.description.as_ref()) {
-            if !self.pending_steps.contains(text) {
-                self.pending_steps.insert(0, text.clone());
-            }
-        }
         self.metadata.reason = Some(Reason::Periodic);
-        aside
+        let Some(aside) = self.current_step.replace(step) else {
+            return StepStarted::Begun;
+        };
+        if let Some(text) = &aside.description
+            && !self.pending_steps.contains(text)
+        {
+            self.pending_steps.insert(0, text.clone());
+        }
+        StepStarted::InsteadOf(aside)
     }
 
     /// Notes how far the current step is.
@@ -145,18 +172,18 @@ impl TaskCheckpoint {
     ///
     /// Refused when neither a text nor a current step says what was done, and when the pending step
     /// that is named is not in the plan. The checkpoint is then unchanged.
-    pub fn finish_step(&mut self, done: StepDone, now: DateTime<Utc>) -> Result<()> {
+    pub fn finish_step(&mut self, done: &StepDone, now: DateTime<Utc>) -> Result<()> {
         let current = self
             .current_step
             .as_ref()
             .and_then(|step| step.description.clone());
-        let Some(text) = done.text.or_else(|| current.clone()) else {
+        let Some(text) = done.text.clone().or_else(|| current.clone()) else {
             return Err(Error::refused(
                 "no step is in progress; say what was finished",
             ));
         };
         let is_pending = |step: &str| self.pending_steps.iter().any(|pending| pending == step);
-        let leaves = match done.pending {
+        let leaves = match done.pending.clone() {
             Some(named) if !is_pending(&named) && current.as_ref() != Some(&named) => {
                 return Err(Error::refused(format!(
                     "{named:?} is no pending step; pending are {:?}",
@@ -177,8 +204,8 @@ impl TaskCheckpoint {
         }
         self.completed_steps.push(CompletedStep {
             step: Some(text),
-            files_created: done.files_created,
-            files_modified: done.files_modified,
+            files_created: done.files_created.clone(),
+            files_modified: done.files_modified.clone(),
             timestamp: Some(self.new_stamp(now)),
         });
         self.metadata.reason = Some(Reason::Periodic);
@@ -208,14 +235,127 @@ impl TaskCheckpoint {
         self.metadata.reason = Some(Reason::Periodic);
     }
 
-    /// Hands the task from one agent to another: `from` joins the agents that worked on it.
-    pub fn reassign(&mut self, from: impl Into<String>) {
-        let from = from.into();
-        if self.metadata.previous_agents.last() != Some(&from) {
-            self.metadata.previous_agents.push(from);
+    /// Records what is in the way, once.
+    pub fn block(&mut self, blocker: impl Into<String>) {
+        let blocker = blocker.into();
+        if !self.blockers.contains(&blocker) {
+            self.blockers.push(blocker);
+        }
+    }
+
+    /// Nothing is in the way any more. A task that had failed can be taken up again.
+    pub fn unblock(&mut self) {
+        self.blockers.clear();
+        if self.metadata.reason == Some(Reason::Failure) {
+            self.metadata.reason = Some(Reason::Manual);
+        }
+    }
+
+    /// Records that the task failed: the reason joins what is in the way.
+    pub fn fail(&mut self, because: impl Into<String>) {
+        self.block(because);
+        self.metadata.reason = Some(Reason::Failure);
+    }
+
+    /// Records what an activity of verification gave; a later result takes the place of an earlier.
+    pub fn verify(
+        &mut self,
+        activity: impl Into<String>,
+        status: ResultStatus,
+        now: DateTime<Utc>,
+    ) {
+        let activity = activity.into();
+        let run_at = Some(self.new_stamp(now));
+        let results = &mut self.verification.get_or_insert_default().results;
+        let known = results
+            .iter_mut()
+            .find(|result| result.activity.as_ref() == Some(&activity));
+        if let Some(result) = known {
+            result.status = Some(status);
+            result.run_at = run_at;
+        } else {
+            results.push(VerificationResult {
+                activity: Some(activity),
+                status: Some(status),
+                run_at,
+            });
+        }
+        self.metadata.reason = Some(Reason::Periodic);
+    }
+
+    /// Prepares for another agent: the one that made the checkpoint joins those that worked on it.
+    pub fn reassign(&mut self) {
+        let Some(agent) = self.metadata.created_by.clone() else {
+            return;
+        };
+        if self.metadata.previous_agents.last() != Some(&agent) {
+            self.metadata.previous_agents.push(agent);
         }
         self.metadata.reason = Some(Reason::Reassignment);
     }
+
+    /// Takes the task over, whether or not the agent before could still reassign it. `agent` is the
+    /// checkpoint's maker from now on; the one before joins those that worked on it.
+    ///
+    /// The agent that has the task already changes nothing.
+    pub fn take_over(&mut self, agent: impl Into<String>) {
+        let agent = agent.into();
+        if self.metadata.created_by.as_ref() != Some(&agent) {
+            self.reassign();
+            self.metadata.created_by = Some(agent);
+        }
+    }
+}
+
+/// The operations that the format has.
+pub(super) const OPERATIONS: &[&str] = &[
+    "step start",
+    "step done",
+    "decide",
+    "note",
+    "block",
+    "unblock",
+    "fail",
+    "phase",
+    "verify",
+];
+
+pub(super) fn apply(
+    task: &mut TaskCheckpoint,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    let now = circumstances.now;
+    match operation {
+        Operation::StepStart { text } => {
+            task.start_step(text, now);
+        }
+        Operation::StepDone {
+            text,
+            pending,
+            files_created,
+            files_modified,
+        } => {
+            let done = StepDone {
+                text: text.clone(),
+                pending: pending.clone(),
+                files_created: files_created.clone(),
+                files_modified: files_modified.clone(),
+            };
+            task.finish_step(&done, now)?;
+        }
+        Operation::Decide { text, rationale } => task.decide(text, rationale.clone(), now),
+        Operation::Note { text } => task.note_progress(text)?,
+        Operation::Block { text } => task.block(text),
+        Operation::Unblock => task.unblock(),
+        Operation::Fail { text } => task.fail(text),
+        Operation::Phase { name } => task.phase = Some(Phase::from(name.as_str())),
+        Operation::Verify { activity, status } => {
+            task.verify(activity, ResultStatus::from(status.as_str()), now);
+        }
+        other => return Err(Error::unsupported(other, OPERATIONS)),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -236,7 +376,7 @@ mod tests {
     fn the_current_step_is_the_default_for_both_texts() {
         let mut task = planned();
         task.start_step("one", now());
-        task.finish_step(StepDone::current(), now()).unwrap();
+        task.finish_step(&StepDone::current(), now()).unwrap();
         assert_eq!(task.completed_steps[0].step.as_deref(), Some("one"));
         assert_eq!(task.pending_steps, ["two"]);
         assert!(task.current_step.is_none());
@@ -246,10 +386,10 @@ mod tests {
     fn a_finished_text_may_differ_from_the_pending_one() {
         let mut task = planned();
         task.start_step("one", now());
-        task.finish_step(StepDone::new("did one"), now()).unwrap();
+        task.finish_step(&StepDone::new("did one"), now()).unwrap();
         assert_eq!(task.pending_steps, ["two"]);
         let done = StepDone::new("did two").finishing("two");
-        task.finish_step(done, now()).unwrap();
+        task.finish_step(&done, now()).unwrap();
         assert!(task.pending_steps.is_empty());
     }
 
@@ -257,7 +397,7 @@ mod tests {
     fn another_pending_step_can_be_finished_while_one_is_current() {
         let mut task = planned();
         task.start_step("one", now());
-        task.finish_step(StepDone::new("two"), now()).unwrap();
+        task.finish_step(&StepDone::new("two"), now()).unwrap();
         assert_eq!(task.pending_steps, ["one"]);
         assert!(task.current_step.is_some());
     }
@@ -267,8 +407,8 @@ mod tests {
         let mut task = planned();
         let before = task.clone();
         let done = StepDone::new("did").finishing("three");
-        assert!(task.finish_step(done, now()).is_err());
-        assert!(task.finish_step(StepDone::current(), now()).is_err());
+        assert!(task.finish_step(&done, now()).is_err());
+        assert!(task.finish_step(&StepDone::current(), now()).is_err());
         assert_eq!(task, before);
     }
 
@@ -277,10 +417,12 @@ mod tests {
         let mut task = planned();
         task.start_step("extra", now());
         task.note_progress("half").unwrap();
-        let aside = task.start_step("one", now()).unwrap();
+        let StepStarted::InsteadOf(aside) = task.start_step("one", now()) else {
+            panic!("another step was current");
+        };
         assert_eq!(aside.partial_work.as_deref(), Some("half"));
         assert_eq!(task.pending_steps, ["extra", "one", "two"]);
-        assert!(task.start_step("one", now()).is_none());
+        assert_eq!(task.start_step("one", now()), StepStarted::Already);
     }
 
     #[test]
@@ -290,5 +432,18 @@ mod tests {
         task.decide("a", None, now());
         task.decide("a", Some("because".into()), now());
         assert_eq!(task.decisions.len(), 2);
+    }
+
+    #[test]
+    fn every_agent_that_worked_on_a_task_is_known() {
+        let mut task = planned();
+        task.take_over("second");
+        task.take_over("second");
+        assert_eq!(task.metadata.previous_agents, ["dev"]);
+        task.reassign();
+        task.take_over("third");
+        assert_eq!(task.metadata.previous_agents, ["dev", "second"]);
+        assert_eq!(task.metadata.created_by.as_deref(), Some("third"));
+        assert_eq!(task.metadata.reason, Some(Reason::Reassignment));
     }
 }

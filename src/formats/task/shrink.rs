@@ -186,15 +186,14 @@ fn fit_size(
             );
         }
     }
-    if compact_size(checkpoint) > limit {
-        if let Some(note) = checkpoint
+    if compact_size(checkpoint) > limit
+        && let Some(note) = checkpoint
             .current_step
             .as_mut()
             .and_then(|step| step.partial_work.as_mut())
-        {
-            let pointer = "/currentStep/partialWork";
-            cut(note, SHORTEST_TEXT, reason, pointer, limits, truncation);
-        }
+    {
+        let pointer = "/currentStep/partialWork";
+        cut(note, SHORTEST_TEXT, reason, pointer, limits, truncation);
     }
     let size = compact_size(checkpoint);
     if size > limit {

@@ -1,6 +1,6 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
-use agent_checkpoint::{ErrorKind, ResumeOptions, TaskCheckpoint};
+use agent_checkpoint::{Begun, ResumeOptions, TaskCheckpoint};
 
 use super::show::view;
 use crate::address::Target;
@@ -13,18 +13,10 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
     let target = Target::to_write(global)?;
     let checkpoints = target.checkpoints(global);
     let at = |error| target.error(error);
-    if checkpoints.load(&target.key).map_err(at)?.is_some() {
-        return already_there(&target, global);
-    }
     let agent = global.agent.as_deref().unwrap_or("ckpt");
     let checkpoint = TaskCheckpoint::begin(agent, plan, super::now(global));
-    match checkpoints.create(&target.key, &checkpoint) {
-        // Another was faster between the look and the write.
-        Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
-            already_there(&target, global)
-        }
-        Err(error) => Err(at(error)),
-        Ok(created) => {
+    match checkpoints.begin(&target.key, &checkpoint).map_err(at)? {
+        Begun::Created(created) => {
             let mut outcome = Outcome::new();
             let place = match &target.slot {
                 Some(slot) => format!("{}, slot {slot}", target.path.display()),
@@ -40,6 +32,7 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
             saved::report(&mut outcome, global, &created, &line);
             Ok(outcome)
         }
+        _ => already_there(&target, global),
     }
 }
 

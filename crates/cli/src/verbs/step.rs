@@ -1,7 +1,7 @@
 //! `ckpt step`: a step begins or is finished.
 
 use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::formats::task::{SourceFiles, StepDone};
+use agent_checkpoint::formats::task::{SourceFiles, StepDone, StepStarted};
 
 use crate::address::Target;
 use crate::args::{Global, Step};
@@ -44,13 +44,13 @@ fn start(text: &str, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     target.require_file()?;
     let now = super::now(global);
-    let mut aside = None;
+    let mut started = StepStarted::Begun;
     let saved = target
         .checkpoints(global)
-        .update(&target.key, |task| aside = task.start_step(text, now))
+        .update(&target.key, |task| started = task.start_step(text, now))
         .map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
-    if let Some(step) = aside {
+    if let StepStarted::InsteadOf(step) = started {
         let description = step.description.unwrap_or_default();
         let note = match step.partial_work {
             Some(note) => format!("; its partial work was: {note}"),
@@ -74,7 +74,7 @@ fn finish(done: &StepDone, mut outcome: Outcome, global: &Global) -> Result<Outc
     let saved = target
         .checkpoints(global)
         .try_update(&target.key, |task| {
-            task.finish_step(done.clone(), now)?;
+            task.finish_step(done, now)?;
             line = what_is_left(task);
             Ok(())
         })

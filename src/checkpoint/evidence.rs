@@ -1,0 +1,38 @@
+//! What speaks for a format.
+
+/// What speaks for a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// How strong it is; the strongest wins, and two of equal strength are ambiguous. A protocol's
+    /// own file name is worth 4; each member that only this format has 1.
+    pub strength: u32,
+    /// The same for a person.
+    pub reason: String,
+}
+
+impl Evidence {
+    /// Evidence of this strength.
+    pub fn new(strength: u32, reason: impl Into<String>) -> Self {
+        Evidence {
+            strength,
+            reason: reason.into(),
+        }
+    }
+
+    /// Evidence from a name that fits and from the members that are there.
+    #[must_use]
+    pub fn gather(name: Option<&str>, members: &[&str]) -> Option<Self> {
+        let mut reasons = Vec::new();
+        let mut strength = 0;
+        if let Some(name) = name {
+            strength += 4;
+            reasons.push(format!("named {name}"));
+        }
+        if !members.is_empty() {
+            strength += u32::try_from(members.len()).unwrap_or(u32::MAX - 4);
+            reasons.push(format!("has {}", members.join(", ")));
+        }
+        (strength > 0).then(|| Evidence::new(strength, reasons.join("; ")))
+    }
+}

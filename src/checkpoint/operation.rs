@@ -1,0 +1,221 @@
+//! What an agent or a supervisor does to a checkpoint, in the words all formats share.
+
+use chrono::{DateTime, Utc};
+
+/// One thing that an agent or a supervisor reports.
+///
+/// A format takes those that its protocol has ([`Checkpoint::OPERATIONS`](super::Checkpoint::OPERATIONS))
+/// and refuses the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// A step begins.
+    StepStart {
+        /// What is to be done.
+        text: String,
+    },
+    /// A step is finished.
+    StepDone {
+        /// What was done; the current step where `None`.
+        text: Option<String>,
+        /// What leaves the plan with it.
+        pending: Option<String>,
+        /// Files it made.
+        files_created: Vec<String>,
+        /// Files it changed.
+        files_modified: Vec<String>,
+    },
+    /// A decision was made.
+    Decide {
+        /// What was decided.
+        text: String,
+        /// Why.
+        rationale: Option<String>,
+    },
+    /// How far the work in progress is.
+    Note {
+        /// The note.
+        text: String,
+    },
+    /// Something is in the way.
+    Block {
+        /// What it is.
+        text: String,
+    },
+    /// Nothing is in the way any more.
+    Unblock,
+    /// The agent is alive.
+    Heartbeat,
+    /// The task failed.
+    Fail {
+        /// Why.
+        text: String,
+    },
+    /// The task waits for somebody's word.
+    Pause,
+    /// The task is complete.
+    Complete,
+    /// The task begins anew.
+    Restart {
+        /// Why.
+        because: String,
+    },
+    /// An item of the plan (a subtask, workstream or task) begins.
+    ItemStart {
+        /// Which kind of item.
+        kind: ItemKind,
+        /// Its id.
+        id: String,
+    },
+    /// An item of the plan is finished.
+    ItemDone {
+        /// Which kind of item.
+        kind: ItemKind,
+        /// Its id.
+        id: String,
+        /// Files it made.
+        files: Vec<String>,
+    },
+    /// An item of the plan failed.
+    ItemFail {
+        /// Which kind of item.
+        kind: ItemKind,
+        /// Its id.
+        id: String,
+        /// Why.
+        because: Option<String>,
+    },
+    /// A gate was passed.
+    GatePass {
+        /// Its name.
+        name: String,
+    },
+    /// The task enters a phase.
+    Phase {
+        /// Its name or number.
+        name: String,
+    },
+    /// The task enters a stage.
+    Stage {
+        /// Its name or number.
+        name: String,
+    },
+    /// The agent is at a sync point.
+    Sync {
+        /// Its name.
+        name: String,
+    },
+    /// An activity of verification has a result.
+    Verify {
+        /// The activity.
+        activity: String,
+        /// The result, as the format spells it.
+        status: String,
+    },
+}
+
+/// The kinds of items that plans are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ItemKind {
+    /// Of a sitebuilder task.
+    Subtask,
+    /// Of a build.
+    Workstream,
+    /// Of a story.
+    Task,
+}
+
+impl ItemKind {
+    /// The kind in a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ItemKind::Subtask => "subtask",
+            ItemKind::Workstream => "workstream",
+            ItemKind::Task => "task",
+        }
+    }
+}
+
+impl Operation {
+    /// What it is called, such as `workstream done`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operation::StepStart { .. } => "step start",
+            Operation::StepDone { .. } => "step done",
+            Operation::Decide { .. } => "decide",
+            Operation::Note { .. } => "note",
+            Operation::Block { .. } => "block",
+            Operation::Unblock => "unblock",
+            Operation::Heartbeat => "heartbeat",
+            Operation::Fail { .. } => "fail",
+            Operation::Pause => "pause",
+            Operation::Complete => "complete",
+            Operation::Restart { .. } => "restart",
+            Operation::ItemStart { kind, .. } => match kind {
+                ItemKind::Subtask => "subtask start",
+                ItemKind::Workstream => "workstream start",
+                ItemKind::Task => "task start",
+            },
+            Operation::ItemDone { kind, .. } => match kind {
+                ItemKind::Subtask => "subtask done",
+                ItemKind::Workstream => "workstream done",
+                ItemKind::Task => "task done",
+            },
+            Operation::ItemFail { kind, .. } => match kind {
+                ItemKind::Subtask => "subtask fail",
+                ItemKind::Workstream => "workstream fail",
+                ItemKind::Task => "task fail",
+            },
+            Operation::GatePass { .. } => "gate pass",
+            Operation::Phase { .. } => "phase",
+            Operation::Stage { .. } => "stage",
+            Operation::Sync { .. } => "sync",
+            Operation::Verify { .. } => "verify",
+        }
+    }
+}
+
+/// What an operation takes from outside the checkpoint.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Circumstances<'a> {
+    /// The present time.
+    pub now: DateTime<Utc>,
+    /// Who reports.
+    pub agent: Option<&'a str>,
+    /// In which session.
+    pub session: Option<&'a str>,
+    /// Whether a transition that the protocol does not have is made all the same.
+    pub force: bool,
+}
+
+impl<'a> Circumstances<'a> {
+    /// Somebody reports at this time.
+    #[must_use]
+    pub fn at(now: DateTime<Utc>) -> Self {
+        Circumstances {
+            now,
+            agent: None,
+            session: None,
+            force: false,
+        }
+    }
+
+    /// Says who reports.
+    #[must_use]
+    pub fn by(mut self, agent: Option<&'a str>, session: Option<&'a str>) -> Self {
+        self.agent = agent;
+        self.session = session;
+        self
+    }
+
+    /// Makes a transition that the protocol does not have.
+    #[must_use]
+    pub fn forced(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+}

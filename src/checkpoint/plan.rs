@@ -1,0 +1,136 @@
+//! Whether and how to go on from a checkpoint.
+
+use serde::Serialize;
+
+use super::{Handoff, Status};
+
+/// Whether and how to go on from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[must_use]
+#[non_exhaustive]
+pub struct ResumePlan {
+    /// What to do.
+    pub decision: ResumeDecision,
+    /// Where to begin: the work in progress, else the first that is pending.
+    pub start_at: Option<String>,
+    /// The agent to resume first, where the protocol has one that still knows its context.
+    pub resume_agent: Option<String>,
+    /// The worker to start when that agent cannot be resumed, where the protocol has one.
+    pub new_worker: Option<NewWorker>,
+    /// The decision in a sentence, for a person.
+    pub message: String,
+    /// What the next agent must know before it begins.
+    pub warnings: Vec<String>,
+    /// What somebody must answer before the next agent begins.
+    pub questions: Vec<String>,
+    /// The files to read first, to see that the checkpoint is right.
+    pub files_to_review: Vec<String>,
+}
+
+/// What to do with a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ResumeDecision {
+    /// Go on.
+    Continue,
+    /// Go on after the files were compared with the checkpoint.
+    Verify,
+    /// Go on after the questions are answered.
+    Ask,
+    /// Begin anew: what is there is not worth going on from.
+    Restart,
+    /// Do not go on.
+    Refuse,
+}
+
+impl ResumeDecision {
+    /// The decision in a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResumeDecision::Continue => "continue",
+            ResumeDecision::Verify => "verify",
+            ResumeDecision::Ask => "ask",
+            ResumeDecision::Restart => "restart",
+            ResumeDecision::Refuse => "refuse",
+        }
+    }
+}
+
+/// A worker that goes on where another cannot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NewWorker {
+    /// What it is to be called.
+    pub name: String,
+    /// What its prompt says of the work that is done.
+    pub block: String,
+}
+
+impl NewWorker {
+    /// A worker with this name and this block in its prompt.
+    pub fn new(name: impl Into<String>, block: impl Into<String>) -> Self {
+        NewWorker {
+            name: name.into(),
+            block: block.into(),
+        }
+    }
+}
+
+impl ResumePlan {
+    /// The plan that follows from a hand-off alone: a complete task is refused, a blocker or a failure
+    /// asks a question, all else goes on.
+    pub fn of(handoff: &Handoff) -> ResumePlan {
+        let maker = handoff.agent.as_deref().unwrap_or("another agent");
+        let mut plan = ResumePlan {
+            decision: ResumeDecision::Continue,
+            start_at: handoff.start_at().map(str::to_owned),
+            resume_agent: None,
+            new_worker: None,
+            message: format!("Resuming from checkpoint (created by {maker})"),
+            warnings: Vec::new(),
+            questions: Vec::new(),
+            files_to_review: handoff.files.clone(),
+        };
+        for blocker in &handoff.blockers {
+            plan.ask(format!("Is this still in the way: {blocker}"));
+        }
+        if handoff.status == Status::Failed && plan.questions.is_empty() {
+            plan.ask("The agent before failed and left no reason. Is it mended?");
+        }
+        if handoff.status == Status::Complete {
+            plan.refuse("The task is complete; there is nothing to resume");
+        }
+        plan
+    }
+
+    /// Makes the decision at least as grave as this one.
+    pub fn raise(&mut self, decision: ResumeDecision) {
+        self.decision = self.decision.max(decision);
+    }
+
+    /// Warns the next agent, which then verifies before it goes on.
+    pub fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
+        self.raise(ResumeDecision::Verify);
+    }
+
+    /// Asks before the next agent goes on.
+    pub fn ask(&mut self, question: impl Into<String>) {
+        self.questions.push(question.into());
+        self.raise(ResumeDecision::Ask);
+    }
+
+    /// Advises to begin anew, and says why.
+    pub fn restart(&mut self, message: impl Into<String>) {
+        self.raise(ResumeDecision::Restart);
+        self.message = message.into();
+    }
+
+    /// Refuses, and says why.
+    pub fn refuse(&mut self, message: impl Into<String>) {
+        self.raise(ResumeDecision::Refuse);
+        self.message = message.into();
+    }
+}

@@ -1,0 +1,98 @@
+//! The README's first command does what the README says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+// The helpers are tests as well, though clippy does not know it.
+#![allow(clippy::expect_used)]
+
+use std::process::{Command, Output};
+
+fn handoff(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--example", "handoff", "--"])
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs")
+}
+
+/// The output of a run that must succeed.
+fn shown(arguments: &[&str]) -> String {
+    let output = handoff(arguments);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    assert!(!text.contains('\u{1b}'), "no colour outside a terminal");
+    text
+}
+
+/// How often each step was begun and took effect, and which agent's effect it was.
+fn counted(text: &str) -> Vec<(&str, &str, &str)> {
+    let (_, table) = text.split_once("took effect\n").expect("a table");
+    let rows = table.lines().take_while(|line| !line.is_empty());
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split_whitespace().rev().take(3).collect();
+        (cells[2], cells[1], cells[0])
+    })
+    .collect()
+}
+
+#[test]
+fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice() {
+    let text = shown(&[]);
+    for part in [
+        "✗ killed",
+        "whole, ",
+        "no violations",
+        "files       stale",
+        "src/slug.rs: modified",
+        "so          verify",
+        "│ # Resuming Task: page-slugs",
+        "│ You are continuing work that was partially completed by agent-one.",
+        "│ - Hyphens between words, not underscores — Search engines split words at hyphens",
+        "│ Partial work: wrote 13 of 26 lines to src/slug.rs",
+        "half-done lines from src/slug.rs",
+        "✓ all 5 steps took effect exactly once",
+        "✓ none of the 2 finished steps ran twice",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+    }
+    if cfg!(unix) {
+        assert!(text.contains("SIGKILL"), "{text}");
+    }
+    let expected = [
+        ("1×", "1×", "agent-one"),
+        ("1×", "1×", "agent-one"),
+        ("2×", "1×", "agent-two"),
+        ("1×", "1×", "agent-two"),
+        ("1×", "1×", "agent-two"),
+    ];
+    assert_eq!(counted(&text), expected, "{text}");
+}
+
+#[test]
+fn an_effect_whose_checkpoint_is_missing_is_found_and_not_repeated() {
+    let text = shown(&["--in-the-window"]);
+    assert!(
+        text.contains("had taken effect; only its checkpoint was missing"),
+        "{text}"
+    );
+    let expected = [
+        ("1×", "1×", "agent-one"),
+        ("1×", "1×", "agent-one"),
+        ("1×", "1×", "agent-one"),
+        ("1×", "1×", "agent-two"),
+        ("1×", "1×", "agent-two"),
+    ];
+    assert_eq!(counted(&text), expected, "{text}");
+}
+
+#[test]
+fn an_argument_it_does_not_know_is_an_error() {
+    let output = handoff(&["--no-such-option"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("usage: handoff"), "{errors}");
+}

@@ -1,0 +1,84 @@
+//! The JSON Schemas of the formats.
+#![cfg(feature = "schema")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod common;
+
+use agent_checkpoint::TaskCheckpoint;
+use agent_checkpoint::formats::BuilderState;
+use agent_checkpoint::schema::{Contract, schema};
+use agent_checkpoint::strategies::task_checkpoint;
+use common::EXAMPLE;
+use proptest::prelude::*;
+
+fn validator(schema: &serde_json::Value) -> jsonschema::Validator {
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(schema)
+        .unwrap()
+}
+
+#[test]
+fn the_schemas_are_the_published_ones() {
+    for (name, schema) in [
+        ("task", schema::<TaskCheckpoint>(Contract::Write)),
+        ("builder-state", schema::<BuilderState>(Contract::Write)),
+    ] {
+        let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let text = format!("{schema:#}\n");
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let published = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            published == text,
+            "{path} is not what the types say; UPDATE_SCHEMAS=1 writes it anew"
+        );
+    }
+}
+
+#[test]
+fn the_protocols_example_is_valid_and_a_broken_one_is_not() {
+    let validator = validator(&schema::<BuilderState>(Contract::Read));
+    let mut example: serde_json::Value = serde_json::from_str(EXAMPLE).unwrap();
+    assert!(validator.is_valid(&example));
+    let checkpoint = &mut example["activePrd"]["checkpoint"];
+    for (pointer, value) in [
+        ("/metadata/reason", "lunch"),
+        ("/metadata/lastUpdatedAt", "soon"),
+        ("/phase", "thinking"),
+    ] {
+        let place = checkpoint.pointer_mut(pointer).unwrap();
+        let was = std::mem::replace(place, value.into());
+        let broken = checkpoint.clone();
+        *checkpoint.pointer_mut(pointer).unwrap() = was;
+        let whole = serde_json::json!({"checkpoint": broken});
+        assert!(!validator.is_valid(&whole), "{pointer}");
+    }
+    for (pointer, member) in [
+        ("/completedSteps/0", "timestamp"),
+        ("/decisions/0", "decision"),
+        ("/metadata", "reason"),
+        ("", "phase"),
+    ] {
+        let mut broken = checkpoint.clone();
+        let place = broken.pointer_mut(pointer).unwrap();
+        place.as_object_mut().unwrap().remove(member).unwrap();
+        let whole = serde_json::json!({"checkpoint": broken});
+        assert!(!validator.is_valid(&whole), "{pointer} without {member}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_is_valid(task in task_checkpoint()) {
+        let validator = validator(&schema::<TaskCheckpoint>(Contract::Write));
+        let written = serde_json::to_value(&task).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();
+        prop_assert!(errors.is_empty(), "{errors:?}");
+    }
+}
