@@ -97,6 +97,27 @@ fn the_json_of_validate_has_its_documented_shape() {
 }
 
 #[test]
+fn a_corrupt_file_has_the_format_that_its_path_tells() {
+    let project = Project::with("docs/builder-state.json", "{");
+    let format = |arguments: &[&str]| {
+        let run = project.expect(
+            3,
+            &[
+                &["validate", "--json", "docs/builder-state.json"][..],
+                arguments,
+            ]
+            .concat(),
+        );
+        run.json()[0]["format"].clone()
+    };
+    assert_eq!(format(&[]), json!("builder-state"));
+    assert_eq!(
+        format(&["--format", "story-pipeline"]),
+        json!("story-pipeline")
+    );
+}
+
+#[test]
 fn the_future_is_judged_only_with_a_clock() {
     let project = Project::with("t.json", TASK.replace("2026", "2999"));
     project.expect(0, &["validate", "t.json"]);
