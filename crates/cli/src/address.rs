@@ -213,7 +213,10 @@ fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Resul
         return Ok(formats.detect(path, document)?.format);
     }
     let by_name = formats.detect(path, None);
-    Ok(by_name.map_or_else(|_| Format::task(), |detected| detected.format))
+    Ok(by_name.map_or_else(
+        |_| Format::of::<TaskCheckpoint>(),
+        |detected| detected.format,
+    ))
 }
 
 /// The slot that is meant in a host file.
