@@ -181,3 +181,18 @@ fn values_that_cannot_be_read_are_not_overwritten() {
     assert!(run.error().contains("/pendingSteps"), "{run:?}");
     assert_eq!(project.read("t.json"), odd);
 }
+
+#[test]
+fn an_empty_text_is_no_step_and_no_decision() {
+    let project = Project::with("t.json", TASK);
+    for arguments in [
+        vec!["step", "start", ""],
+        vec!["step", "done", " "],
+        vec!["decide", ""],
+        vec!["start", "--plan", "a", ""],
+    ] {
+        let run = project.expect(2, &[arguments, vec!["--store", "t.json"]].concat());
+        assert!(run.error().contains("it is empty"), "{run:?}");
+    }
+    assert_eq!(project.read("t.json"), TASK);
+}
