@@ -152,7 +152,7 @@ pub(crate) enum Verb {
     /// Where a checkpoint is already, it is shown with its resume verdict and not touched: exit 1.
     Start {
         /// The steps of the plan, in order
-        #[arg(long, value_name = "STEP", num_args = 1..)]
+        #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
     },
     /// Report a step that begins or is finished
@@ -161,7 +161,7 @@ pub(crate) enum Verb {
     /// Record a decision that the next agent must respect
     Decide {
         /// What was decided
-        #[arg(value_name = "TEXT")]
+        #[arg(value_name = "TEXT", value_parser = words)]
         text: String,
         /// The reason, in at most 100 characters
         #[arg(long, value_name = "TEXT")]
@@ -175,13 +175,13 @@ pub(crate) enum Step {
     /// A step begins; it stays in the plan until it is done
     Start {
         /// The step, as the plan has it
-        #[arg(value_name = "TEXT")]
+        #[arg(value_name = "TEXT", value_parser = words)]
         text: String,
     },
     /// A step is finished
     Done {
         /// What was done [default: the current step]
-        #[arg(value_name = "TEXT")]
+        #[arg(value_name = "TEXT", value_parser = words)]
         text: Option<String>,
         /// The step of the plan that is finished with it [default: one that reads like TEXT, else the current step]
         #[arg(long, value_name = "TEXT")]
@@ -193,6 +193,15 @@ pub(crate) enum Step {
         #[arg(long, value_name = "F", num_args = 1..)]
         modified: Vec<String>,
     },
+}
+
+/// A text that says something: an unset shell variable must not become a step.
+fn words(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("it is empty; say it in a few words".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 fn slot(text: &str) -> Result<Slot, String> {

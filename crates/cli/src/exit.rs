@@ -58,6 +58,7 @@ impl Exit {
             ErrorKind::Conflict { .. } => Exit::Conflict,
             ErrorKind::NewerSchema { .. }
             | ErrorKind::Refused { .. }
+            | ErrorKind::Transition { .. }
             | ErrorKind::WouldLose { .. } => Exit::Refused,
             _ => Exit::Failed,
         }

@@ -1,0 +1,198 @@
+//! Input that cannot be used is left as it is, and told in one line.
+
+use crate::project::{Project, TASK};
+
+/// Every verb, on a file.
+fn verbs(file: &str) -> Vec<Vec<&str>> {
+    vec![
+        vec!["detect", file],
+        vec!["validate", file],
+        vec!["show", file],
+        vec!["set", file, "/phase=\"planning\""],
+        vec!["revision", file],
+        vec!["stale", file],
+        vec!["resume", file],
+        vec!["start", "--store", file],
+        vec!["step", "start", "x", "--store", file],
+        vec!["step", "done", "x", "--store", file],
+        vec!["decide", "x", "--store", file],
+    ]
+}
+
+#[test]
+fn a_corrupt_file_stays_as_it_is() {
+    let half = &TASK[..TASK.len() / 2];
+    for (text, code) in [
+        (b"hello".as_slice(), "syntax"),
+        (b"", "empty"),
+        (b"\n \n", "empty"),
+        (half.as_bytes(), "truncated"),
+        (b"[1, 2]", "not-an-object"),
+        (b"{\"a\": \"\xff\"}", "not-utf8"),
+        (b"\0\0\0\0", "nul-bytes"),
+        (b"{} {}", "trailing-bytes"),
+    ] {
+        let project = Project::with("t.json", text);
+        for arguments in verbs("t.json") {
+            let run = project.expect(3, &arguments);
+            let error = run.error();
+            assert!(
+                error.starts_with(&format!("t.json: corrupt: {code} at line ")),
+                "{run:?}"
+            );
+            assert!(error.contains("bring a good copy back"), "{run:?}");
+            assert_eq!(std::fs::read(project.path("t.json")).unwrap(), text);
+        }
+        assert_eq!(project.names(), ["t.json"], "{code}");
+    }
+}
+
+#[test]
+fn a_file_over_the_limit_is_not_read() {
+    let project = Project::with("t.json", TASK);
+    for mut arguments in verbs("t.json") {
+        arguments.extend(["--max-bytes", "100"]);
+        let run = project.expect(3, &arguments);
+        assert!(
+            run.error().contains("t.json has ") && run.err.contains("limit"),
+            "{run:?}"
+        );
+    }
+    assert_eq!(project.read("t.json"), TASK);
+    let run = project.expect(3, &["validate", "t.json", "--json", "--max-bytes", "100"]);
+    assert_eq!(run.json()[0]["outcome"], "corrupt");
+    assert_eq!(run.json()[0]["error"]["code"], "too-large");
+}
+
+#[test]
+fn a_change_never_makes_a_file_that_cannot_be_read_again() {
+    let project = Project::with("t.json", TASK);
+    let limit = TASK.len().to_string();
+    let run = project.ckpt(&["set", "t.json", "/note=\"more\"", "--max-bytes", &limit]);
+    assert!(
+        run.code >= 2 && run.error().starts_with("t.json: "),
+        "{run:?}"
+    );
+    assert_eq!(project.read("t.json"), TASK);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let project = Project::new();
+    for verb in ["detect", "validate", "show", "revision", "stale", "resume"] {
+        let run = project.expect(2, &[verb, "gone/t.json"]);
+        assert!(
+            run.error().starts_with("gone/t.json: there is no "),
+            "{run:?}"
+        );
+    }
+    assert!(project.names().is_empty());
+}
+
+#[test]
+fn a_folder_is_no_file() {
+    let project = Project::with("d.json/x", "");
+    for verb in ["detect", "validate", "show", "revision", "stale", "resume"] {
+        let run = project.expect(2, &[verb, "d.json"]);
+        assert!(
+            run.error().contains("d.json is not a regular file"),
+            "{run:?}"
+        );
+    }
+    project.expect(2, &["set", "d.json", "/a=1"]);
+    assert_eq!(project.names(), ["d.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_dangling_link_is_not_filled() {
+    let project = Project::new();
+    std::os::unix::fs::symlink("nowhere.json", project.path("l.json")).unwrap();
+    for arguments in verbs("l.json") {
+        let run = project.expect(2, &arguments);
+        assert!(
+            run.error().contains("l.json is a symbolic link to "),
+            "{run:?}"
+        );
+    }
+    assert_eq!(project.names(), ["l.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed_and_stays_a_link() {
+    let project = Project::with("real/t.json", TASK);
+    std::os::unix::fs::symlink("real/t.json", project.path("l.json")).unwrap();
+    project.expect(0, &["set", "l.json", "/phase=\"planning\""]);
+    assert!(project.path("l.json").is_symlink());
+    assert!(project.read("real/t.json").contains("planning"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_path_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    // A file where a folder should be is unreadable for everybody, also for root.
+    let project = Project::with("f", "");
+    for arguments in verbs("f/t.json") {
+        let run = project.expect(2, &arguments);
+        assert!(run.error().contains("f/t.json"), "{run:?}");
+    }
+    project.write("closed/t.json", TASK);
+    let closed = project.path("closed/t.json");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    if std::fs::read(&closed).is_ok() {
+        println!("running as a user that may read everything: not tried with permissions");
+        return;
+    }
+    for arguments in verbs("closed/t.json") {
+        let run = project.expect(2, &arguments);
+        assert!(run.error().contains("closed/t.json"), "{run:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let project = Project::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(project.path("p.json"))
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("no mkfifo here: not tried");
+        return;
+    }
+    for arguments in verbs("p.json") {
+        let run = project.expect(2, &arguments);
+        assert!(run.error().contains("p.json"), "{run:?}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_read_are_not_overwritten() {
+    let odd = TASK.replace(
+        "\"pendingSteps\": [\"Make b\", \"Make c\"]",
+        "\"pendingSteps\": \"Make b\"",
+    );
+    let project = Project::with("t.json", &odd);
+    let run = project.expect(1, &["validate", "t.json"]);
+    assert!(run.out.contains("/pendingSteps"), "{run:?}");
+    let run = project.expect(4, &["step", "start", "Make d", "--store", "t.json"]);
+    assert!(run.error().contains("/pendingSteps"), "{run:?}");
+    assert_eq!(project.read("t.json"), odd);
+}
+
+#[test]
+fn an_empty_text_is_no_step_and_no_decision() {
+    let project = Project::with("t.json", TASK);
+    for arguments in [
+        vec!["step", "start", ""],
+        vec!["step", "done", " "],
+        vec!["decide", ""],
+        vec!["start", "--plan", "a", ""],
+    ] {
+        let run = project.expect(2, &[arguments, vec!["--store", "t.json"]].concat());
+        assert!(run.error().contains("it is empty"), "{run:?}");
+    }
+    assert_eq!(project.read("t.json"), TASK);
+}

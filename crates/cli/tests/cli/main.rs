@@ -1,0 +1,16 @@
+//! The real binary in folders of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+mod addressing;
+mod bad_input;
+mod project;
+mod reading;
+mod reporting;
+mod resuming;
+mod setting;
+mod usage;

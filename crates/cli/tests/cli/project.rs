@@ -1,0 +1,157 @@
+//! A temporary project, and `ckpt` run in it.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use agent_checkpoint::Timestamp;
+use serde_json::Value;
+
+/// The example of the builder-state protocol.
+pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state.json");
+
+/// A task that is half done.
+pub(crate) const TASK: &str = r#"{
+  "schemaVersion": 1,
+  "phase": "implementation",
+  "completedSteps": [
+    { "step": "Made a", "filesCreated": ["src/a.rs"], "timestamp": "2026-03-02T08:00:00Z" }
+  ],
+  "pendingSteps": ["Make b", "Make c"],
+  "currentStep": { "description": "Make b", "startedAt": "2026-03-02T08:05:00Z" },
+  "decisions": [],
+  "blockers": [],
+  "x-mine": {"weight": 1.50},
+  "metadata": { "createdBy": "dev", "lastUpdatedAt": "2026-03-02T08:05:00Z", "reason": "periodic" }
+}
+"#;
+
+/// A temporary project.
+pub(crate) struct Project(tempfile::TempDir);
+
+/// What a run gave.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Project {
+    pub(crate) fn new() -> Project {
+        Project(tempfile::tempdir().unwrap())
+    }
+
+    /// A project with one file.
+    pub(crate) fn with(name: &str, text: impl AsRef<[u8]>) -> Project {
+        let project = Project::new();
+        project.write(name, text);
+        project
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A file that was last written at this time.
+    pub(crate) fn write_at(&self, name: &str, time: &str) {
+        self.write(name, "x");
+        let time: SystemTime = Timestamp::parse(time).system_time().unwrap();
+        let file = File::options().write(true).open(self.path(name)).unwrap();
+        file.set_modified(time).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Everything in the project's folder, also what is hidden.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<String> = entries
+            .map(|entry| name(entry).into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ckpt"));
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn ckpt(&self, arguments: &[&str]) -> Run {
+        let output = self.command().args(arguments).output().unwrap();
+        let run = Run {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        };
+        let both = format!("{}{}", run.out, run.err);
+        assert!(!both.contains("panicked"), "{arguments:?}: {run:?}");
+        run
+    }
+
+    /// A run that must end so.
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32, arguments: &[&str]) -> Run {
+        let run = self.ckpt(arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {run:?}");
+        run
+    }
+}
+
+impl Run {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+
+    /// The one line of error, after its `ckpt: `.
+    #[track_caller]
+    pub(crate) fn error(&self) -> &str {
+        let line = self.err.strip_suffix('\n').unwrap_or_default();
+        assert!(!line.contains('\n'), "{self:?}");
+        line.strip_prefix("ckpt: ")
+            .unwrap_or_else(|| panic!("no error line: {self:?}"))
+    }
+}
+
+/// The lines that differ between two texts: those that went, and those that came.
+pub(crate) fn line_diff(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
+    let old: Vec<&str> = before.split_inclusive('\n').collect();
+    let new: Vec<&str> = after.split_inclusive('\n').collect();
+    // The longest common subsequence, counted from the end.
+    let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            common[i][j] = if old[i] == new[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    let (mut went, mut came) = (Vec::new(), Vec::new());
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j == new.len() || (i < old.len() && common[i + 1][j] >= common[i][j + 1]) {
+            went.push(old[i].trim_end_matches('\n').to_owned());
+            i += 1;
+        } else {
+            came.push(new[j].trim_end_matches('\n').to_owned());
+            j += 1;
+        }
+    }
+    (went, came)
+}

@@ -1,0 +1,223 @@
+//! `ckpt resume`.
+
+use serde_json::json;
+
+use crate::project::{EXAMPLE, Project, TASK};
+
+/// The example with its files as they were when it was saved.
+fn example() -> Project {
+    let project = Project::with("docs/builder-state.json", EXAMPLE);
+    for file in [
+        "src/components/DarkModeToggle.tsx",
+        "src/contexts/ThemeContext.tsx",
+        "src/App.tsx",
+    ] {
+        project.write_at(file, "2026-02-28T10:04:00Z");
+    }
+    project
+}
+
+#[test]
+fn the_prompt_has_every_section_of_the_protocol() {
+    let project = example();
+    let run = project.expect(0, &["resume", "docs/builder-state.json", "--header"]);
+    assert_eq!(run.err, "");
+    assert_eq!(
+        run.out,
+        "\
+Resuming from checkpoint (created by react-dev)
+
+# Resuming Task: US-003
+
+You are continuing work that was partially completed by react-dev.
+
+## Task Description
+Story US-003 of prd-dark-mode, described in docs/prds/prd-dark-mode.md (branch main)
+
+## Current Phase
+implementation
+
+## Completed Steps
+- Created DarkModeToggle component
+  - created: src/components/DarkModeToggle.tsx
+- Added ThemeContext for state management
+  - created: src/contexts/ThemeContext.tsx
+  - modified: src/App.tsx
+
+## Decisions Already Made
+- Use CSS custom properties for theming — Avoids runtime style calculation, better performance
+- Store theme preference in localStorage — Persists across sessions without auth requirement
+
+## Pending Steps
+1. Wire toggle to ThemeContext
+2. Add CSS custom properties for dark theme
+3. Write unit tests for toggle
+4. Write E2E test for theme switch
+
+## Current Step (In Progress)
+Wire toggle to ThemeContext
+Partial work: Added useTheme import, started onClick handler
+
+## Files to Review
+- src/components/DarkModeToggle.tsx
+- src/contexts/ThemeContext.tsx
+- src/App.tsx
+
+## Verification Criteria
+US-003.verificationContract
+
+## Instructions
+1. Read the files listed above to verify the checkpoint is accurate
+2. Continue from the current step (or the first pending step if current is null)
+3. Complete the remaining steps
+4. Run verification criteria when done
+"
+    );
+}
+
+#[test]
+fn a_stale_file_is_warned_of_and_verified_first() {
+    let project = example();
+    project.write_at("src/App.tsx", "2026-02-28T10:30:00Z");
+    let run = project.expect(1, &["resume", "docs/builder-state.json"]);
+    assert_eq!(
+        run.err,
+        "warning: Checkpoint may be stale — files modified since checkpoint:\n  - src/App.tsx (modified \
+         2026-02-28T10:30:00Z)\n  Read these files and reconcile them with the checkpoint before proceeding.\n"
+    );
+    assert!(run.out.contains("- src/App.tsx (modified)\n"), "{run:?}");
+    let run = project.expect(1, &["resume", "docs/builder-state.json", "--json"]);
+    assert_eq!(run.json()["decision"], "verify");
+    assert_eq!(run.json()["staleness"], "stale");
+}
+
+#[test]
+fn a_blocker_is_asked_about() {
+    let project = example();
+    let blocked = EXAMPLE.replace("\"blockers\": []", "\"blockers\": [\"CI is down\"]");
+    project.write("docs/builder-state.json", blocked);
+    let run = project.expect(1, &["resume", "docs/builder-state.json"]);
+    assert_eq!(run.err, "question: Is this still in the way: CI is down\n");
+    let run = project.expect(1, &["resume", "docs/builder-state.json", "--json"]);
+    assert_eq!(run.json()["decision"], "ask");
+    assert_eq!(
+        run.json()["plan"]["questions"],
+        json!(["Is this still in the way: CI is down"])
+    );
+}
+
+#[test]
+fn a_complete_task_is_not_resumed() {
+    let project = Project::with(
+        "done.json",
+        r#"{"schemaVersion": 1, "phase": "documentation", "completedSteps": [{"step": "All", "timestamp": "2026-03-02T08:00:00Z"}],
+            "pendingSteps": [], "metadata": {"createdBy": "dev", "lastUpdatedAt": "2026-03-02T08:00:00Z", "reason": "periodic"}}"#,
+    );
+    let run = project.expect(4, &["resume", "done.json"]);
+    assert_eq!(run.out, "");
+    assert!(
+        run.error().starts_with("done.json: The task is complete"),
+        "{run:?}"
+    );
+    let run = project.expect(4, &["resume", "done.json", "--json"]);
+    assert_eq!(run.json()["decision"], "refuse");
+    assert_eq!(run.json()["prompt"], json!(null));
+}
+
+#[test]
+fn a_corrupt_checkpoint_says_what_to_do() {
+    let project = Project::with("cut.json", &TASK[..100]);
+    let run = project.expect(3, &["resume", "cut.json"]);
+    assert_eq!(run.out, "");
+    assert!(run.error().contains("bring a good copy back"), "{run:?}");
+    assert!(run.error().contains("`ckpt start`"), "{run:?}");
+    let run = project.expect(3, &["resume", "cut.json", "--json"]);
+    assert_eq!(run.json()["decision"], "restart");
+    assert_eq!(run.json()["error"]["code"], "truncated");
+}
+
+#[test]
+fn the_caller_may_say_what_the_task_is() {
+    let project = Project::with("US-9.json", TASK);
+    project.write_at("src/a.rs", "2026-03-02T08:00:00Z");
+    let run = project.expect(
+        0,
+        &["resume", "US-9.json", "--description", "Make the letters"],
+    );
+    assert!(run.out.starts_with("# Resuming Task: US-9\n"), "{run:?}");
+    assert!(
+        run.out.contains("## Task Description\nMake the letters\n"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn the_oldest_steps_give_way_to_a_budget() {
+    let steps: Vec<String> = (0..8)
+        .map(|n| {
+            format!(
+                "{{\"step\": \"step {n} {}\", \"timestamp\": \"2026-03-02T08:00:00Z\"}}",
+                "x".repeat(390)
+            )
+        })
+        .collect();
+    let text = TASK.replace(
+        "\"completedSteps\": [",
+        &format!("\"completedSteps\": [{},", steps.join(",")),
+    );
+    let project = Project::with("t.json", text);
+    project.write_at("src/a.rs", "2026-03-02T08:00:00Z");
+    let whole = project.expect(0, &["resume", "t.json", "--json"]).json();
+    let tokens = whole["tokens"].as_u64().unwrap();
+    assert_eq!(
+        tokens,
+        (whole["prompt"].as_str().unwrap().len() as u64).div_ceil(4)
+    );
+    assert_eq!(whole["omitted_steps"], 0);
+    // Each step is about 100 tokens, the line that tells of those left out about 30.
+    let budget = (tokens - 150).to_string();
+    let run = project.expect(
+        0,
+        &["resume", "t.json", "--json", "--budget-tokens", &budget],
+    );
+    let report = run.json();
+    assert_eq!(report["omitted_steps"], 2);
+    assert!(report["tokens"].as_u64().unwrap() <= tokens - 150);
+    let prompt = report["prompt"].as_str().unwrap();
+    assert!(!prompt.contains("step 1 x") && prompt.contains("step 2 x"));
+    let run = project.expect(1, &["resume", "t.json", "--budget-tokens", "10"]);
+    assert!(
+        run.err.starts_with("warning: the prompt has about "),
+        "{run:?}"
+    );
+    assert!(run.out.contains("2. Make c"), "{run:?}");
+}
+
+#[test]
+fn a_template_of_your_own() {
+    let project = example();
+    project.write("mine.md", "Go on with {{ task }} at {{ plan.start_at }}.\n");
+    let file = "docs/builder-state.json";
+    let run = project.expect(0, &["resume", file, "--template", "mine.md"]);
+    assert_eq!(
+        run.out,
+        "Go on with US-003 at Wire toggle to ThemeContext.\n"
+    );
+    project.write("mine.md", "one\n{{ nobody }}");
+    let run = project.expect(2, &["resume", file, "--template", "mine.md"]);
+    assert!(
+        run.error().starts_with("mine.md: the template: line 2"),
+        "{run:?}"
+    );
+    project.write("mine.md", "{% if %}");
+    let run = project.expect(2, &["resume", file, "--template", "mine.md"]);
+    assert!(
+        run.error().starts_with("mine.md: the template: line 1"),
+        "{run:?}"
+    );
+    let run = project.expect(2, &["resume", file, "--template", "gone.md"]);
+    assert!(
+        run.error().starts_with("gone.md: there is no such file"),
+        "{run:?}"
+    );
+}
