@@ -86,6 +86,22 @@ impl FileState {
     }
 }
 
+impl std::fmt::Display for FileState {
+    /// The state with its time or reason, such as `modified 2026-02-28T10:30:00Z`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FileState::Modified { modified } => match time_text(*modified) {
+                Some(time) => write!(f, "modified {time}"),
+                None => f.write_str("modified"),
+            },
+            FileState::Unreadable { reason } | FileState::Indeterminate { reason } => {
+                f.write_str(reason)
+            }
+            FileState::Unchanged | FileState::Missing => f.write_str(self.as_str()),
+        }
+    }
+}
+
 impl Staleness {
     /// Judges files, relative to `root`, against the stamp of their checkpoint.
     ///
@@ -219,7 +235,7 @@ fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::
 }
 
 /// A file time as RFC 3339 in UTC, or `None` where the calendar does not reach.
-pub(crate) fn time_text(time: SystemTime) -> Option<String> {
+fn time_text(time: SystemTime) -> Option<String> {
     let (seconds, nanos) = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
         Err(before) => {

@@ -407,3 +407,16 @@ fn what_is_put_aside_is_kept_under_a_name_of_its_own_and_listed_no_more() {
     let missing = store.archive(&key("a"), Archive::Crashed, now);
     assert_eq!(*missing.unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+#[test]
+fn a_change_of_nothing_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path().join("new"));
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    let missing = tasks.update(&key("a"), |task| task.blockers.clear());
+    assert_eq!(*missing.unwrap_err().kind(), ErrorKind::NotFound);
+    let host = BuilderStateStore::open(folder.path().join("other/host.json"));
+    let hosted = host.checkpoints::<TaskCheckpoint>();
+    assert!(hosted.create(&key("active"), &task(&[])).is_err());
+    assert!(tree(folder.path()).is_empty());
+}

@@ -190,6 +190,18 @@ fn a_budget_leaves_out_the_oldest_finished_steps_and_nothing_else() {
 }
 
 #[test]
+fn a_prompt_never_grows_for_its_budget() {
+    let mut checkpoint = task(&["left"]);
+    checkpoint.completed_steps = vec![CompletedStep::new("a"), CompletedStep::new("b")];
+    let resume = resume_of(&checkpoint);
+    let whole = Prompt::default().render(&resume, &PromptOptions::new());
+    let options = PromptOptions::new().with_budget_tokens(1);
+    let rendered = Prompt::default().render(&resume, &options).unwrap();
+    assert!(rendered.over_budget);
+    assert!(rendered.tokens <= whole.unwrap().tokens);
+}
+
+#[test]
 fn steps_cut_from_the_checkpoint_are_counted_and_their_files_reviewed() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path());

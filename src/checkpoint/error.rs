@@ -281,7 +281,8 @@ impl fmt::Display for Error {
             ),
             ErrorKind::TooLarge { size, limit } => write!(
                 f,
-                "{size} bytes, at most {limit} are read; raise the limit or make it smaller"
+                "it would have {size} bytes, and more than {limit} could not be read again; \
+                 nothing was written, make it smaller or raise the limit"
             ),
             ErrorKind::Locked { waited, holder } => {
                 write!(f, "locked for {:.1} s", waited.as_secs_f64())?;

@@ -131,6 +131,8 @@ pub enum DropReason {
     Elements(usize),
     /// The checkpoint was larger than this many bytes.
     Bytes(usize),
+    /// Another took its place before it was finished.
+    PutAside,
 }
 
 impl std::fmt::Display for DropReason {
@@ -139,6 +141,7 @@ impl std::fmt::Display for DropReason {
             DropReason::Characters(limit) => write!(f, "longer than {limit} characters"),
             DropReason::Elements(limit) => write!(f, "only the last {limit} are kept"),
             DropReason::Bytes(limit) => write!(f, "the checkpoint was over {limit} bytes"),
+            DropReason::PutAside => f.write_str("put aside for another"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::ResumePlan;
 use crate::json::{Code, Violation};
-use crate::staleness::{FileState, Staleness, TrackedFile, time_text};
+use crate::staleness::{FileState, Staleness};
 
 /// Adds what the next agent must know of the files and of the checkpoint.
 pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations: &[Violation]) {
@@ -21,7 +21,7 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
             .files()
             .iter()
             .filter(|file| of(&file.state))
-            .map(describe)
+            .map(|file| format!("- {} ({})", file.path, file.state))
             .collect();
         if !files.is_empty() {
             plan.warn(format!("{sentence}:\n{}\n{advice}", files.join("\n")));
@@ -47,20 +47,6 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
             )
         },
     );
-}
-
-fn describe(file: &TrackedFile) -> String {
-    let path = &file.path;
-    match &file.state {
-        FileState::Modified { modified } => match time_text(*modified) {
-            Some(time) => format!("- {path} (modified {time})"),
-            None => format!("- {path} (modified)"),
-        },
-        FileState::Unreadable { reason } | FileState::Indeterminate { reason } => {
-            format!("- {path} ({reason})")
-        }
-        state => format!("- {path} ({})", state.as_str()),
-    }
 }
 
 fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {

@@ -163,9 +163,13 @@ impl Prompt {
         if !whole.over_budget {
             return Ok(whole);
         }
-        // The fewest steps left out that fit: a prompt only gets shorter with each.
+        // The fewest steps left out that fit. The first one adds the line that says so; from then on a
+        // prompt only gets shorter with each.
         let mut fewest = 1;
         let mut most = resume.handoff.done.len();
+        if most == 0 {
+            return Ok(whole);
+        }
         let mut best = render(most)?;
         while fewest < most {
             let middle = fewest + (most - fewest) / 2;
@@ -177,7 +181,12 @@ impl Prompt {
                 best = rendered;
             }
         }
-        Ok(best)
+        // A few short steps can be shorter than the line that says that they are left out.
+        Ok(if whole.tokens <= best.tokens {
+            whole
+        } else {
+            best
+        })
     }
 }
 

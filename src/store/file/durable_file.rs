@@ -92,18 +92,30 @@ impl<'o> DurableFile<'o> {
         let sidecar = fsio::own_folder(folder)?
             .join("locks")
             .join(sidecar_name(target, ".lock"));
-        Ok(Lock::acquire(
-            &sidecar,
-            self.options.lock_timeout,
-            &self.options.holder,
-        )?)
+        let options = self.options;
+        Lock::acquire(&sidecar, options.lock_timeout, &options.holder).map_err(
+            |error| match error {
+                // What is locked for the caller is the checkpoint, not its sidecar.
+                FileError::Locked { waited, holder, .. } => {
+                    Error::new(ErrorKind::Locked { waited, holder }).with_path(&self.path)
+                }
+                error => error.into(),
+            },
+        )
     }
 
     /// Lock, read, decide, write: no other writer that takes the lock comes between.
     pub(in crate::store) fn transact(&self, decide: &mut Decide<'_>) -> Result<()> {
         let target = self.target()?;
-        let _lock = self.lock(&target)?;
         let overflow = OverflowFile::beside(&target, self.options.durability);
+        // A decision not to write anything where nothing is must not leave folders and locks behind.
+        if !self.options.read_only
+            && !target.exists()
+            && decide(None, &overflow.only_asking())?.is_none()
+        {
+            return Ok(());
+        }
+        let _lock = self.lock(&target)?;
         for _ in 0..FOREIGN_CHANGES {
             let present = self.read(&target)?;
             let (stored, contents) = match &present {

@@ -28,6 +28,8 @@ pub(in crate::store) struct OverflowFile {
     folder: PathBuf,
     path: PathBuf,
     durability: Durability,
+    /// Keeps nothing: the decision is made again under the lock.
+    only_asking: bool,
 }
 
 impl OverflowFile {
@@ -41,6 +43,17 @@ impl OverflowFile {
             folder: folder.to_path_buf(),
             path,
             durability,
+            only_asking: false,
+        }
+    }
+
+    /// The same, for a decision that will be made again.
+    pub(super) fn only_asking(&self) -> Self {
+        OverflowFile {
+            folder: self.folder.clone(),
+            path: self.path.clone(),
+            durability: self.durability,
+            only_asking: true,
         }
     }
 
@@ -53,7 +66,7 @@ impl OverflowFile {
         slot: Option<&str>,
         dropped: &[Dropped],
     ) -> Result<Option<String>> {
-        if dropped.is_empty() {
+        if dropped.is_empty() || self.only_asking {
             return Ok(None);
         }
         let mut lines = Vec::new();
