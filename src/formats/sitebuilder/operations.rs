@@ -558,7 +558,7 @@ impl SitebuilderCheckpoint {
     }
 
     /// Counts the list, which has all subtasks.
-    pub(super) fn recount(&mut self) {
+    pub(crate) fn recount(&mut self) {
         let subtasks = &mut self.subtasks;
         subtasks.total = Some(super::progress::count(subtasks.items.iter()));
         subtasks.completed = Some(subtasks.listed(&SubtaskStatus::Complete));

@@ -9,6 +9,7 @@ use crate::json::Document;
 /// Members that no other format has.
 const DISTINCTIVE: &[&str] = &[
     "checkpoint_id",
+    "task_id",
     "task_title",
     "progress_percent",
     "subtasks",
@@ -35,5 +36,9 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
         let there = DISTINCTIVE.iter().filter(|name| root.get(name).is_some());
         there.copied().collect()
     });
+    // One member alone could be anybody's.
+    if named.is_none() && members.len() < 2 {
+        return None;
+    }
     Evidence::gather(named.as_deref(), &members)
 }
