@@ -545,7 +545,6 @@ fn subtasks_are_begun_finished_and_counted() {
     assert_eq!(task.start_at(), Some("a"));
     let done = SubtaskDone::creating(["out/a.md"]).modifying(["index.md", "out/a.md"]);
     task.finish_subtask("a", &done, &now()).unwrap();
-    task.finish_subtask("a", &done, &now()).unwrap();
     assert_eq!(task.subtasks.completed, Some(1.0));
     assert_eq!(task.progress_percent, Some(33.0));
     assert_eq!(task.subtasks.items[0].output.as_deref(), Some("out/a.md"));
@@ -554,13 +553,22 @@ fn subtasks_are_begun_finished_and_counted() {
     assert_eq!(task.files(), ["out/a.md", "index.md"]);
     assert_eq!(task.context.last_processed.as_deref(), Some("a"));
     assert_eq!(task.context.next_to_process.as_deref(), Some("b"));
+    // Told again, it only gains files.
+    task.finish_subtask("b", &SubtaskDone::default(), &now())
+        .unwrap();
+    let more = SubtaskDone::creating(["out/a.css"]);
+    task.finish_subtask("a", &more, &now()).unwrap();
+    assert_eq!(task.files_created, ["out/a.md", "out/a.css"]);
+    assert_eq!(task.subtasks.items[0].output.as_deref(), Some("out/a.md"));
+    assert_eq!(task.subtasks.completed, Some(2.0));
+    assert_eq!(task.context.last_processed.as_deref(), Some("b"));
     // One that was not planned makes the task longer.
     task.start_subtask("d", &now()).unwrap();
     assert_eq!(task.subtasks.total, Some(4.0));
-    assert_eq!(task.progress_percent, Some(25.0));
+    assert_eq!(task.progress_percent, Some(50.0));
     assert!(is_refused(&task.start_subtask("a", &now()).unwrap_err()));
     task.start_subtask("a", &forced()).unwrap();
-    assert_eq!(task.subtasks.completed, Some(0.0));
+    assert_eq!(task.subtasks.completed, Some(1.0));
     assert_eq!(rules(&task), []);
 }
 
@@ -1131,7 +1139,7 @@ fn a_completed_checkpoint_is_put_aside_under_the_protocols_name() {
     for expected in ["migration-T060-complete.json", "migration-T060-complete-"] {
         view.create(&key, &begun(&["a"])).unwrap();
         let keys = store.list(&Query::default()).unwrap().keys;
-        assert_eq!(keys, [key.clone()]);
+        assert_eq!(keys, std::slice::from_ref(&key));
         let aside = store.archive(&key, Archive::Complete, time(NOW)).unwrap();
         let name = aside.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with(expected), "{name}");

@@ -16,12 +16,6 @@ pub(super) fn status(checkpoint: &SitebuilderCheckpoint) -> Status {
     }
 }
 
-impl SitebuilderCheckpoint {
-    pub(super) fn handoff_view(&self) -> Handoff {
-        handoff(self)
-    }
-}
-
 pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
     let items = &checkpoint.subtasks.items;
     let of = |status: &SubtaskStatus| {

@@ -197,12 +197,19 @@ impl SitebuilderCheckpoint {
         circumstances: &Circumstances<'_>,
     ) -> Result<()> {
         self.record(circumstances.force)?;
+        let complete = Some(SubtaskStatus::Complete);
+        let again = self.subtask(id).is_some_and(|item| item.status == complete);
         self.set_subtask(id, SubtaskStatus::Complete);
         self.add_files(&done.files_created, &done.files_modified);
         let files = done.files_created.iter().chain(&done.files_modified);
         let output = done.output.as_ref().or_else(|| files.into_iter().next());
-        if let (Some(output), Some(item)) = (output, self.subtask_mut(id)) {
+        if let (Some(output), Some(item)) = (output, self.subtask_mut(id))
+            && (done.output.is_some() || item.output.is_none())
+        {
             item.output = Some(output.clone());
+        }
+        if again {
+            return Ok(());
         }
         let next = self.subtasks.open().next().and_then(|item| item.id.clone());
         self.context.last_processed = Some(done.processed.as_deref().unwrap_or(id).to_owned());
@@ -546,15 +553,11 @@ impl SitebuilderCheckpoint {
         let least = completed + failed.max(0.0) + super::progress::count(open);
         // A subtask that was not planned makes the task longer.
         subtasks.total = subtasks.total.map(|total| total.max(least));
-        self.keep_counts_of_a_whole_list();
-        self.keep_percent();
-    }
-
-    /// When the list has become whole, it tells better than counting along.
-    fn keep_counts_of_a_whole_list(&mut self) {
-        if self.subtasks.lists_all() {
+        if subtasks.lists_all() {
+            // Now that the list is whole, it tells better than counting along.
             self.recount();
         }
+        self.keep_percent();
     }
 
     /// Counts the list, which has all subtasks.

@@ -28,7 +28,7 @@ impl SitebuilderCheckpoint {
 }
 
 pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
-    let mut handoff = checkpoint.handoff_view();
+    let mut handoff = super::handoff::handoff(checkpoint);
     // Its own verdict below; the general one refuses a complete task and asks about every blocker.
     handoff.status = crate::checkpoint::Status::InProgress;
     let blockers = std::mem::take(&mut handoff.blockers);
