@@ -1,0 +1,148 @@
+//! The checkpoint of a build in the words all formats share.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::{
+    BuildCheckpoint, BuildError, BuildStatus, PresenceClass, RenderProofWaiver, Verdict, number,
+};
+use crate::checkpoint::{
+    Checkpoint, DecisionItem, DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem,
+};
+
+const FIDELITY: &str = "gate_a_fidelity";
+const CLASSIFICATION: &str = "gate_b_classification";
+const PRESENCE: &str = "gate_b_presence";
+const PASSED: &str = "passed";
+const PENDING: &str = "pending";
+
+pub(super) fn handoff(build: &BuildCheckpoint) -> Handoff {
+    let done = |id: &String| DoneItem {
+        files_created: build.files_of(id).map(str::to_owned).collect(),
+        ..DoneItem::new(id)
+    };
+    Handoff {
+        task: build.id().map(str::to_owned),
+        description: build.prd_title.clone(),
+        status: build.status(),
+        phase: build.current_phase.map(number::text),
+        updated_at: build.updated_at().cloned(),
+        done: build.completed_workstreams.iter().map(done).collect(),
+        in_progress: build.in_progress_workstreams.iter().map(OpenItem::new).collect(),
+        pending: build.pending_workstreams.clone(),
+        decisions: decisions(build),
+        blockers: build.error.iter().map(BuildError::text).collect(),
+        files: build.files().into_iter().map(str::to_owned).collect(),
+        verification: verification(build),
+        instructions: instructions(build),
+        ..Handoff::default()
+    }
+}
+
+fn decisions(build: &BuildCheckpoint) -> Vec<DecisionItem> {
+    let mut decisions = Vec::new();
+    if let Some(review) = &build.adversarial_review {
+        let verdict = review.verdict.as_ref().map_or("none", Verdict::as_str);
+        let mut text = format!("Adversarial review: {verdict}");
+        for (count, of) in [(review.p0_count, "P0"), (review.p1_count, "P1")] {
+            if let Some(count) = count {
+                text.push_str(&format!(", {} {of}", number::text(count)));
+            }
+        }
+        decisions.push(DecisionItem {
+            rationale: review.override_reason.clone(),
+            ..DecisionItem::new(text)
+        });
+    }
+    if let Some(waiver) = &build.render_proof_waiver {
+        let issue = waiver.issue_id.as_deref().unwrap_or("no issue");
+        decisions.push(DecisionItem {
+            rationale: waiver.reason.clone(),
+            ..DecisionItem::new(format!("Gate B is waived by {issue}"))
+        });
+    }
+    decisions
+}
+
+fn verification(build: &BuildCheckpoint) -> Option<VerificationItem> {
+    let passed = build.gates_passed.iter().map(|gate| (gate.clone(), PASSED.to_owned()));
+    let pending = build.gates_pending.iter().map(|gate| (gate.clone(), PENDING.to_owned()));
+    let class = build.gate_b_classification.as_ref();
+    let proofs = [
+        (FIDELITY, build.gate_a_fidelity.as_deref()),
+        (CLASSIFICATION, class.map(PresenceClass::as_str)),
+        (PRESENCE, build.gate_b_presence.as_deref()),
+    ];
+    let proofs = proofs
+        .into_iter()
+        .filter_map(|(gate, value)| Some((gate.to_owned(), value?.to_owned())));
+    let results: Vec<_> = passed.chain(pending).chain(proofs).collect();
+    (!results.is_empty()).then(|| VerificationItem {
+        contract: None,
+        results,
+    })
+}
+
+fn instructions(build: &BuildCheckpoint) -> Vec<String> {
+    let mut all: Vec<String> = build
+        .dormant()
+        .map(|id| match build.dormant_reason(id) {
+            Some(reason) => format!("Skip {id}, it is dormant: {reason}"),
+            None => format!("Skip {id}, it is dormant"),
+        })
+        .collect();
+    for (what, fixes) in [
+        ("Fixed", &build.key_fixes),
+        ("Fixed for the linter", &build.eslint_fixes),
+    ] {
+        all.extend(fixes.iter().flatten().map(|fix| {
+            let file = fix.file.as_deref().unwrap_or("a file");
+            let change = fix.change.as_deref().unwrap_or("changed");
+            format!("{what}: {file}: {change}")
+        }));
+    }
+    let cleanup = build.cleanup_done.iter().flatten();
+    all.extend(cleanup.map(|text| format!("Tidied up: {text}")));
+    if let Some(path) = build
+        .adversarial_review
+        .as_ref()
+        .and_then(|review| review.findings_path.as_deref())
+    {
+        all.push(format!("The findings of the adversarial review are in {path}"));
+    }
+    all
+}
+
+/// The checkpoint of a build with this hand-off, with the stamps of the first revision. It has no place
+/// for agents, notes, times of work and free decisions, and its status follows from what is left.
+pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckpoint {
+    let mut build = BuildCheckpoint {
+        prd: handoff.task.clone(),
+        prd_title: handoff.description.clone(),
+        timestamp: Some(Timestamp::like(handoff.updated_at.as_ref(), now)),
+        ..BuildCheckpoint::default()
+    };
+    let mut take = |texts: &mut dyn Iterator<Item = &String>| -> Vec<String> {
+        let mut list: Vec<String> = Vec::new();
+        for text in texts {
+            if build.bucket(text).is_none() && !list.contains(text) {
+                list.push(text.clone());
+            }
+        }
+        list
+    };
+    let completed = take(&mut handoff.done.iter().map(|item| &item.text));
+    build.completed_workstreams = completed;
+    let mut take = |texts: &mut dyn Iterator<Item = &String>| -> Vec<String> {
+        let mut list: Vec<String> = Vec::new();
+        for text in texts {
+            if build.bucket(text).is_none() && !list.contains(text) {
+                list.push(text.clone());
+            }
+        }
+        list
+    };
+    let begun = take(&mut handoff.in_progress.iter().map(|item| &item.text));
+    build.in_progress_workstreams = begun;
+    build
+}
