@@ -133,7 +133,9 @@ impl BuildCheckpoint {
                     .to_owned()
             }
             ("fail" | "blocked", _) if issue.is_none() => {
-                format!("a build whose gate B is {text:?} is complete only with the issue of a waiver")
+                format!(
+                    "a build whose gate B is {text:?} is complete only with the issue of a waiver"
+                )
             }
             ("waived", named) if issue.is_some_and(|issue| issue != named.trim()) => format!(
                 "gate B is waived by {named}, but the waiver names {}",
@@ -181,7 +183,10 @@ mod tests {
 
     #[test]
     fn the_texts_of_the_proofs_are_understood() {
-        assert_eq!(FidelityGate::parse("fail:2"), Some(FidelityGate::Fail(Some(2))));
+        assert_eq!(
+            FidelityGate::parse("fail:2"),
+            Some(FidelityGate::Fail(Some(2)))
+        );
         for none in ["fail", "fail:", "fail:x", "PASS", "pass:1"] {
             assert_eq!(FidelityGate::parse(none), None, "{none}");
         }

@@ -1,11 +1,11 @@
 //! The checkpoint of a build in the words all formats share.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{
-    BuildCheckpoint, BuildError, BuildStatus, PresenceClass, RenderProofWaiver, Verdict, number,
-};
+use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict, number};
 use crate::checkpoint::{
     Checkpoint, DecisionItem, DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem,
 };
@@ -28,7 +28,11 @@ pub(super) fn handoff(build: &BuildCheckpoint) -> Handoff {
         phase: build.current_phase.map(number::text),
         updated_at: build.updated_at().cloned(),
         done: build.completed_workstreams.iter().map(done).collect(),
-        in_progress: build.in_progress_workstreams.iter().map(OpenItem::new).collect(),
+        in_progress: build
+            .in_progress_workstreams
+            .iter()
+            .map(OpenItem::new)
+            .collect(),
         pending: build.pending_workstreams.clone(),
         decisions: decisions(build),
         blockers: build.error.iter().map(BuildError::text).collect(),
@@ -65,8 +69,14 @@ fn decisions(build: &BuildCheckpoint) -> Vec<DecisionItem> {
 }
 
 fn verification(build: &BuildCheckpoint) -> Option<VerificationItem> {
-    let passed = build.gates_passed.iter().map(|gate| (gate.clone(), PASSED.to_owned()));
-    let pending = build.gates_pending.iter().map(|gate| (gate.clone(), PENDING.to_owned()));
+    let passed = build
+        .gates_passed
+        .iter()
+        .map(|gate| (gate.clone(), PASSED.to_owned()));
+    let pending = build
+        .gates_pending
+        .iter()
+        .map(|gate| (gate.clone(), PENDING.to_owned()));
     let class = build.gate_b_classification.as_ref();
     let proofs = [
         (FIDELITY, build.gate_a_fidelity.as_deref()),
@@ -108,7 +118,9 @@ fn instructions(build: &BuildCheckpoint) -> Vec<String> {
         .as_ref()
         .and_then(|review| review.findings_path.as_deref())
     {
-        all.push(format!("The findings of the adversarial review are in {path}"));
+        all.push(format!(
+            "The findings of the adversarial review are in {path}"
+        ));
     }
     all
 }
@@ -122,27 +134,71 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckp
         timestamp: Some(Timestamp::like(handoff.updated_at.as_ref(), now)),
         ..BuildCheckpoint::default()
     };
-    let mut take = |texts: &mut dyn Iterator<Item = &String>| -> Vec<String> {
-        let mut list: Vec<String> = Vec::new();
-        for text in texts {
-            if build.bucket(text).is_none() && !list.contains(text) {
-                list.push(text.clone());
-            }
+    let done = handoff.done.iter().map(|item| &item.text);
+    build.completed_workstreams = not_yet_in(&build, done);
+    let begun = handoff.in_progress.iter().map(|item| &item.text);
+    build.in_progress_workstreams = not_yet_in(&build, begun);
+    build.pending_workstreams = not_yet_in(&build, handoff.pending.iter());
+    for item in &handoff.done {
+        let files = item.files_created.iter().chain(&item.files_modified);
+        let files = files.map(|file| Value::from(file.as_str()));
+        let files: Vec<Value> = files.collect();
+        if !files.is_empty() {
+            build
+                .artifacts
+                .insert(item.text.clone(), Value::Array(files));
         }
-        list
-    };
-    let completed = take(&mut handoff.done.iter().map(|item| &item.text));
-    build.completed_workstreams = completed;
-    let mut take = |texts: &mut dyn Iterator<Item = &String>| -> Vec<String> {
-        let mut list: Vec<String> = Vec::new();
-        for text in texts {
-            if build.bucket(text).is_none() && !list.contains(text) {
-                list.push(text.clone());
+    }
+    for (activity, result) in handoff.verification.iter().flat_map(|shown| &shown.results) {
+        match activity.as_str() {
+            FIDELITY => build.gate_a_fidelity = Some(result.clone()),
+            CLASSIFICATION => {
+                build.gate_b_classification = Some(PresenceClass::from(result.as_str()));
             }
+            PRESENCE => build.gate_b_presence = Some(result.clone()),
+            _ if result == PASSED => build.gates_passed.push(activity.clone()),
+            _ => build.gates_pending.push(activity.clone()),
         }
-        list
+    }
+    if !handoff.blockers.is_empty() || handoff.status == Status::Failed {
+        build.error = Some(BuildError {
+            message: (!handoff.blockers.is_empty()).then(|| handoff.blockers.join("; ")),
+            ..BuildError::default()
+        });
+        build.put_back();
+    }
+    let status = status_for(&build, &handoff.status);
+    build.current_phase = match handoff.phase.as_deref().and_then(number::parse) {
+        None if status == BuildStatus::Initialized => Some(0.0),
+        phase => phase,
     };
-    let begun = take(&mut handoff.in_progress.iter().map(|item| &item.text));
-    build.in_progress_workstreams = begun;
+    build.status = Some(status);
     build
+}
+
+fn not_yet_in<'t>(build: &BuildCheckpoint, texts: impl Iterator<Item = &'t String>) -> Vec<String> {
+    let mut seen: BTreeSet<&str> = build
+        .lists()
+        .iter()
+        .flat_map(|(_, _, list)| *list)
+        .map(String::as_str)
+        .collect();
+    texts.filter(|text| seen.insert(text)).cloned().collect()
+}
+
+/// The status that goes with what is left, as near to the wanted one as the rules allow.
+fn status_for(build: &BuildCheckpoint, wanted: &Status) -> BuildStatus {
+    let left = build.open_workstreams().next().is_some() || !build.gates_pending.is_empty();
+    let proven = build.fidelity_obstacle().is_none() && build.presence_obstacle().is_none();
+    if build.error.is_some() {
+        BuildStatus::Failed
+    } else if !build.in_progress_workstreams.is_empty() {
+        BuildStatus::InProgress
+    } else if *wanted == Status::Complete && !left && proven {
+        BuildStatus::Complete
+    } else if build.completed_workstreams.is_empty() && *wanted == Status::NotStarted {
+        BuildStatus::Initialized
+    } else {
+        BuildStatus::Paused
+    }
 }

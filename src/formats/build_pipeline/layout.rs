@@ -6,8 +6,7 @@ use crate::json::Document;
 /// Where a project keeps the checkpoints of its builds: one file for each document, `{id}.json`.
 pub const FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
 
-pub(super) const ID_PATTERN: &str =
-    "^(PRD-[0-9]{3}|(EXEC|ADR|FIB|GAP|PERF|ISS)-[A-Za-z0-9._-]+)$";
+pub(super) const ID_PATTERN: &str = "^(PRD-[0-9]{3}|(EXEC|ADR|FIB|GAP|PERF|ISS)-[A-Za-z0-9._-]+)$";
 
 /// Whether a text is the id of a document: `PRD-` and three digits, or another of the prefixes and then
 /// letters, digits, `.`, `_` and `-`.
@@ -51,8 +50,20 @@ mod tests {
             assert!(is_build_id(good), "{good}");
         }
         for bad in [
-            "PRD-41", "PRD-0411", "PRD-04a", "prd-041", "PRD-", "EXEC-", "ADR-a/b", "XYZ-1", "PRD041",
-            "FIB-ä", " PRD-041", "PRD-041\n", "PRD-٠٤١", "",
+            "PRD-41",
+            "PRD-0411",
+            "PRD-04a",
+            "prd-041",
+            "PRD-",
+            "EXEC-",
+            "ADR-a/b",
+            "XYZ-1",
+            "PRD041",
+            "FIB-ä",
+            " PRD-041",
+            "PRD-041\n",
+            "PRD-٠٤١",
+            "",
         ] {
             assert!(!is_build_id(bad), "{bad:?}");
         }

@@ -85,8 +85,8 @@ open_enum! {
     "then" = {"required": ["created_at", "updated_at"]},
     "else" = {"required": ["timestamp"]},
     "allOf" = [{
-        "if" = {"properties": {"status": {"const": "failed"}}, "required": ["status"]},
-        "then" = {"required": ["error"]},
+        "if": {"properties": {"status": {"const": "failed"}}, "required": ["status"]},
+        "then": {"required": ["error"]},
     }],
 )))]
 #[serde(default)]

@@ -32,7 +32,9 @@ pub(super) fn text(number: f64) -> String {
 /// The number in a text such as `2` or `Phase 2`.
 pub(super) fn parse(text: &str) -> Option<f64> {
     let text = text.trim();
-    let head = text.get(..5).filter(|head| head.eq_ignore_ascii_case("phase"));
+    let head = text
+        .get(..5)
+        .filter(|head| head.eq_ignore_ascii_case("phase"));
     let rest = head.map_or(text, |head| {
         text[head.len()..].trim_start_matches([' ', '-', '_', ':'])
     });

@@ -8,7 +8,8 @@ use super::{
     gate_name, is_build_id, number, states,
 };
 use crate::checkpoint::{
-    Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result, Timestamp,
+    Checkpoint, Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result,
+    Timestamp,
 };
 
 impl BuildError {
@@ -85,19 +86,19 @@ impl BuildCheckpoint {
             artifacts: self.artifacts.clone(),
             gates_pending: each_once(gates.chain(pending).map(str::to_owned)),
             adversarial_review: self.adversarial_review.clone(),
-            timestamp: Some(Timestamp::like(self.updated_at_any(), now)),
+            timestamp: Some(Timestamp::like(Checkpoint::updated_at(self), now)),
             ..BuildCheckpoint::default()
         };
-        fresh.pending_workstreams.retain(|id| !dormant.contains(&id.as_str()));
-        fresh.artifacts.retain(|id, _| dormant.contains(&id.as_str()));
+        fresh
+            .pending_workstreams
+            .retain(|id| !dormant.contains(&id.as_str()));
+        fresh
+            .artifacts
+            .retain(|id, _| dormant.contains(&id.as_str()));
         if self.is_later_revision() {
             fresh = fresh.in_later_revision();
         }
         fresh
-    }
-
-    fn updated_at_any(&self) -> Option<&Timestamp> {
-        self.updated_at.as_ref().or(self.timestamp.as_ref())
     }
 
     /// Begins a pending workstream. The build is in progress then, and an error is gone: it was fixed.
@@ -114,6 +115,7 @@ impl BuildCheckpoint {
             states::check(self, &BuildStatus::InProgress, force)?;
         }
         match self.bucket(id) {
+            Some(Bucket::InProgress) if in_progress => return Ok(()),
             Some(Bucket::InProgress) => {}
             Some(Bucket::Pending) => {
                 self.pending_workstreams.retain(|pending| pending != id);
@@ -218,7 +220,11 @@ impl BuildCheckpoint {
             }
             // `type-check (WS4)` after `type-check (WS2)`: one pending gate is passed for each.
             let name = gate_name(gate);
-            if !self.gates_passed.iter().any(|passed| gate_name(passed) == name) {
+            if !self
+                .gates_passed
+                .iter()
+                .any(|passed| gate_name(passed) == name)
+            {
                 return Err(Error::refused(format!(
                     "{gate:?} is no gate of this build; pending are {}",
                     listed(&self.gates_pending)
@@ -271,7 +277,12 @@ impl BuildCheckpoint {
         force: bool,
     ) -> Result<String> {
         let is_pending = |id: &str| self.pending_workstreams.iter().any(|other| other == id);
-        let planned = || spec?.workstreams().find(|item| is_pending(&item.id)).map(|item| &item.id);
+        let planned = || {
+            let mut planned = spec?.workstreams();
+            planned
+                .find(|item| is_pending(&item.id))
+                .map(|item| &item.id)
+        };
         let first = || planned().or(self.pending_workstreams.first());
         let Some(id) = workstream.map(str::to_owned).or_else(|| first().cloned()) else {
             states::check(self, &BuildStatus::InProgress, force)?;

@@ -25,7 +25,10 @@ impl BuildCheckpoint {
     #[must_use]
     pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let begun = self.created_at.as_ref()?.time()?.to_utc();
-        let complete = self.status.as_ref().and_then(super::BuildStatus::understood)
+        let complete = self
+            .status
+            .as_ref()
+            .and_then(super::BuildStatus::understood)
             == Some(super::BuildStatus::Complete);
         let until = if complete {
             self.updated_at.as_ref()?.time()?.to_utc()

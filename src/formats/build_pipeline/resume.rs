@@ -16,8 +16,7 @@ impl BuildCheckpoint {
         if let Some(spec) = spec {
             let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
             let mut phases = spec.phases.iter();
-            let first =
-                phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)));
+            let first = phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)));
             if let Some(phase) = first {
                 return Some(phase.n as f64);
             }

@@ -28,7 +28,10 @@ impl BuildCheckpoint {
     /// Refused when the attempt is not 1 or 2, when a count is below 0, and when a verdict is overridden
     /// without a reason. The checkpoint is then unchanged.
     pub fn record_review(&mut self, review: AdversarialReview) -> Result<()> {
-        if !review.attempt.is_none_or(|attempt| (1.0..=MOST_ATTEMPTS).contains(&attempt)) {
+        if !review
+            .attempt
+            .is_none_or(|attempt| (1.0..=MOST_ATTEMPTS).contains(&attempt))
+        {
             return Err(Error::refused("a plan is reviewed at most twice"));
         }
         if [review.p0_count, review.p1_count]

@@ -41,7 +41,11 @@ fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         );
         inspection.report("/prd", Code::BAD_ID, message);
     }
-    if let Some(key) = inspection.knowledge().key.filter(|key| key.as_str() != id) {
+    if let Some(key) = inspection
+        .knowledge()
+        .key
+        .filter(|key| key.as_str() != id.as_str())
+    {
         let message = format!("the checkpoint of {id:?} is kept under {:?}", key.as_str());
         inspection.report("/prd", Code::KEY_MISMATCH, message);
     }
@@ -199,11 +203,7 @@ fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
 }
 
 /// The buckets together are the workstreams of the plan.
-fn all_workstreams(
-    build: &BuildCheckpoint,
-    spec: &ExecutionSpec,
-    inspection: &mut Inspection<'_>,
-) {
+fn all_workstreams(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
     let planned: BTreeSet<&str> = spec.workstreams().map(|item| item.id.as_str()).collect();
     let mut whole = true;
     for (_, name, list) in build.lists() {
@@ -222,7 +222,8 @@ fn all_workstreams(
         .collect();
     for id in planned.difference(&known) {
         if whole {
-            let message = format!("{id} of the execution spec is neither here nor in another bucket");
+            let message =
+                format!("{id} of the execution spec is neither here nor in another bucket");
             inspection.report("/pending_workstreams", Code::NOT_SUBSET, message);
         }
     }

@@ -67,6 +67,9 @@ pub(super) fn check(build: &BuildCheckpoint, to: &BuildStatus, force: bool) -> R
     if force || allowed.contains(to) {
         return Ok(());
     }
-    let from = build.status.as_ref().map_or("no status", BuildStatus::as_str);
+    let from = build
+        .status
+        .as_ref()
+        .map_or("no status", BuildStatus::as_str);
     Err(Error::transition(from, to.as_str(), allowed))
 }
