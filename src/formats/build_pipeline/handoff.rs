@@ -87,7 +87,7 @@ fn verification(build: &BuildCheckpoint) -> Option<VerificationItem> {
         .into_iter()
         .filter_map(|(gate, value)| Some((gate.to_owned(), value?.to_owned())));
     let results: Vec<_> = passed.chain(pending).chain(proofs).collect();
-    (!results.is_empty()).then(|| VerificationItem {
+    (!results.is_empty()).then_some(VerificationItem {
         contract: None,
         results,
     })

@@ -37,7 +37,7 @@ impl BuildCheckpoint {
         if [review.p0_count, review.p1_count]
             .into_iter()
             .flatten()
-            .any(|count| !(count >= 0.0))
+            .any(|count| count.is_nan() || count < 0.0)
         {
             return Err(Error::refused("a count of findings is 0 or more"));
         }

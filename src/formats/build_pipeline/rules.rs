@@ -118,21 +118,18 @@ fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         return;
     };
     let begun = !build.in_progress_workstreams.is_empty();
-    match status {
-        // Nobody knows what goes with a status that the format does not list.
-        BuildStatus::Other(_) => return,
-        BuildStatus::InProgress if !begun => {
-            if inspection.is_whole("/in_progress_workstreams") {
-                let message = "a build in progress has a workstream in progress";
-                inspection.report("/in_progress_workstreams", Code::STATUS_RULE, message);
-            }
-        }
-        BuildStatus::InProgress => {}
-        _ if begun => {
-            let message = format!("a build that is {status} has no workstream in progress");
-            inspection.report("/in_progress_workstreams", Code::STATUS_RULE, message);
-        }
-        _ => {}
+    // Nobody knows what goes with a status that the format does not list.
+    if matches!(status, BuildStatus::Other(_)) {
+        return;
+    }
+    let member = "/in_progress_workstreams";
+    if *status != BuildStatus::InProgress && begun {
+        let message = format!("a build that is {status} has no workstream in progress");
+        inspection.report(member, Code::STATUS_RULE, message);
+    }
+    if *status == BuildStatus::InProgress && !begun && inspection.is_whole(member) {
+        let message = "a build in progress has a workstream in progress";
+        inspection.report(member, Code::STATUS_RULE, message);
     }
     if *status == BuildStatus::Failed {
         inspection.require("error");
