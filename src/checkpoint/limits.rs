@@ -131,6 +131,10 @@ pub enum DropReason {
     Elements(usize),
     /// The checkpoint was larger than this many bytes.
     Bytes(usize),
+    /// Another took its place before it was finished.
+    PutAside,
+    /// It could not be read, and was overwritten.
+    Unreadable,
 }
 
 impl std::fmt::Display for DropReason {
@@ -139,6 +143,8 @@ impl std::fmt::Display for DropReason {
             DropReason::Characters(limit) => write!(f, "longer than {limit} characters"),
             DropReason::Elements(limit) => write!(f, "only the last {limit} are kept"),
             DropReason::Bytes(limit) => write!(f, "the checkpoint was over {limit} bytes"),
+            DropReason::PutAside => f.write_str("put aside for another"),
+            DropReason::Unreadable => f.write_str("it could not be read, and was overwritten"),
         }
     }
 }

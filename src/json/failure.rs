@@ -47,20 +47,50 @@ impl Failure {
 
     pub(super) fn out_of_range(number: &str, expected: &dyn Expected) -> Failure {
         let number = shortened(number);
+        let expected = in_json_words(expected);
         let message = format!("expected {expected}, found the number {number}, which does not fit");
         Failure::new(Code::OUT_OF_RANGE, message)
     }
 
     fn unexpected(code: Code, found: &Unexpected<'_>, expected: &dyn Expected) -> Failure {
-        let message = match found {
-            Unexpected::Str(text) => format!("expected {expected}, found {:?}", shortened(text)),
-            other => format!("expected {expected}, found {other}"),
+        let expected = in_json_words(expected);
+        let found_words = match found {
+            Unexpected::Str(text) => format!("{:?}", shortened(text)),
+            Unexpected::Map => "an object".to_owned(),
+            Unexpected::Seq => "an array".to_owned(),
+            Unexpected::Unit => "null".to_owned(),
+            other => other.to_string(),
         };
+        let message = format!("expected {expected}, found {found_words}");
         Failure {
             found: kind_of(found),
             ..Failure::new(code, message)
         }
     }
+}
+
+/// What a type expects, for somebody who sees the file and not the type.
+fn in_json_words(expected: &dyn Expected) -> String {
+    let words = expected.to_string();
+    let rust = |prefix: &str| words.starts_with(prefix);
+    if rust("struct ") || rust("a map") || rust("map") {
+        "an object".to_owned()
+    } else if rust("a sequence") || rust("sequence") || rust("tuple ") || rust("a tuple") {
+        "an array".to_owned()
+    } else if rust("unit") || rust("option") {
+        "null".to_owned()
+    } else if is_integer_type(&words) {
+        "a whole number".to_owned()
+    } else if words == "f64" || words == "f32" {
+        "a number".to_owned()
+    } else {
+        words
+    }
+}
+
+fn is_integer_type(words: &str) -> bool {
+    let bits = words.strip_prefix(['u', 'i']);
+    bits.is_some_and(|bits| ["8", "16", "32", "64", "128", "size"].contains(&bits))
 }
 
 fn shortened(text: &str) -> String {

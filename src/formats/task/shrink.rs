@@ -1,9 +1,11 @@
 //! Cutting what a save adds to its limits, so that the hand-off stays useful.
 //!
-//! In this order, each only as far as needed: the note on partial work and the reasons of new
+//! What has no place in the new checkpoint is kept too. In this order, each only as far as needed: the note on partial work and the reasons of new
 //! decisions to their lengths, finished steps to the newest, then for the size of the whole the
 //! oldest finished steps, reasons, and the note. Pending steps, decisions, blockers and the current
 //! step are never cut.
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -20,11 +22,34 @@ pub(super) fn shrink(
     before: Option<&TaskCheckpoint>,
 ) -> Truncation {
     let mut truncation = Truncation::default();
+    keep_put_aside(checkpoint, before, &mut truncation);
     cut_note(checkpoint, limits, before, &mut truncation);
     cut_rationales(checkpoint, limits, before, &mut truncation);
     keep_newest_steps(checkpoint, limits, before, &mut truncation);
     fit_size(checkpoint, limits, before, &mut truncation);
     truncation
+}
+
+/// A step that was put aside for another goes back to the plan, which has no place for its note.
+fn keep_put_aside(
+    checkpoint: &TaskCheckpoint,
+    before: Option<&TaskCheckpoint>,
+    truncation: &mut Truncation,
+) {
+    let Some(step) = before.and_then(|before| before.current_step.as_ref()) else {
+        return;
+    };
+    let now = checkpoint.current_step.as_ref();
+    let is_pending = step
+        .description
+        .as_ref()
+        .is_some_and(|text| checkpoint.pending_steps.contains(text));
+    let is_current = now.is_some_and(|now| now.description == step.description);
+    if step.partial_work.is_some() && is_pending && !is_current {
+        let value = serde_json::to_value(step).unwrap_or_default();
+        let dropped = Dropped::new("/currentStep", DropReason::PutAside, value);
+        truncation.dropped.push(dropped);
+    }
 }
 
 fn cut_note(
@@ -64,17 +89,16 @@ fn cut_rationales(
     let Some(limit) = limits.rationale else {
         return;
     };
+    let old: HashSet<&String> = before
+        .into_iter()
+        .flat_map(|before| &before.decisions)
+        .filter_map(|decision| decision.rationale.as_ref())
+        .collect();
     for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
         let Some(rationale) = &mut decision.rationale else {
             continue;
         };
-        let was_there = before.is_some_and(|before| {
-            before
-                .decisions
-                .iter()
-                .any(|old| old.rationale.as_ref() == Some(&*rationale))
-        });
-        if !was_there {
+        if !old.contains(rationale) {
             let pointer = format!("/decisions/{index}/rationale");
             let reason = DropReason::Characters(limit);
             cut(rationale, limit, reason, &pointer, limits, truncation);
@@ -170,11 +194,12 @@ fn fit_size(
     }
     drop_oldest_steps(checkpoint, oldest, reason, truncation);
 
-    for index in 0..checkpoint.decisions.len() {
-        if compact_size(checkpoint) <= limit {
+    for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
+        if size <= limit {
             break;
         }
-        if let Some(rationale) = &mut checkpoint.decisions[index].rationale {
+        if let Some(rationale) = &mut decision.rationale {
+            let long = compact_size(rationale);
             let pointer = format!("/decisions/{index}/rationale");
             cut(
                 rationale,
@@ -184,9 +209,10 @@ fn fit_size(
                 limits,
                 truncation,
             );
+            size -= long - compact_size(rationale);
         }
     }
-    if compact_size(checkpoint) > limit
+    if size > limit
         && let Some(note) = checkpoint
             .current_step
             .as_mut()
@@ -295,5 +321,25 @@ mod tests {
         let size = compact_size(&checkpoint);
         assert!(size <= 2048);
         assert!(size + 250 > 2048, "{size}: a step too many went");
+    }
+
+    #[test]
+    fn the_note_of_a_step_that_is_put_aside_is_kept() {
+        let now = chrono::DateTime::UNIX_EPOCH;
+        let mut before = TaskCheckpoint::begin("dev", ["one", "two"], now);
+        before.start_step("one", now);
+        before.note_progress("half").unwrap();
+        let mut after = before.clone();
+        after.start_step("two", now);
+        let truncation = shrink(&mut after, &Limits::default(), Some(&before));
+        assert_eq!(truncation.dropped.len(), 1);
+        assert_eq!(truncation.dropped[0].reason, DropReason::PutAside);
+        assert_eq!(truncation.dropped[0].value["partialWork"], "half");
+        // A step that was finished needs its note no more.
+        let mut after = before.clone();
+        after
+            .finish_step(&super::super::StepDone::current(), now)
+            .unwrap();
+        assert!(shrink(&mut after, &Limits::default(), Some(&before)).is_empty());
     }
 }

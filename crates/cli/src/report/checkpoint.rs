@@ -41,7 +41,7 @@ impl<'t> View<'t> {
         loaded: Loaded<TaskCheckpoint>,
         earlier: Vec<Dropped>,
     ) -> Self {
-        let steps = |dropped: &Dropped| dropped.value.is_object();
+        let steps = |dropped: &Dropped| dropped.pointer.starts_with("/completedSteps/");
         View {
             target,
             loaded,
