@@ -1395,7 +1395,8 @@ proptest! {
             let line = format!("decision: {}", decision.text);
             prop_assert!(converted.not_held.contains(&line));
         }
-        convert::<TaskCheckpoint>(&story.handoff(), now()).unwrap();
+        let back = convert::<TaskCheckpoint>(&story.handoff(), now()).unwrap();
+        prop_assert_eq!(back.checkpoint.completed_steps.len(), handoff.done.len());
     }
 
     // ---- Any checkpoint and any object
@@ -1517,4 +1518,68 @@ fn operation() -> impl Strategy<Value = Operation> {
         )
             .prop_map(|(activity, status)| measured(activity, status)),
     ]
+}
+
+// ---- Schemas
+
+#[cfg(feature = "schema")]
+mod schemas {
+    use agent_checkpoint::schema::{Contract, schema};
+
+    use super::*;
+
+    fn validator(schema: &Value) -> jsonschema::Validator {
+        jsonschema::options()
+            .should_validate_formats(true)
+            .build(schema)
+            .unwrap()
+    }
+
+    #[test]
+    fn the_examples_and_both_revisions_fit_the_schemas() {
+        for contract in [Contract::Read, Contract::Write] {
+            let story = validator(&schema::<StoryCheckpoint>(contract));
+            assert!(story.is_valid(&serde_json::from_str(STAGE_3).unwrap()));
+            assert!(story.is_valid(&later()));
+            for stage in 0..=3 {
+                assert!(story.is_valid(&at_stage(stage)));
+            }
+            for (name, value) in [
+                ("storyId", json!("shop")),
+                ("stage", json!(4)),
+                ("stage", json!(1.5)),
+                ("verdict", json!("MAYBE")),
+                ("timestamp", json!("soon")),
+                ("qualityScore", json!(101)),
+                ("agentId", Value::Null),
+            ] {
+                let mut broken = at_stage(3);
+                broken[name] = value.clone();
+                if value.is_null() {
+                    broken.as_object_mut().unwrap().remove(name);
+                }
+                assert!(!story.is_valid(&broken), "{name}");
+            }
+        }
+        let state = validator(&schema::<PipelineState>(Contract::Read));
+        assert!(state.is_valid(&serde_json::from_str(STATE).unwrap()));
+        assert!(state.is_valid(&json!({})));
+        assert!(!state.is_valid(&json!({"story_state": {"SHOP-1": "STAGE_9"}})));
+        assert!(!state.is_valid(&json!({"quality_cycles": {"SHOP-1": 3}})));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whatever_is_written_fits_the_schemas(
+            story in story_checkpoint(),
+            state in pipeline_state(),
+        ) {
+            let written = serde_json::to_value(&story).unwrap();
+            prop_assert!(validator(&schema::<StoryCheckpoint>(Contract::Write)).is_valid(&written));
+            let written = serde_json::to_value(&state).unwrap();
+            prop_assert!(validator(&schema::<PipelineState>(Contract::Write)).is_valid(&written));
+        }
+    }
 }

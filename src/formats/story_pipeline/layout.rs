@@ -13,13 +13,14 @@ const MAX_NAME: usize = 230;
 
 /// `checkpoint-{storyId}.json`. The protocol has no archives or backups of its own.
 pub(super) fn story() -> Layout {
-    let mut layout = Layout::default();
-    layout.file_name = story_file;
-    layout.role = |name| match name.strip_prefix(PREFIX) {
-        Some(rest) => (Layout::default().role)(rest),
-        None => FileRole::Foreign,
-    };
-    layout
+    Layout {
+        file_name: story_file,
+        role: |name| match name.strip_prefix(PREFIX) {
+            Some(rest) => (Layout::default().role)(rest),
+            None => FileRole::Foreign,
+        },
+        ..Layout::default()
+    }
 }
 
 fn story_file(story: &Key) -> Result<String> {
@@ -42,18 +43,21 @@ fn invalid(key: &Key, reason: &'static str) -> Error {
 
 /// `state.json`, and nothing else.
 pub(super) fn state() -> Layout {
-    let mut layout = Layout::default();
-    layout.file_name = |key| match key.as_str() {
-        STATE_KEY => Ok(STATE_FILE.to_owned()),
-        _ => Err(invalid(
-            key,
-            "a pipeline has one state, under the key \"state\"",
-        )),
-    };
-    layout.role = |name| match (Layout::default().role)(name) {
-        FileRole::Current(Some(key)) if key.as_str() == STATE_KEY => FileRole::Current(Some(key)),
-        FileRole::Archive if name.starts_with("state%") => FileRole::Archive,
-        _ => FileRole::Foreign,
-    };
-    layout
+    Layout {
+        file_name: |key| match key.as_str() {
+            STATE_KEY => Ok(STATE_FILE.to_owned()),
+            _ => Err(invalid(
+                key,
+                "a pipeline has one state, under the key \"state\"",
+            )),
+        },
+        role: |name| match (Layout::default().role)(name) {
+            FileRole::Current(Some(key)) if key.as_str() == STATE_KEY => {
+                FileRole::Current(Some(key))
+            }
+            FileRole::Archive if name.starts_with("state%") => FileRole::Archive,
+            _ => FileRole::Foreign,
+        },
+        ..Layout::default()
+    }
 }

@@ -103,7 +103,7 @@ pub struct StoryCheckpoint {
     pub snake_story_id: Option<String>,
     /// The stage: 0 plan, 1 validation, 2 execution, 3 quality gate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 3)))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 3), extend("multipleOf" = 1)))]
     pub stage: Option<Number>,
     /// The worker's agent id, by which it can be resumed with all it knows.
     #[serde(rename = "agentId", skip_serializing_if = "Option::is_none")]

@@ -104,6 +104,7 @@ open_enum! {
 /// Maps are by story id unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PipelineState {
@@ -127,12 +128,15 @@ pub struct PipelineState {
     pub worker_map: BTreeMap<String, String>,
     /// How often each story went from `FAIL` back to stage 2, at most 2 times.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 2})))]
     pub quality_cycles: BTreeMap<String, Number>,
     /// How often each story was validated again after `NO-GO`, at most once.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 1})))]
     pub validation_retries: BTreeMap<String, Number>,
     /// How often each story's worker was started again after a crash, at most once.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 1})))]
     pub crash_count: BTreeMap<String, Number>,
     /// The ids of the stories that wait, the first one first.
     #[serde(deserialize_with = "null_is_default")]
@@ -163,6 +167,7 @@ pub struct PipelineState {
     pub pipeline_start_time: Option<Timestamp>,
     /// How ready each story was at its `GO` of stage 1, 1 to 10: stage 3 may be faster for a ready one.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 1, "maximum": 10})))]
     pub readiness_scores: BTreeMap<String, Number>,
     /// The name of the team of workers, such as `pipeline-2026-02-15`.
     #[serde(skip_serializing_if = "Option::is_none")]
