@@ -2,8 +2,10 @@
 //!
 //! Feature `proptest`. Each function says what it generates and how often.
 
+mod agent_session;
 mod json;
 mod task;
 
+pub use agent_session::agent_checkpoint;
 pub use json::{json_object, json_value, restyled};
 pub use task::{task_checkpoint, timestamp};
