@@ -860,6 +860,10 @@ fn another_agent_takes_over_at_the_same_place() {
             .taken_over("B", "s", "n", time(NOW))
             .is_err()
     );
+    // Neither an old session nor an id without a file.
+    for (id, session) in [("B", "abc-123"), ("B", ""), ("Agent-", "s"), ("", "s")] {
+        assert!(old.taken_over(id, session, "n", time(NOW)).is_err());
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub const INTERVAL: TimeDelta = TimeDelta::minutes(15);
 /// What one agent of a group did, is doing and does next, and how its work can be resumed.
 ///
 /// Member names in the file are `snake_case`. Times are RFC 3339 with a zone. Files lie in
-/// `agent_checkpoints/`, named after the agent: see [`Checkpoint::layout`].
+/// `agent_checkpoints/`, named after the agent: that of `Secondary-A` is `secondary_a.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("required" = ["agent_id", "status", "last_checkpoint"])))]

@@ -3,8 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::operations::stage_name;
-use super::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState};
-use crate::checkpoint::{Checkpoint, Error, Result};
+use super::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState, layout};
+use crate::checkpoint::{Checkpoint, Error, Key, Result};
 
 /// Less work than this is not worth resuming: the feature begins anew.
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
@@ -74,13 +74,18 @@ impl AgentCheckpoint {
     pub fn resume_session(&mut self, session_id: impl Into<String>) -> Result<()> {
         let session_id = session_id.into();
         self.check_resumable()?;
-        if self.session_id.as_ref() == Some(&session_id) || session_id.is_empty() {
-            return Err(Error::refused(
-                "a resumed agent works in a fresh session; give it a new session id",
-            ));
-        }
+        self.check_fresh(&session_id)?;
         self.session_id = Some(session_id);
         self.status = Some(AgentStatus::InProgress);
+        Ok(())
+    }
+
+    fn check_fresh(&self, session_id: &str) -> Result<()> {
+        if session_id.is_empty() || self.session_id.as_deref() == Some(session_id) {
+            return Err(Error::refused(
+                "whoever resumes works in a fresh session; give a new session id",
+            ));
+        }
         Ok(())
     }
 
@@ -98,7 +103,9 @@ impl AgentCheckpoint {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the work is complete or cannot be
-    /// resumed.
+    /// resumed, and when the session is not a fresh one;
+    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) when no file can be named after the new
+    /// id.
     pub fn taken_over(
         &self,
         agent_id: impl Into<String>,
@@ -106,10 +113,13 @@ impl AgentCheckpoint {
         notes: impl Into<String>,
         now: DateTime<Utc>,
     ) -> Result<AgentCheckpoint> {
+        let (agent_id, session_id) = (agent_id.into(), session_id.into());
         self.check_resumable()?;
+        self.check_fresh(&session_id)?;
+        layout::file_name(&Key::new(agent_id.as_str())?)?;
         let mut next = self.clone();
-        next.agent_id = Some(agent_id.into());
-        next.session_id = Some(session_id.into());
+        next.agent_id = Some(agent_id);
+        next.session_id = Some(session_id);
         let status = self.status.as_ref().and_then(AgentStatus::meaning);
         if status != Some(AgentStatus::Blocked) {
             next.status = Some(AgentStatus::InProgress);
