@@ -6,9 +6,11 @@
 
 mod common;
 
-use agent_checkpoint::formats::convert;
-use agent_checkpoint::strategies::task_checkpoint;
-use agent_checkpoint::{Checkpoint, TaskCheckpoint};
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, convert,
+};
+use agent_checkpoint::strategies::{self, task_checkpoint};
+use agent_checkpoint::{Checkpoint, Document, Handoff, TaskCheckpoint};
 use common::time;
 use proptest::prelude::*;
 
@@ -29,6 +31,72 @@ proptest! {
         prop_assert_eq!(converted.checkpoint.handoff().pending, handoff.pending);
         prop_assert_eq!(converted.checkpoint.completed_steps, task.completed_steps);
         prop_assert_eq!(converted.checkpoint.decisions, task.decisions);
+    }
+}
+
+/// Every format into every other: what arrives and what is listed as not held are all there was.
+fn all_is_there_or_listed<C: Checkpoint>(handoff: &Handoff) -> Result<(), TestCaseError> {
+    let now = time("2026-03-02T08:00:00Z");
+    let converted = convert::<C>(handoff, now).unwrap();
+    let held = converted.checkpoint.handoff();
+    let listed = converted.not_held.join("\n");
+    for item in &handoff.done {
+        let arrived = held.done.iter().any(|done| done.text == item.text);
+        prop_assert!(
+            arrived || listed.contains(&item.text),
+            "{}: {item:?}",
+            C::FORMAT
+        );
+    }
+    let begun = handoff.in_progress.iter().map(|item| &item.text);
+    for text in handoff.pending.iter().chain(&handoff.blockers).chain(begun) {
+        let open = held.in_progress.iter().map(|item| &item.text);
+        let all = held.pending.iter().chain(&held.blockers).chain(open);
+        let arrived = all.into_iter().any(|held| held == text);
+        prop_assert!(
+            arrived || listed.contains(text.as_str()),
+            "{}: {text}",
+            C::FORMAT
+        );
+    }
+    // What was made of a hand-off is a checkpoint that its own format can read.
+    let document = Document::new(&converted.checkpoint).unwrap();
+    prop_assert!(!document.read::<C>().unwrap().is_partial());
+    Ok(())
+}
+
+fn into_every_format(handoff: &Handoff) -> Result<(), TestCaseError> {
+    all_is_there_or_listed::<TaskCheckpoint>(handoff)?;
+    all_is_there_or_listed::<AgentCheckpoint>(handoff)?;
+    all_is_there_or_listed::<SitebuilderCheckpoint>(handoff)?;
+    all_is_there_or_listed::<StoryCheckpoint>(handoff)?;
+    all_is_there_or_listed::<BuildCheckpoint>(handoff)
+}
+
+proptest! {
+    #[test]
+    fn a_task_into_every_format(from in task_checkpoint()) {
+        into_every_format(&from.handoff())?;
+    }
+
+    #[test]
+    fn an_agent_session_into_every_format(from in strategies::agent_checkpoint()) {
+        into_every_format(&from.handoff())?;
+    }
+
+    #[test]
+    fn a_sitebuilder_task_into_every_format(from in strategies::sitebuilder_checkpoint()) {
+        into_every_format(&from.handoff())?;
+    }
+
+    #[test]
+    fn a_story_into_every_format(from in strategies::story_checkpoint()) {
+        into_every_format(&from.handoff())?;
+    }
+
+    #[test]
+    fn a_build_into_every_format(from in strategies::build_checkpoint()) {
+        into_every_format(&from.handoff())?;
     }
 }
 

@@ -8,9 +8,12 @@
 
 mod common;
 
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
+};
 use agent_checkpoint::json::{Document, Kind, Node};
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{deviating, task_checkpoint};
+use agent_checkpoint::strategies::{self, deviating, task_checkpoint};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, Checkpoints, Formats, Knowledge, Limits, MemoryStore, Outcome,
     ResumeOptions, TaskCheckpoint,
@@ -81,6 +84,31 @@ proptest! {
     #[test]
     fn task(text in bent(task_checkpoint())) {
         holds::<TaskCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn agent_session(text in bent(strategies::agent_checkpoint())) {
+        holds::<AgentCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn sitebuilder(text in bent(strategies::sitebuilder_checkpoint())) {
+        holds::<SitebuilderCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn story_pipeline(text in bent(strategies::story_checkpoint())) {
+        holds::<StoryCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn story_pipeline_state(text in bent(strategies::pipeline_state())) {
+        holds::<PipelineState>(&text)?;
+    }
+
+    #[test]
+    fn build_pipeline(text in bent(strategies::build_checkpoint())) {
+        holds::<BuildCheckpoint>(&text)?;
     }
 
     #[test]

@@ -98,8 +98,10 @@ pub trait Checkpoint:
     /// The files that the checkpoint names as made or changed, each once.
     fn files(&self) -> Vec<&str>;
 
-    /// The state of the task.
-    fn status(&self) -> Status;
+    /// The state of the task: that of its hand-off.
+    fn status(&self) -> Status {
+        self.handoff().status
+    }
 
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;

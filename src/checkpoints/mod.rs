@@ -355,12 +355,14 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let cut = self.cut_from(key, &loaded.checkpoint)?;
         let staleness = self.staleness(&loaded, &cut, &options.root)?;
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
-        let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
+        let knowledge = options.knowledge(self.clock.now(), key);
+        // Judged with all that is known here: a load knows less.
+        let reading = loaded.document.read::<C>()?;
+        let judged = violations(&loaded.document, &reading, &knowledge);
         let mut plan = loaded.checkpoint.resume_plan(&knowledge);
         let handoff = loaded.checkpoint.handoff();
         let unsure = loaded.is_partial
-            || loaded
-                .violations
+            || judged
                 .iter()
                 .any(|violation| violation.code == Code::MISSING);
         if C::STATUS_IS_DERIVED && unsure && handoff.status == Status::Complete {
@@ -372,7 +374,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         }
         let found = Found {
             context: &loaded.context,
-            violations: &loaded.violations,
+            violations: &judged,
         };
         Ok(Resume::new(
             key, plan, handoff, earlier, found, staleness, options,

@@ -6,6 +6,7 @@ mod prompt;
 
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 #[cfg(feature = "template")]
@@ -13,7 +14,7 @@ pub use prompt::{Prompt, PromptOptions, Rendered};
 
 pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
-use crate::checkpoint::{DoneItem, Handoff, Key};
+use crate::checkpoint::{DoneItem, ExecutionSpec, Handoff, Key, Knowledge};
 use crate::json::Violation;
 use crate::staleness::Staleness;
 use crate::store::TaskContext;
@@ -28,6 +29,12 @@ pub struct ResumeOptions {
     pub task: Option<String>,
     /// What is to be done; what the store knows when `None`.
     pub description: Option<String>,
+    /// The plan of a build, for the `build-pipeline` protocol.
+    pub execution_spec: Option<ExecutionSpec>,
+    /// The state of the story in its pipeline, for the `story-pipeline` protocol.
+    pub story_state: Option<String>,
+    /// How long was worked on the task, for protocols that restart when it was little.
+    pub worked: Option<TimeDelta>,
 }
 
 impl ResumeOptions {
@@ -44,6 +51,37 @@ impl ResumeOptions {
     pub fn with_task(mut self, task: impl Into<String>) -> Self {
         self.task = Some(task.into());
         self
+    }
+
+    /// Gives the plan of a build.
+    #[must_use]
+    pub fn with_execution_spec(mut self, spec: ExecutionSpec) -> Self {
+        self.execution_spec = Some(spec);
+        self
+    }
+
+    /// Gives the state of the story in its pipeline.
+    #[must_use]
+    pub fn with_story_state(mut self, state: impl Into<String>) -> Self {
+        self.story_state = Some(state.into());
+        self
+    }
+
+    /// Says how long was worked on the task.
+    #[must_use]
+    pub fn with_worked(mut self, worked: TimeDelta) -> Self {
+        self.worked = Some(worked);
+        self
+    }
+
+    pub(crate) fn knowledge<'k>(&'k self, now: DateTime<Utc>, key: &'k Key) -> Knowledge<'k> {
+        Knowledge {
+            now: Some(now),
+            key: Some(key),
+            execution_spec: self.execution_spec.as_ref(),
+            story_state: self.story_state.as_deref(),
+            worked: self.worked,
+        }
     }
 
     /// Says what is to be done.

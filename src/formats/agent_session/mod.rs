@@ -4,7 +4,6 @@
 mod handoff;
 mod layout;
 pub mod messages;
-mod numbers;
 mod operations;
 mod recovery;
 mod resume;
@@ -22,7 +21,7 @@ pub use recovery::RESTART_BELOW;
 pub use resume::corrupt_plan;
 pub use status::{AgentStatus, AgentType};
 
-use super::task::null_is_default;
+use super::fields::{self, null_is_default};
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
     ResumePlan, Status, Timestamp,
@@ -115,7 +114,7 @@ pub struct CoordinationState {
     /// How many messages it had not read then, at least 0.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "numbers::whole_where_it_is"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub unread_messages: Option<f64>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict, number};
+use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict, phase};
 use crate::checkpoint::{
     Checkpoint, DecisionItem, DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem,
 };
@@ -25,7 +25,7 @@ pub(super) fn handoff(build: &BuildCheckpoint) -> Handoff {
         task: build.id().map(str::to_owned),
         description: build.prd_title.clone(),
         status: build.status(),
-        phase: build.current_phase.map(number::text),
+        phase: build.current_phase.map(phase::text),
         updated_at: build.updated_at().cloned(),
         done: build.completed_workstreams.iter().map(done).collect(),
         in_progress: build
@@ -50,7 +50,7 @@ fn decisions(build: &BuildCheckpoint) -> Vec<DecisionItem> {
         let mut text = format!("Adversarial review: {verdict}");
         for (count, of) in [(review.p0_count, "P0"), (review.p1_count, "P1")] {
             if let Some(count) = count {
-                text.push_str(&format!(", {} {of}", number::text(count)));
+                text.push_str(&format!(", {} {of}", phase::text(count)));
             }
         }
         decisions.push(DecisionItem {
@@ -168,7 +168,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckp
         build.put_back();
     }
     let status = status_for(&build, &handoff.status);
-    build.current_phase = match handoff.phase.as_deref().and_then(number::parse) {
+    build.current_phase = match handoff.phase.as_deref().and_then(phase::parse) {
         None if status == BuildStatus::Initialized => Some(0.0),
         phase => phase,
     };

@@ -1,6 +1,6 @@
 //! What the protocol says to people.
 
-use super::{BuildCheckpoint, BuildError, number};
+use super::{BuildCheckpoint, BuildError, phase};
 use crate::checkpoint::ExecutionSpec;
 
 impl BuildError {
@@ -14,7 +14,7 @@ impl BuildError {
             (None, None) => "it is not said what failed".to_owned(),
         };
         if let Some(file) = &self.file {
-            let line = self.line.map(|line| format!(":{}", number::text(line)));
+            let line = self.line.map(|line| format!(":{}", phase::text(line)));
             text.push_str(&format!(" ({file}{})", line.unwrap_or_default()));
         }
         text
@@ -51,7 +51,7 @@ impl BuildCheckpoint {
     pub fn display(&self, spec: Option<&ExecutionSpec>) -> String {
         let mut text = format!("Resuming {}", self.name());
         if let Some(phase) = self.resume_phase(spec) {
-            text.push_str(&format!(" from Phase {}", number::text(phase)));
+            text.push_str(&format!(" from Phase {}", phase::text(phase)));
         }
         let label = |id: &str| workstream_label(id, spec);
         let completed = self.completed_workstreams.iter();

@@ -5,8 +5,8 @@ mod gates;
 mod handoff;
 mod layout;
 mod messages;
-mod number;
 mod operations;
+mod phase;
 mod progress;
 mod recognise;
 mod resume;
@@ -26,7 +26,7 @@ pub use gates::{FidelityGate, PresenceGate, gate_name};
 pub use layout::{FOLDER, is_build_id};
 pub use workstreams::Bucket;
 
-use super::task::null_is_default;
+use super::fields::{self, null_is_default};
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
     ResumePlan, Status, Timestamp, open_enum,
@@ -109,7 +109,7 @@ pub struct BuildCheckpoint {
     /// The number of the phase, from 1; 0 before the first.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::serialize"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub current_phase: Option<f64>,
@@ -201,7 +201,7 @@ pub struct BuildError {
     /// In which line of the file.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::serialize"
+        serialize_with = "fields::plain"
     )]
     pub line: Option<f64>,
 }
@@ -222,21 +222,21 @@ pub struct AdversarialReview {
     /// How many findings of the gravest kind there are.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::serialize"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub p0_count: Option<f64>,
     /// How many findings of the second kind there are.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::serialize"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub p1_count: Option<f64>,
     /// Which attempt it was, 1 or 2.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::serialize"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 2)))]
     pub attempt: Option<f64>,

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::gates::{FidelityGate, PresenceGate};
 use super::{
     Bucket, BuildCheckpoint, BuildError, BuildStatus, PresenceClass, RenderProofWaiver, artifacts,
-    gate_name, is_build_id, number, states,
+    gate_name, is_build_id, phase, states,
 };
 use crate::checkpoint::{
     Checkpoint, Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result,
@@ -497,7 +497,7 @@ pub(super) fn apply(
         Operation::Pause => build.pause(force),
         Operation::Complete => build.complete(force),
         Operation::Phase { name } => {
-            let Some(phase) = number::parse(name) else {
+            let Some(phase) = phase::parse(name) else {
                 return Err(Error::refused(format!(
                     "{name:?} is no phase; a phase is a number from 0 up"
                 )));

@@ -1,6 +1,6 @@
 //! Whether and where a build goes on.
 
-use super::{BuildCheckpoint, BuildStatus, number};
+use super::{BuildCheckpoint, BuildStatus, phase};
 use crate::checkpoint::{Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan};
 
 impl BuildCheckpoint {
@@ -88,7 +88,7 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
             );
             plan.message.push_str(&format!("\n\n{gate}"));
             if let Some(phase) = build.resume_phase(spec) {
-                let next = format!("\nContinue from Phase {}.", number::text(phase));
+                let next = format!("\nContinue from Phase {}.", phase::text(phase));
                 plan.message.push_str(&next);
             }
         }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub(super) use recognise::recognise;
 pub use slots::{Slot, SlotPlace};
 
-use super::task::{TaskCheckpoint, null_is_default, rules};
+use super::fields::null_is_default;
+use super::task::{TaskCheckpoint, rules};
 use crate::checkpoint::{Inspection, Timestamp};
 
 /// The name of the format.

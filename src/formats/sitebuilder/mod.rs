@@ -3,7 +3,6 @@
 mod handoff;
 mod layout;
 mod messages;
-mod number;
 mod operations;
 mod progress;
 mod recognise;
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use messages::STATUS_HEADING;
 pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
 
-use super::task::null_is_default;
+use super::fields::{self, null_is_default};
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, Operation,
     Result, ResumePlan, Status, Timestamp, open_enum,
@@ -90,7 +89,7 @@ pub struct SitebuilderCheckpoint {
     /// How much is done, in percent: 0 to 100, and within 1 of completed by total subtasks.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::plain"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
     pub progress_percent: Option<f64>,
@@ -118,7 +117,7 @@ pub struct SitebuilderCheckpoint {
     /// The score that each reviewing agent gave; `null` until it did.
     #[serde(
         deserialize_with = "null_is_default",
-        serialize_with = "number::plain_in_map"
+        serialize_with = "fields::plain_in_map"
     )]
     pub review_scores: BTreeMap<String, Option<f64>>,
     /// What went wrong, oldest first. A blocked task has at least one.
@@ -147,21 +146,21 @@ pub struct Subtasks {
     /// How many subtasks the task has, listed or not.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::plain"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub total: Option<f64>,
     /// How many are finished, listed or not.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::plain"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub completed: Option<f64>,
     /// How many failed, listed or not.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::plain"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub failed: Option<f64>,
@@ -246,7 +245,7 @@ pub struct Heartbeat {
     /// How often it means to do so, in seconds; 300 by the protocol.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "number::plain"
+        serialize_with = "fields::plain"
     )]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub interval_seconds: Option<f64>,

@@ -8,7 +8,6 @@ mod guards;
 mod handoff;
 mod layout;
 mod messages;
-mod number;
 mod operations;
 mod recognise;
 mod resume;
@@ -22,11 +21,11 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use super::Number;
 pub use guards::{
     Counters, MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting,
 };
 pub use messages::{pipeline_name, resume_block, retry_name, when_to_write, worker_name};
-pub use number::Number;
 pub use operations::Gate;
 pub use resume::WorkerSpawn;
 pub use root::{checkpoint_path, pipeline_folder, require_absolute, state_path};

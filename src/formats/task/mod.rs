@@ -10,7 +10,7 @@ mod source_files;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub use operations::{StepDone, StepStarted};
 pub use source_files::SourceFiles;
@@ -19,6 +19,7 @@ use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Limits, Operation, Result, Status,
     Timestamp, Truncation, open_enum,
 };
+use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
 
 open_enum! {
@@ -261,15 +262,6 @@ pub struct Metadata {
     /// The agents that worked on the task before, oldest first.
     #[serde(deserialize_with = "null_is_default")]
     pub previous_agents: Vec<String>,
-}
-
-/// `null` counts as absent.
-pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> std::result::Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl Checkpoint for TaskCheckpoint {

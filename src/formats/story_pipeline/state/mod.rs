@@ -21,7 +21,7 @@ use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
     ResumePlan, Status, Timestamp, open_enum,
 };
-use crate::formats::task::null_is_default;
+use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
 
 /// How often a story goes from `FAIL` back to stage 2.

@@ -1,27 +1,4 @@
-//! Numbers that a file may write whole or with a fraction.
-
-use serde::Serializer;
-
-/// The largest whole number that a double holds exactly.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-
-/// Writes a whole number without a fraction, as the protocol does.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "only whole numbers that fit are cast"
-)]
-pub(super) fn serialize<S: Serializer>(
-    number: &Option<f64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match number {
-        None => serializer.serialize_none(),
-        Some(number) if number.fract() == 0.0 && number.abs() <= EXACT => {
-            serializer.serialize_i64(*number as i64)
-        }
-        Some(number) => serializer.serialize_f64(*number),
-    }
-}
+//! The numbers of phases and counts, as texts.
 
 /// A number for a person: without a fraction where it has none.
 pub(super) fn text(number: f64) -> String {
