@@ -5,12 +5,13 @@ use std::path::Path;
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::{Prompt, PromptOptions};
 use agent_checkpoint::staleness::TrackedFile;
-use agent_checkpoint::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
+use agent_checkpoint::{Checkpoint, Resume, ResumeDecision, ResumeOptions, ResumePlan};
 use serde::Serialize;
 
 use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
 use crate::args::Global;
+use crate::dispatch::dispatch;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::read;
@@ -60,10 +61,9 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     if let Some(description) = how.description {
         options = options.with_description(description);
     }
-    let resume = target
-        .checkpoints(global)
-        .resume(&target.key, &options)
-        .map_err(|error| target.error(error))?;
+    let (resume, restarts) = dispatch!(target.format.name, C => {
+        Ok((of::<C>(&target, &options, global)?, C::OPERATIONS.contains(&"restart")))
+    })?;
     let mut outcome = Outcome::new();
     let mut render = PromptOptions::new();
     render.header = how.header;
@@ -114,8 +114,21 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         &mut outcome,
         &target.path.display().to_string(),
         &resume.plan,
+        restarts,
     );
     Ok(outcome)
+}
+
+/// What the library knows for going on.
+pub(super) fn of<C: Checkpoint>(
+    target: &Target,
+    options: &ResumeOptions,
+    global: &Global,
+) -> Result<Resume, Failure> {
+    target
+        .checkpoints::<C>(global)
+        .resume(&target.key, options)
+        .map_err(|error| target.error(error))
 }
 
 /// What is said of a corrupt file: that there is nothing to resume from, and what to do.

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::{Error, ErrorKind};
+
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
@@ -24,9 +27,13 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
 
 /// What is to be shown of a checkpoint.
 pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, Failure> {
-    let checkpoints = target.checkpoints(global);
-    let at = |error| target.error(error);
-    let loaded = checkpoints.get(&target.key).map_err(at)?;
-    let earlier = checkpoints.overflow(&target.key).map_err(at)?;
-    Ok(View::new(target, loaded, earlier))
+    let at = |error: Error| target.error(error);
+    let stored = target.store().load(&target.key).map_err(at)?;
+    let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
+    let knowledge = Knowledge::none()
+        .with_now(super::now(global))
+        .with_key(&target.key);
+    let examined = (target.format.open)(&stored.document, &knowledge).map_err(at)?;
+    let earlier = target.store().overflow(&target.key).map_err(at)?;
+    Ok(View::new(target, stored, examined, earlier))
 }

@@ -1,6 +1,7 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
-use agent_checkpoint::{Begun, ResumeOptions, TaskCheckpoint};
+use agent_checkpoint::formats::builder_state;
+use agent_checkpoint::{Begun, Checkpoint, ResumeOptions, TaskCheckpoint};
 
 use super::show::view;
 use crate::address::Target;
@@ -11,7 +12,18 @@ use crate::report::{count, resume, saved};
 
 pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
-    let checkpoints = target.checkpoints(global);
+    if ![TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
+        return Err(Failure::new(format!(
+            "{}: `start` begins checkpoints of the formats {} and {} only; of {} the first is written by its \
+             pipeline, or made from another format with `ckpt convert --to {} FILE --out {0}`",
+            target.path.display(),
+            TaskCheckpoint::FORMAT,
+            builder_state::FORMAT,
+            target.format.name,
+            target.format.name
+        )));
+    }
+    let checkpoints = target.checkpoints::<TaskCheckpoint>(global);
     let at = |error| target.error(error);
     let agent = global.agent.as_deref().unwrap_or("ckpt");
     let checkpoint = TaskCheckpoint::begin(agent, plan, super::now(global));
@@ -29,7 +41,7 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
                     [first, ..] => format!("{}, first: {first}", count(plan.len(), "step")),
                 }
             );
-            saved::report(&mut outcome, global, &created, &line);
+            saved::report(&mut outcome, global, &created, &[line]);
             Ok(outcome)
         }
         _ => already_there(&target, global),
@@ -39,10 +51,8 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
 /// Shows the checkpoint that is there, with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let view = view(target, global)?;
-    let resume = target
-        .checkpoints(global)
-        .resume(&target.key, &ResumeOptions::new(&global.root))
-        .map_err(|error| target.error(error))?;
+    let options = ResumeOptions::new(&global.root);
+    let resume = super::resume::of::<TaskCheckpoint>(target, &options, global)?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&serde_json::json!({
