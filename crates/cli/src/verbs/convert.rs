@@ -55,8 +55,10 @@ pub(super) fn run(
         dispatch!(target.format.name, C => super::resume::of::<C>(&target, &options, global))?;
     let mut handoff = resume.handoff;
     // What the surroundings of the checkpoint tell of it goes along.
-    let is_own_name = handoff.task.is_some() || target.slot.is_some();
-    handoff.task = Some(resume.task.clone());
+    let is_own_name = handoff.task.is_some() || resume.task != target.key.as_str();
+    if is_own_name || target.slot.is_none() {
+        handoff.task = Some(resume.task.clone());
+    }
     handoff.description = resume.description;
     handoff.done.splice(0..0, resume.earlier);
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.

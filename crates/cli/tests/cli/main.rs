@@ -8,9 +8,13 @@
 
 mod addressing;
 mod bad_input;
+mod batching;
+mod converting;
+mod operating;
 mod project;
 mod reading;
 mod reporting;
 mod resuming;
+mod schemas;
 mod setting;
 mod usage;
