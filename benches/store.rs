@@ -287,7 +287,7 @@ fn main() {
                 "Staleness::of",
                 Box::new(|_| {
                     let files = names.iter().map(String::as_str);
-                    let _ = black_box(Staleness::of(files, stamp.as_ref(), folder.path()));
+                    let _ = black_box(Staleness::of(files, stamp.as_ref(), folder.path(), None));
                 }),
             ),
         ],

@@ -98,7 +98,7 @@ pub use checkpoint::{
     Checkpoint, Clock, Error, ErrorKind, Expect, FixedClock, Handoff, Inspection, Key, Knowledge,
     Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
 };
-pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, Redaction, Write};
+pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 
-use crate::checkpoint::Timestamp;
+use crate::checkpoint::{FUTURE_TOLERANCE, Timestamp};
 
 /// How much earlier than its true time the kernel may stamp a file.
 ///
-/// Linux stamps files from a clock that ticks every 4 to 10 ms, so a file written *after* a time was
-/// read can bear an earlier one.
-pub const FILE_CLOCK_TICK: Duration = Duration::from_millis(10);
+/// Linux stamps files from a clock that ticks every 4 to 10 ms, Windows every 15.6 ms, so a file written
+/// *after* a time was read can bear an earlier one.
+pub const FILE_CLOCK_TICK: Duration = Duration::from_millis(if cfg!(windows) { 16 } else { 10 });
 
 /// The verdict over all files of a checkpoint.
 ///
@@ -105,13 +105,16 @@ impl std::fmt::Display for FileState {
 impl Staleness {
     /// Judges files, relative to `root`, against the stamp of their checkpoint.
     ///
-    /// Looks at each file once, by its name alone; reads no content.
+    /// A stamp that lies in the future of `now`, where that is given, tells nothing. Looks at each file
+    /// once, by its name alone; reads no content. Only files that the checkpoint names are judged: one
+    /// that a step in progress is just making is not among them.
     pub fn of<'f>(
         files: impl IntoIterator<Item = &'f str>,
         stamp: Option<&Timestamp>,
         root: &Path,
+        now: Option<DateTime<Utc>>,
     ) -> Staleness {
-        let saved = Saved::new(stamp);
+        let saved = Saved::new(stamp, now);
         let mut seen = std::collections::HashSet::new();
         let files: Vec<TrackedFile> = files
             .into_iter()
@@ -128,6 +131,15 @@ impl Staleness {
             Staleness::Indeterminate(files)
         } else {
             Staleness::Fresh(files)
+        }
+    }
+
+    /// The same for a checkpoint that could be read in part only: files that it names may be missing
+    /// here, so it is not fresh.
+    pub fn of_a_part(self) -> Staleness {
+        match self {
+            Staleness::Fresh(files) => Staleness::Indeterminate(files),
+            verdict => verdict,
         }
     }
 
@@ -168,10 +180,16 @@ enum Saved {
 }
 
 impl Saved {
-    fn new(stamp: Option<&Timestamp>) -> Saved {
+    fn new(stamp: Option<&Timestamp>, now: Option<DateTime<Utc>>) -> Saved {
         let Some(stamp) = stamp else {
             return Saved::Unknown("the checkpoint has no time stamp".to_owned());
         };
+        let latest = now.and_then(|now| now.checked_add_signed(FUTURE_TOLERANCE));
+        if latest.is_some_and(|latest| stamp.time().is_some_and(|time| time > latest)) {
+            return Saved::Unknown(format!(
+                "the checkpoint's time stamp {stamp} lies in the future"
+            ));
+        }
         let times = stamp.system_time().zip(stamp.precision());
         let between = times.and_then(|(from, precision)| {
             Some(Saved::Between(from, from.checked_add(precision.unit())?))

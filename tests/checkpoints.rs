@@ -11,10 +11,10 @@ use std::fs;
 
 use agent_checkpoint::formats::task::{Phase, StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::store::{DeleteOptions, PutOptions};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, Code, ErrorKind, Expect,
-    FileStore, MemoryStore, Outcome, Redaction, Write,
+    FileStore, MemoryStore, Outcome, PutMode, Redaction,
 };
 use common::{EXAMPLE, clock, key, task, time};
 
@@ -50,7 +50,7 @@ fn the_protocols_example_saved_unchanged_is_no_write() {
         .put(
             &key("active"),
             &loaded.checkpoint,
-            Write::Edit,
+            PutMode::Edit,
             &Expect::Any,
         )
         .unwrap();
@@ -156,7 +156,7 @@ fn a_newer_version_is_read_and_reported_and_never_written() {
     let refused = ErrorKind::NewerSchema { found: 2, known: 1 };
     let update = tasks.update(&key("a"), |task| task.blockers.push("b".into()));
     assert_eq!(*update.unwrap_err().kind(), refused);
-    for write in [Write::Edit, Write::Replace] {
+    for write in [PutMode::Edit, PutMode::Replace] {
         let put = tasks.put(&key("a"), &task(&[]), write, &Expect::Any);
         assert_eq!(*put.unwrap_err().kind(), refused);
     }
@@ -217,11 +217,11 @@ fn new_violations_of_rules_are_written_and_listed_old_ones_are_not() {
 fn replace_writes_only_what_the_type_knows() {
     let store = store_with(r#"{"foreign":1,"phase":"planning"}"#);
     tasks(&store)
-        .put(&key("a"), &task(&["x"]), Write::Edit, &Expect::Any)
+        .put(&key("a"), &task(&["x"]), PutMode::Edit, &Expect::Any)
         .unwrap();
     assert!(text(&store).contains("foreign"));
     tasks(&store)
-        .put(&key("a"), &task(&["y"]), Write::Replace, &Expect::Any)
+        .put(&key("a"), &task(&["y"]), PutMode::Replace, &Expect::Any)
         .unwrap();
     assert!(!text(&store).contains("foreign"));
     let loaded = tasks(&store).get(&key("a")).unwrap();
@@ -280,17 +280,22 @@ fn a_change_elsewhere_in_the_host_file_is_no_conflict() {
     changed.blockers.push("b".into());
     let expect = Expect::Revision(loaded.revision.clone());
     let saved = tasks
-        .put(&key("active"), &changed, Write::Edit, &expect)
+        .put(&key("active"), &changed, PutMode::Edit, &expect)
         .unwrap();
     let after = fs::read_to_string(&host).unwrap();
     assert!(after.contains("11:00:00Z"));
     changed.blockers.push("c".into());
-    let late = tasks.put(&key("active"), &changed, Write::Edit, &expect);
+    let late = tasks.put(&key("active"), &changed, PutMode::Edit, &expect);
     match late.unwrap_err().kind() {
         ErrorKind::Conflict { found, .. } => assert_eq!(*found, Some(saved.revision)),
         other => panic!("{other:?}"),
     }
-    assert!(tasks.store().delete(&key("active"), &Expect::Any).unwrap());
+    assert!(
+        tasks
+            .store()
+            .delete(&key("active"), &DeleteOptions::new())
+            .unwrap()
+    );
     let deleted: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&host).unwrap()).unwrap();
     assert!(deleted["activePrd"]["checkpoint"].is_null());
@@ -323,4 +328,200 @@ fn every_writing_path_leaves_what_resumes() {
         resume.plan.decision,
         agent_checkpoint::ResumeDecision::Continue
     );
+}
+
+/// Ten finished steps, the first of which has members that nobody declared.
+fn long(first: &str) -> MemoryStore {
+    let step = |n: usize| format!("{{\"step\":\"{n}\",\"timestamp\":\"2026-01-01T00:00:00Z\"}}");
+    let rest: Vec<_> = (1..10).map(step).collect();
+    store_with(&format!(
+        "{{\"completedSteps\":[{first},{}],\"pendingSteps\":[],\"metadata\":{{}}}}",
+        rest.join(",")
+    ))
+}
+
+fn finish_one_more(store: &MemoryStore) -> agent_checkpoint::Result<agent_checkpoint::Saved> {
+    let now = time("2026-03-02T08:00:00Z");
+    tasks(store).try_update(&key("a"), |task| {
+        task.finish_step(&StepDone::new("10"), now)
+    })
+}
+
+#[test]
+fn what_is_cut_is_kept_with_what_the_type_does_not_know() {
+    let store = long(r#"{"step":"0","commit":"abc0","timestamp":"2026-01-01T00:00:00Z"}"#);
+    let saved = finish_one_more(&store).unwrap();
+    assert_eq!(saved.truncation.dropped[0].value["commit"], "abc0");
+    assert_eq!(store.overflow(&key("a")).unwrap(), saved.truncation.dropped);
+}
+
+#[test]
+fn an_unreadable_value_does_not_keep_its_step_from_being_cut() {
+    let store = long(r#"{"step":"0","filesModified":"a.rs","timestamp":"2026-01-01T00:00:00Z"}"#);
+    let saved = finish_one_more(&store).unwrap();
+    assert_eq!(saved.truncation.dropped[0].value["filesModified"], "a.rs");
+    assert!(saved.lost.is_empty(), "{:?}", saved.lost);
+}
+
+#[test]
+fn a_stamp_that_is_no_text_does_not_keep_an_agent_from_saving() {
+    let store = store_with(r#"{"metadata":{"lastUpdatedAt":1709113200}}"#);
+    let saved = tasks(&store)
+        .update(&key("a"), |task| task.blockers.push("b".into()))
+        .unwrap();
+    assert_eq!(saved.lost, ["/metadata/lastUpdatedAt"]);
+    assert_eq!(saved.truncation.dropped[0].value, 1_709_113_200);
+    assert!(text(&store).contains("2026-03-02T09:00:00Z"));
+    // What the caller overwrites is another matter.
+    let store = store_with(r#"{"metadata":{"reason":5}}"#);
+    let error = tasks(&store)
+        .update(&key("a"), |task| task.fail("no disk"))
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::WouldLose { .. }));
+}
+
+#[test]
+fn replacing_does_not_wipe_what_could_not_be_read() {
+    let store = store_with(r#"{"blockers":"none"}"#);
+    let put = |tasks: Checkpoints<'_, TaskCheckpoint>| {
+        tasks.put(&key("a"), &task(&["x"]), PutMode::Replace, &Expect::Any)
+    };
+    let error = put(tasks(&store)).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::WouldLose { .. }));
+    let saved = put(tasks(&store).allowing_loss()).unwrap();
+    assert_eq!(saved.lost, ["/blockers"]);
+    assert_eq!(saved.truncation.dropped[0].value, "none");
+}
+
+#[test]
+fn a_version_that_cannot_be_read_is_not_written_over() {
+    for version in ["\"2.0\"", "2.5", "[]"] {
+        let store = store_with(&format!("{{\"schemaVersion\":{version}}}"));
+        let update = tasks(&store).update(&key("a"), |task| task.blockers.push("b".into()));
+        assert!(
+            matches!(update.unwrap_err().kind(), ErrorKind::Refused { .. }),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn a_whole_checkpoint_that_is_there_already_is_no_write() {
+    let before = r#"{"phase":"planning","completedSteps":[],"pendingSteps":["a"]}"#;
+    let store = store_with(before);
+    let tasks = tasks(&store);
+    let loaded = tasks.get(&key("a")).unwrap().checkpoint;
+    let saved = tasks
+        .put(&key("a"), &loaded, PutMode::Edit, &Expect::Any)
+        .unwrap();
+    assert_eq!(saved.outcome, Outcome::Unchanged);
+    assert_eq!(text(&store), before);
+}
+
+#[test]
+fn a_cut_moves_positions_and_makes_no_new_violations() {
+    let store = long(r#"{"step":"0"}"#);
+    let before = tasks(&store).get(&key("a")).unwrap().violations;
+    assert!(
+        before
+            .iter()
+            .any(|v| v.pointer == "/completedSteps/0/timestamp")
+    );
+    let steps = r#"{"step":"0"},{"step":"1"}"#;
+    let store = store_with(&text(&long(r#"{"step":"x"}"#)).replacen(r#"{"step":"x"}"#, steps, 1));
+    let saved = finish_one_more(&store).unwrap();
+    assert!(
+        saved
+            .violations
+            .iter()
+            .all(|v| !v.pointer.starts_with("/completedSteps")),
+        "{:?}",
+        saved.violations
+    );
+}
+
+#[test]
+fn secrets_are_not_kept_with_what_was_cut() {
+    let store = store_with("{}");
+    let redaction = Redaction::new(|_, text| {
+        text.contains("token-")
+            .then(|| text.replace("token-new", "[redacted]"))
+    });
+    let saved = tasks(&store)
+        .with_redaction(redaction)
+        .try_update(&key("a"), |task| {
+            task.start_step("log in", time("2026-03-02T08:00:00Z"));
+            task.note_progress(format!("token-new {}", "x".repeat(300)))
+        })
+        .unwrap();
+    assert_eq!(saved.truncation.dropped.len(), 1);
+    let kept = serde_json::to_string(&store.overflow(&key("a")).unwrap()).unwrap();
+    assert!(
+        kept.contains("[redacted]") && !kept.contains("token-new"),
+        "{kept}"
+    );
+    // A redaction that makes a value unreadable is refused, rather than the value dropped.
+    let breaking = Redaction::new(|pointer, _| {
+        pointer
+            .ends_with("/description")
+            .then(|| "\u{0}".to_owned())
+    });
+    assert!(
+        tasks(&store)
+            .with_redaction(breaking)
+            .update(&key("a"), |task| {
+                task.start_step("another", time("2026-03-02T08:00:00Z"));
+            })
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_caller_that_keeps_everything_is_cut_once_not_at_every_save() {
+    let store = MemoryStore::new();
+    let tasks = tasks(&store);
+    let now = time("2026-03-02T08:00:00Z");
+    let mut whole = task(&[]);
+    tasks.create(&key("a"), &whole).unwrap();
+    for n in 0..15 {
+        let done = StepDone::new(format!("did {n}"));
+        whole.finish_step(&done, now).unwrap();
+        tasks
+            .put(&key("a"), &whole, PutMode::Edit, &Expect::Any)
+            .unwrap();
+    }
+    assert_eq!(tasks.earlier(&key("a")).unwrap().len(), 5);
+    assert_eq!(
+        tasks
+            .get(&key("a"))
+            .unwrap()
+            .checkpoint
+            .completed_steps
+            .len(),
+        10
+    );
+}
+
+/// Time that grew with the square of the size made a file of 120 KB cost seconds.
+#[test]
+fn broken_files_of_any_size_are_judged_in_linear_time() {
+    let many = |count: usize| {
+        format!(
+            "{{\"decisions\":[{}{{}}],\"blockers\":5}}",
+            "{},".repeat(count)
+        )
+    };
+    let store = store_with(&many(100_000));
+    let begin = std::time::Instant::now();
+    let loaded = tasks(&store).get(&key("a")).unwrap();
+    assert!(loaded.violations.len() < 400, "{}", loaded.violations.len());
+    assert!(loaded.violations.iter().any(|v| v.code == Code::TOO_MANY));
+    assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
+
+    let deep = format!(
+        "{{\"{}\":{{{}\"b\":1}}}}",
+        "k".repeat(2000),
+        "\"b\":1,".repeat(5000)
+    );
+    assert!(Document::from_text(deep).unwrap().findings().len() < 70);
 }

@@ -15,10 +15,10 @@ use std::time::Duration;
 use agent_checkpoint::checkpoint::Archive;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{PutOptions, Query};
+use agent_checkpoint::store::{DeleteOptions, PutOptions, Query};
 use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, Expect,
-    FileOptions, FileStore, Limits,
+    BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileOptions,
+    FileStore, Limits,
 };
 use common::{EXAMPLE, key, task, time, tree};
 
@@ -38,7 +38,11 @@ fn opening_and_reading_create_nothing() {
         assert!(store.load(&key("a")).unwrap().is_none());
         assert!(store.list(&Query::all()).unwrap().keys.is_empty());
         assert!(store.overflow(&key("a")).unwrap().is_empty());
-        assert!(!store.delete(&key("a"), &Expect::Any).is_ok_and(|gone| gone));
+        assert!(
+            !store
+                .delete(&key("a"), &DeleteOptions::new())
+                .is_ok_and(|gone| gone)
+        );
         let host = BuilderStateStore::with_options(new.join("host.json"), options);
         assert!(host.load(&key("active")).unwrap().is_none());
         assert!(host.places().unwrap().is_empty());
@@ -75,7 +79,7 @@ fn a_store_opened_for_reading_refuses_every_write() {
         let document = Document::from_text("{}").unwrap();
         let put = store.put(&key(name), &document, &PutOptions::new());
         assert_eq!(*put.unwrap_err().kind(), ErrorKind::ReadOnly);
-        let delete = store.delete(&key(name), &Expect::Any);
+        let delete = store.delete(&key(name), &DeleteOptions::new());
         assert_eq!(*delete.unwrap_err().kind(), ErrorKind::ReadOnly);
     }
     assert_eq!(tree(folder.path()), ["host.json"]);
@@ -226,7 +230,7 @@ fn a_writer_that_waits_too_long_is_told_who_holds_the_lock() {
             .put(&key("a"), &document, &PutOptions::new())
             .unwrap_err();
         match error.kind() {
-            ErrorKind::Locked { waited, holder } => {
+            ErrorKind::Locked { waited, holder, .. } => {
                 assert!(*waited >= Duration::from_millis(30));
                 if cfg!(unix) {
                     assert!(holder.as_ref().unwrap().contains("slow-agent"));
@@ -419,4 +423,113 @@ fn a_change_of_nothing_leaves_nothing_behind() {
     let hosted = host.checkpoints::<TaskCheckpoint>();
     assert!(hosted.create(&key("active"), &task(&[])).is_err());
     assert!(tree(folder.path()).is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_deleted_or_put_aside_through_a_link_is_gone_for_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().join("real");
+    fs::create_dir(&real).unwrap();
+    let store = FileStore::open(folder.path());
+    let link = folder.path().join("a.json");
+    for archive in [false, true] {
+        fs::write(real.join("a.json"), "{}").unwrap();
+        std::os::unix::fs::symlink("real/a.json", &link).unwrap();
+        if archive {
+            let now = time("2026-03-02T08:00:00Z");
+            let aside = store.archive(&key("a"), Archive::Aborted, now).unwrap();
+            assert_eq!(fs::read_to_string(aside).unwrap(), "{}");
+        } else {
+            assert!(store.delete(&key("a"), &DeleteOptions::new()).unwrap());
+        }
+        assert!(store.load(&key("a")).unwrap().is_none());
+        assert!(fs::symlink_metadata(&link).is_err());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_record_of_what_was_cut_is_no_wider_open_than_the_checkpoint() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
+    let path = folder.path().join("a.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let cut = agent_checkpoint::checkpoint::Dropped::new(
+        "/x",
+        agent_checkpoint::checkpoint::DropReason::Elements(1),
+        1.into(),
+    );
+    let document = Document::from_text("{\"n\":1}").unwrap();
+    let options = PutOptions::new().with_overflow(vec![cut]);
+    let saved = store.put(&key("a"), &document, &options).unwrap();
+    let record = fs::metadata(saved.truncation.kept_in.unwrap()).unwrap();
+    assert_eq!(record.permissions().mode() & 0o777, 0o600);
+}
+
+/// The builder's active task changes; what was cut of the task before belongs to that one.
+#[test]
+fn what_was_cut_belongs_to_its_task_not_to_its_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let store = BuilderStateStore::open(&host);
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    let now = time("2026-03-02T08:00:00Z");
+    for n in 0..12 {
+        tasks
+            .try_update(&key("active"), |task| {
+                task.finish_step(&StepDone::new(format!("did {n}")), now)
+            })
+            .unwrap();
+    }
+    assert!(!tasks.earlier(&key("active")).unwrap().is_empty());
+    let text = fs::read_to_string(&host).unwrap();
+    fs::write(&host, text.replace("US-003\",\n", "US-004\",\n")).unwrap();
+    assert!(tasks.earlier(&key("active")).unwrap().is_empty());
+}
+
+/// A crash between the record and the checkpoint leaves a record of what is still there.
+#[test]
+fn a_step_that_is_still_there_is_not_counted_as_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    let now = time("2026-03-02T08:00:00Z");
+    tasks.create(&key("a"), &task(&[])).unwrap();
+    for n in 0..10 {
+        tasks
+            .try_update(&key("a"), |task| {
+                task.finish_step(&StepDone::new(format!("did {n}")), now)
+            })
+            .unwrap();
+    }
+    let before = fs::read(folder.path().join("a.json")).unwrap();
+    tasks
+        .try_update(&key("a"), |task| {
+            task.finish_step(&StepDone::new("did 10"), now)
+        })
+        .unwrap();
+    assert_eq!(tasks.earlier(&key("a")).unwrap().len(), 1);
+    fs::write(folder.path().join("a.json"), before).unwrap();
+    assert!(tasks.earlier(&key("a")).unwrap().is_empty());
+}
+
+#[test]
+fn an_idle_host_has_no_checkpoint_and_that_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, "{\"activePrd\":null,\"adhocQueue\":[{\"id\":7,\"checkpoint\":{}},{\"id\":\"x\\n\",\"checkpoint\":{}}]}").unwrap();
+    let store = BuilderStateStore::open(&host);
+    for idle in ["active", "adhoc:gone"] {
+        assert!(store.load(&key(idle)).unwrap().is_none());
+        assert!(store.overflow(&key(idle)).unwrap().is_empty());
+        assert!(!store.delete(&key(idle), &DeleteOptions::new()).unwrap());
+    }
+    // Numbers are ids too; one that no key has is named, and hides no other.
+    let page = store.list(&Query::all()).unwrap();
+    assert_eq!(page.keys, [key("adhoc:7")]);
+    assert_eq!(page.foreign, ["adhoc:x\n"]);
 }

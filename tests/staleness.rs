@@ -38,7 +38,7 @@ fn state(stamp_text: &str, offset: f64) -> String {
     let folder = tempfile::tempdir().unwrap();
     let stamp = stamp(stamp_text);
     write_at(folder.path(), "a", after(&stamp, offset));
-    let staleness = Staleness::of(["a"], Some(&stamp), folder.path());
+    let staleness = Staleness::of(["a"], Some(&stamp), folder.path(), None);
     staleness.files()[0].state.as_str().to_owned()
 }
 
@@ -49,7 +49,7 @@ fn a_newer_file_makes_the_checkpoint_stale() {
     write_at(folder.path(), "src/old.rs", after(&stamp, -60.0));
     write_at(folder.path(), "src/new.rs", after(&stamp, 1800.0));
     let verdict =
-        |files: &[&str]| Staleness::of(files.iter().copied(), Some(&stamp), folder.path());
+        |files: &[&str]| Staleness::of(files.iter().copied(), Some(&stamp), folder.path(), None);
     assert!(matches!(verdict(&["src/old.rs"]), Staleness::Fresh(_)));
     let stale = verdict(&["src/old.rs", "src/new.rs", "src/old.rs"]);
     assert!(matches!(stale, Staleness::Stale(_)));
@@ -65,7 +65,7 @@ fn a_missing_file_makes_the_checkpoint_stale() {
     write_at(folder.path(), "file", SystemTime::UNIX_EPOCH);
     let stamp = stamp("2026-02-28T10:00:00Z");
     for path in ["gone", "no/folder", "file/below"] {
-        let stale = Staleness::of([path], Some(&stamp), folder.path());
+        let stale = Staleness::of([path], Some(&stamp), folder.path(), None);
         assert!(matches!(stale, Staleness::Stale(_)), "{path}");
         assert_eq!(stale.files()[0].state, FileState::Missing, "{path}");
     }
@@ -95,7 +95,7 @@ fn offsets_are_honoured() {
     let utc = stamp("2026-02-28T10:30:00Z");
     write_at(folder.path(), "a", after(&utc, 0.0));
     let east = stamp("2026-02-28T12:00:00+02:00");
-    let stale = Staleness::of(["a"], Some(&east), folder.path());
+    let stale = Staleness::of(["a"], Some(&east), folder.path(), None);
     assert!(matches!(stale, Staleness::Stale(_)));
 }
 
@@ -104,7 +104,7 @@ fn without_a_usable_stamp_nothing_can_be_told() {
     let folder = tempfile::tempdir().unwrap();
     write_at(folder.path(), "a", SystemTime::now());
     for stamp in [None, Some(stamp("yesterday"))] {
-        let verdict = Staleness::of(["a"], stamp.as_ref(), folder.path());
+        let verdict = Staleness::of(["a"], stamp.as_ref(), folder.path(), None);
         assert!(matches!(verdict, Staleness::Indeterminate(_)));
     }
 }
@@ -117,7 +117,7 @@ fn what_cannot_be_looked_at_is_unreadable_not_fresh() {
     let long = "x".repeat(300);
     let stamp = stamp("2026-02-28T10:00:00Z");
     for path in ["loop", long.as_str(), "nul\0byte"] {
-        let verdict = Staleness::of([path], Some(&stamp), folder.path());
+        let verdict = Staleness::of([path], Some(&stamp), folder.path(), None);
         assert!(matches!(verdict, Staleness::Indeterminate(_)), "{path}");
         assert!(matches!(
             verdict.files()[0].state,
@@ -134,7 +134,7 @@ fn far_times_are_judged_without_panic() {
         ("9999-12-31T23:59:60Z", "fresh"),
         ("0001-01-01T00:00:00Z", "stale"),
     ] {
-        let staleness = Staleness::of(["a"], Some(&stamp(text)), folder.path());
+        let staleness = Staleness::of(["a"], Some(&stamp(text)), folder.path(), None);
         assert_eq!(staleness.as_str(), verdict);
         serde_json::to_string(&staleness).unwrap();
     }
@@ -145,7 +145,7 @@ fn the_json_shape_is_flat() {
     let folder = tempfile::tempdir().unwrap();
     let stamp = stamp("2026-02-28T10:00:00Z");
     write_at(folder.path(), "new", after(&stamp, 90.5));
-    let staleness = Staleness::of(["new", "gone"], Some(&stamp), folder.path());
+    let staleness = Staleness::of(["new", "gone"], Some(&stamp), folder.path(), None);
     assert_eq!(
         serde_json::to_value(&staleness).unwrap(),
         serde_json::json!({
@@ -156,4 +156,17 @@ fn the_json_shape_is_flat() {
             ],
         })
     );
+}
+
+#[test]
+fn a_stamp_in_the_future_is_never_fresh() {
+    let folder = tempfile::tempdir().unwrap();
+    write_at(folder.path(), "a", SystemTime::UNIX_EPOCH);
+    let now = stamp("2026-02-28T10:00:00Z").time().unwrap().to_utc();
+    let judge = |text: &str| {
+        let stamp = stamp(text);
+        Staleness::of(["a"], Some(&stamp), folder.path(), Some(now))
+    };
+    assert_eq!(judge("2026-03-03T09:00:00Z").as_str(), "indeterminate");
+    assert_eq!(judge("2026-02-28T10:00:04Z").as_str(), "fresh");
 }

@@ -9,8 +9,11 @@ mod common;
 
 use std::path::Path;
 
+use agent_checkpoint::checkpoint::{DropReason, Dropped};
 use agent_checkpoint::json::{CorruptCode, Document};
-use agent_checkpoint::store::{Change, PutOptions, Query};
+use agent_checkpoint::store::{
+    Capabilities, Change, DeleteOptions, Page, PutOptions, Query, Saved,
+};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, Error, ErrorKind, Expect, FileStore, Key, MemoryStore,
     Outcome, Revision, Stored,
@@ -120,10 +123,18 @@ fn a_writer_with_another_expectation_gets_a_conflict() {
             conflict(Expect::Revision(one.revision.clone())),
             Some(two.revision.clone())
         );
-        assert!(store.delete(a, &Expect::Revision(one.revision)).is_err());
-        assert!(store.delete(a, &Expect::Revision(two.revision)).unwrap());
+        assert!(
+            store
+                .delete(a, &DeleteOptions::expecting(Expect::Revision(one.revision)))
+                .is_err()
+        );
+        assert!(
+            store
+                .delete(a, &DeleteOptions::expecting(Expect::Revision(two.revision)))
+                .unwrap()
+        );
         assert!(store.load(a).unwrap().is_none());
-        assert!(!store.delete(a, &Expect::Any).unwrap());
+        assert!(!store.delete(a, &DeleteOptions::new()).unwrap());
         assert_eq!(conflict(Expect::Revision(Revision::of(b"{}"))), None);
     });
 }
@@ -220,7 +231,11 @@ fn a_corrupt_document_is_never_written_over() {
         ] {
             let options = PutOptions::expecting(expect.clone());
             corrupt(store.put(&key, &document("{}"), &options).map(drop));
-            corrupt(store.delete(&key, &expect).map(drop));
+            corrupt(
+                store
+                    .delete(&key, &DeleteOptions::expecting(expect))
+                    .map(drop),
+            );
         }
         corrupt(
             store
@@ -228,5 +243,103 @@ fn a_corrupt_document_is_never_written_over() {
                 .map(drop),
         );
         assert_eq!(std::fs::read(path).unwrap(), b"{\"n\": [1, 2");
+    }
+}
+
+#[test]
+fn what_was_cut_is_kept_once_until_a_checkpoint_is_created_anew() {
+    on_every_store(|store, a, b| {
+        let cut = |n: u64| Dropped::new("/x", DropReason::Elements(1), n.into());
+        let put = |text: &str, pieces: Vec<Dropped>| {
+            store
+                .put(a, &document(text), &any().with_overflow(pieces))
+                .unwrap()
+        };
+        put("{\"n\":1}", Vec::new());
+        assert!(put("{\"n\":2}", vec![cut(1)]).truncation.kept_in.is_some());
+        put("{\"n\":3}", vec![cut(1), cut(2)]);
+        let kept = || -> Vec<_> {
+            let pieces = store.overflow(a).unwrap();
+            pieces.iter().map(|piece| piece.value.clone()).collect()
+        };
+        assert_eq!(kept(), [1, 2]);
+        assert!(store.overflow(b).unwrap().is_empty());
+        // A put that is refused or changes nothing leaves no record.
+        let stale = PutOptions::expecting(Expect::Absent).with_overflow(vec![cut(3)]);
+        assert!(store.put(a, &document("{}"), &stale).is_err());
+        let same = store.load(a).unwrap().unwrap().document;
+        let options = any().with_overflow(vec![cut(3)]);
+        store.put(a, &same, &options).unwrap();
+        assert_eq!(kept(), [1, 2]);
+        // Another task under the same key has cut nothing yet.
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        put("{\"n\":1}", Vec::new());
+        assert!(kept().is_empty());
+    });
+}
+
+/// A store that has nothing but compare-and-swap, as one over a database has.
+struct Plain(MemoryStore);
+
+impl CheckpointStore for Plain {
+    fn load(&self, key: &Key) -> agent_checkpoint::Result<Option<Stored>> {
+        self.0.load(key)
+    }
+
+    fn put(
+        &self,
+        key: &Key,
+        document: &Document,
+        options: &PutOptions,
+    ) -> agent_checkpoint::Result<Saved> {
+        self.0.put(key, document, options)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> agent_checkpoint::Result<bool> {
+        self.0.delete(key, options)
+    }
+
+    fn list(&self, query: &Query) -> agent_checkpoint::Result<Page> {
+        self.0.list(query)
+    }
+
+    fn overflow(&self, key: &Key) -> agent_checkpoint::Result<Vec<Dropped>> {
+        self.0.overflow(key)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+}
+
+#[test]
+fn a_store_behind_any_pointer_counts_every_increment() {
+    let stores: [Box<dyn CheckpointStore>; 4] = [
+        Box::new(Plain(MemoryStore::new())),
+        Box::new(Box::new(MemoryStore::new())),
+        Box::new(std::sync::Arc::new(MemoryStore::new())),
+        Box::new(Box::leak(Box::new(MemoryStore::new())) as &MemoryStore),
+    ];
+    for store in &stores {
+        let a = key("a");
+        store.put(&a, &document("{\"n\":0}"), &any()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        store
+                            .transact(&key("a"), &mut |present| {
+                                let mut document = present.unwrap().document.clone();
+                                let n = document.get("/n").unwrap().as_u64().unwrap();
+                                document.set("/n", &(n + 1)).unwrap();
+                                Ok(Change::put(document))
+                            })
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        let document = store.load(&a).unwrap().unwrap().document;
+        assert_eq!(document.get("/n").unwrap().as_u64(), Some(200));
     }
 }

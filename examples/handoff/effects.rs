@@ -40,7 +40,7 @@ impl Effects {
     fn append(&self, what: &str, step: &str, agent: &str) -> Result<()> {
         let line = format!("{what}\t{step}\t{agent}\n");
         // Survives a power cut, and a line that a crash tore does not swallow the next one.
-        fsio::append(&self.log, line.as_bytes(), Durability::Full)?;
+        fsio::append(&self.log, line.as_bytes(), Durability::Full, None)?;
         Ok(())
     }
 

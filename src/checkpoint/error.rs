@@ -72,6 +72,8 @@ pub enum ErrorKind {
         waited: Duration,
         /// Who holds it, where that is known.
         holder: Option<String>,
+        /// For how long it has held it, where that is known.
+        held_for: Option<Duration>,
     },
     /// Another program, which does not take the lock, kept changing the file meanwhile.
     ChangedMeanwhile,
@@ -144,8 +146,10 @@ pub enum ErrorKind {
         /// Why, and what to do.
         detail: String,
     },
-    /// A folder, pipe, socket or device stands where a file is expected, or the other way round.
+    /// A folder, pipe, socket or device stands where a file is expected.
     NotAFile,
+    /// No folder is where one is expected.
+    NotAFolder,
     /// A symbolic link leads to nothing, or round in a circle.
     DanglingLink,
     /// The file is write-protected.
@@ -253,6 +257,9 @@ impl fmt::Display for Error {
             return file.fmt(f);
         }
         match (&self.0.path, &self.0.key) {
+            (Some(path), Some(key)) if !path.to_string_lossy().contains(key.as_str()) => {
+                write!(f, "{} ({key}): ", path.display())?;
+            }
             (Some(path), _) => write!(f, "{}: ", path.display())?,
             (None, Some(key)) => write!(f, "{key}: ")?,
             (None, None) => {}
@@ -284,17 +291,24 @@ impl fmt::Display for Error {
                 "it would have {size} bytes, and more than {limit} could not be read again; \
                  nothing was written, make it smaller or raise the limit"
             ),
-            ErrorKind::Locked { waited, holder } => {
-                write!(f, "locked for {:.1} s", waited.as_secs_f64())?;
-                match holder {
-                    Some(holder) => write!(f, " by {holder}")?,
-                    None => f.write_str(" by another process")?,
+            ErrorKind::Locked {
+                waited,
+                holder,
+                held_for,
+            } => {
+                let holder = holder.as_deref().unwrap_or("another process");
+                write!(f, "locked by {holder}")?;
+                if let Some(held_for) = held_for {
+                    write!(f, " for {:.1} s", held_for.as_secs_f64())?;
                 }
-                f.write_str("; try again when it is done")
+                let waited = waited.as_secs_f64();
+                write!(
+                    f,
+                    "; gave up after {waited:.1} s, try again when it is done"
+                )
             }
             ErrorKind::ChangedMeanwhile => f.write_str(
-                "another program keeps changing the file without taking its lock; \
-                 nothing was written, try again when it is done",
+                "another program keeps changing it; nothing was written, try again when it is done",
             ),
             ErrorKind::WouldLose { pointers } => write!(
                 f,
@@ -354,6 +368,7 @@ impl fmt::Display for Error {
             }
             ErrorKind::Refused { detail } => f.write_str(detail),
             ErrorKind::NotAFile => f.write_str("is no regular file"),
+            ErrorKind::NotAFolder => f.write_str("is no folder; name one that is there"),
             ErrorKind::DanglingLink => f.write_str("is a symbolic link to nothing"),
             ErrorKind::WriteProtected => f.write_str("is write-protected"),
             ErrorKind::DiskFull => f.write_str("the disk is full"),
@@ -389,9 +404,8 @@ impl From<FileError> for Error {
         let (kind, path) = match &error {
             FileError::DiskFull { path, .. } => (ErrorKind::DiskFull, path),
             FileError::NotDurable { path, .. } => (ErrorKind::NotDurable, path),
-            FileError::NotAFile { path } | FileError::NotAFolder { path } => {
-                (ErrorKind::NotAFile, path)
-            }
+            FileError::NotAFile { path } => (ErrorKind::NotAFile, path),
+            FileError::NotAFolder { path } => (ErrorKind::NotAFolder, path),
             FileError::DanglingLink { path, .. } | FileError::LinkLoop { path } => {
                 (ErrorKind::DanglingLink, path)
             }
@@ -407,11 +421,12 @@ impl From<FileError> for Error {
                 lock,
                 waited,
                 holder,
-                ..
+                held_for,
             } => (
                 ErrorKind::Locked {
                     waited: *waited,
                     holder: holder.clone(),
+                    held_for: *held_for,
                 },
                 lock,
             ),
@@ -438,9 +453,12 @@ impl From<Unreadable> for Error {
 
 impl From<EditError> for Error {
     fn from(edit: EditError) -> Error {
-        Error::new(ErrorKind::Edit {
-            detail: edit.to_string(),
-        })
+        let mut detail = edit.to_string();
+        if let Some(cause) = edit.source() {
+            detail.push_str(": ");
+            detail.push_str(&cause.to_string());
+        }
+        Error::new(ErrorKind::Edit { detail })
     }
 }
 

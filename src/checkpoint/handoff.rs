@@ -135,9 +135,8 @@ impl Handoff {
     /// Where the next agent begins: the work in progress, else the first that is pending.
     #[must_use]
     pub fn start_at(&self) -> Option<&str> {
-        self.in_progress
-            .first()
-            .map(|item| item.text.as_str())
-            .or(self.pending.first().map(String::as_str))
+        let current = self.in_progress.first().map(|item| item.text.as_str());
+        let named = current.filter(|text| !text.is_empty());
+        named.or(self.pending.first().map(String::as_str))
     }
 }

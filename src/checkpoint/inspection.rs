@@ -1,5 +1,7 @@
 //! How a format reports what breaks its rules.
 
+use std::collections::HashSet;
+
 use chrono::TimeDelta;
 
 use super::{Knowledge, Limits, OpenEnum, Timestamp};
@@ -8,6 +10,9 @@ use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer};
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 
+/// The most violations of rules that are listed of one checkpoint.
+const MAX_FOUND: usize = 256;
+
 /// Gathers the violations of a format's rules.
 ///
 /// A format walks its typed value and reports by pointer. The inspection knows what of the document
@@ -15,13 +20,16 @@ pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 /// violation at or below an unreadable value is left out, and pointers into lists are those of the
 /// file even where unreadable elements are missing from the typed list.
 pub struct Inspection<'a> {
-    left_out: &'a [String],
+    left_out: HashSet<&'a str>,
     locate: Box<dyn Fn(&str) -> String + 'a>,
     /// The value at the present place; `None` where the document has none.
     node: Option<Node<'a>>,
     knowledge: Knowledge<'a>,
     limits: Limits,
+    /// The present place as the typed value has it.
     prefix: String,
+    /// The present place as the file has it.
+    place: String,
     found: Vec<Violation>,
 }
 
@@ -33,12 +41,13 @@ impl<'a> Inspection<'a> {
         knowledge: &Knowledge<'a>,
     ) -> Self {
         Inspection {
-            left_out: reading.left_out(),
+            left_out: reading.left_out().iter().map(String::as_str).collect(),
             locate: Box::new(move |pointer| reading.locate(document, pointer)),
             node: Some(document.root()),
             knowledge: *knowledge,
             limits: Limits::default(),
             prefix: String::new(),
+            place: document.at().to_owned(),
             found: Vec::new(),
         }
     }
@@ -58,52 +67,76 @@ impl<'a> Inspection<'a> {
     /// Reports with pointers below the member `name`.
     pub fn within<R>(&mut self, name: &str, walk: impl FnOnce(&mut Self) -> R) -> R {
         let node = self.node.and_then(|node| node.get(name));
-        self.below(name, node, walk)
+        self.below(name, name, node, walk)
     }
 
     /// Reports with pointers below each element of the list `name`, of which `items` is what could be
     /// read.
     pub fn each<T>(&mut self, name: &str, items: &[T], mut walk: impl FnMut(&T, &mut Self)) {
         self.within(name, |inspection| {
-            let left_out = inspection.left_out;
-            let readable =
-                |node: &Node<'_>| left_out.is_empty() || !left_out.contains(&node.pointer());
             let mut nodes = inspection
                 .node
                 .into_iter()
                 .flat_map(|list| list.elements())
-                .filter(readable);
+                .enumerate();
             for (index, item) in items.iter().enumerate() {
-                let node = nodes.next();
-                inspection.below(&index.to_string(), node, |inspection| {
-                    walk(item, inspection)
+                // The next element that could be read is the one that became this item.
+                let next = nodes.find(|(position, _)| {
+                    inspection.left_out.is_empty() || {
+                        let place = format!("{}/{position}", inspection.place);
+                        !inspection.left_out.contains(place.as_str())
+                    }
                 });
+                let (position, node) = match next {
+                    Some((position, node)) => (position, Some(node)),
+                    None => (index, None),
+                };
+                let (typed, file) = (index.to_string(), position.to_string());
+                inspection.below(&typed, &file, node, |inspection| walk(item, inspection));
             }
         });
     }
 
     fn below<R>(
         &mut self,
-        token: &str,
+        typed: &str,
+        file: &str,
         node: Option<Node<'a>>,
         walk: impl FnOnce(&mut Self) -> R,
     ) -> R {
-        let length = self.prefix.len();
+        let (prefix, place) = (self.prefix.len(), self.place.len());
         let outside = std::mem::replace(&mut self.node, node);
-        self.prefix.push('/');
-        self.prefix.push_str(&pointer::escape(token));
+        for (path, token) in [(&mut self.prefix, typed), (&mut self.place, file)] {
+            path.push('/');
+            path.push_str(&pointer::escape(token));
+        }
         let result = walk(self);
-        self.prefix.truncate(length);
+        self.prefix.truncate(prefix);
+        self.place.truncate(place);
         self.node = outside;
         result
     }
 
+    /// The pointer in the file of `member`, a pointer below the present place in terms of the typed
+    /// value.
     fn full(&self, member: &str) -> String {
-        (self.locate)(&format!("{}{member}", self.prefix))
+        if self.left_out.is_empty() {
+            format!("{}{member}", self.place)
+        } else {
+            (self.locate)(&format!("{}{member}", self.prefix))
+        }
     }
 
     /// Reports a violation at `member`, a pointer below the present place.
     pub fn report(&mut self, member: &str, code: Code, message: impl Into<String>) {
+        if self.found.len() > MAX_FOUND {
+            return;
+        }
+        if self.found.len() == MAX_FOUND {
+            let message = "more rules are broken; they are not listed";
+            self.found.push(Violation::new("", Code::TOO_MANY, message));
+            return;
+        }
         let pointer = self.full(member);
         if !self.is_hidden(&pointer) {
             self.found.push(Violation::new(pointer, code, message));

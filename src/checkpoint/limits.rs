@@ -133,6 +133,8 @@ pub enum DropReason {
     Bytes(usize),
     /// Another took its place before it was finished.
     PutAside,
+    /// It could not be read, and was overwritten.
+    Unreadable,
 }
 
 impl std::fmt::Display for DropReason {
@@ -142,6 +144,7 @@ impl std::fmt::Display for DropReason {
             DropReason::Elements(limit) => write!(f, "only the last {limit} are kept"),
             DropReason::Bytes(limit) => write!(f, "the checkpoint was over {limit} bytes"),
             DropReason::PutAside => f.write_str("put aside for another"),
+            DropReason::Unreadable => f.write_str("it could not be read, and was overwritten"),
         }
     }
 }

@@ -124,8 +124,10 @@ impl ResumePlan {
 
     /// Advises to begin anew, and says why.
     pub fn restart(&mut self, message: impl Into<String>) {
-        self.raise(ResumeDecision::Restart);
-        self.message = message.into();
+        if self.decision <= ResumeDecision::Restart {
+            self.raise(ResumeDecision::Restart);
+            self.message = message.into();
+        }
     }
 
     /// Refuses, and says why.

@@ -11,16 +11,17 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Clock, Dropped, Error, ErrorKind, Expect, Key, Knowledge, Limits, Result, Revision,
-    SystemClock, violations,
+    Checkpoint, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Handoff, Key, Knowledge,
+    Limits, Result, ResumePlan, Revision, Status, SystemClock, violations,
 };
-use crate::json::{Document, Violation};
-use crate::resume::{Resume, ResumeOptions};
+use crate::json::{Code, Document, Violation};
+use crate::resume::{Found, Resume, ResumeOptions};
 use crate::staleness::Staleness;
-use crate::store::{Change, CheckpointStore, PutOptions, Saved, TaskContext};
+use crate::store::{Change, CheckpointStore, Saved, TaskContext};
 
 pub use redaction::Redaction;
-pub use saving::Write;
+use saving::Prepared;
+pub use saving::PutMode;
 
 /// The checkpoints of one format in a store.
 ///
@@ -94,6 +95,9 @@ pub struct Loaded<C> {
     pub revision: Revision,
     /// What is wrong with it; empty for a valid one.
     pub violations: Vec<Violation>,
+    /// Whether parts of it could not be read, and are missing from
+    /// [`checkpoint`](Loaded::checkpoint).
+    pub is_partial: bool,
     /// The whole document, with what the type does not know.
     pub document: Document,
     /// When it was last written, where the store knows.
@@ -104,7 +108,6 @@ pub struct Loaded<C> {
 
 /// What was there when a task was to begin.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Begun<C> {
     /// Nothing: its first checkpoint was saved.
     Created(Saved),
@@ -186,6 +189,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
         Ok(Some(Loaded {
             violations: violations(&stored.document, &reading, &knowledge),
+            is_partial: reading.is_partial(),
             checkpoint: reading.value,
             revision: stored.revision,
             document: stored.document,
@@ -234,20 +238,22 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         key: &Key,
         mut change: impl FnMut(&mut C) -> Result<()>,
     ) -> Result<Saved> {
+        self.transact(key, &mut |document| {
+            let document = document.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            self.changed(document, &mut change)
+        })
+    }
+
+    /// Saves what `prepare` makes of the document that is there; `None` leaves it.
+    fn transact(
+        &self,
+        key: &Key,
+        prepare: &mut dyn FnMut(Option<&Document>) -> Result<Option<Prepared>>,
+    ) -> Result<Saved> {
         let mut prepared = None;
         let saved = self.store.transact(key, &mut |stored| {
-            let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
-            let next = self.changed(&stored.document, &mut change)?;
-            prepared = None;
-            Ok(match next {
-                None => Change::Keep,
-                Some(next) => {
-                    let document = next.document.clone();
-                    let overflow = next.truncation.dropped.clone();
-                    prepared = Some(next);
-                    Change::Put { document, overflow }
-                }
-            })
+            prepared = prepare(stored.map(|stored| &stored.document))?;
+            Ok(prepared.as_ref().map_or(Change::Keep, Prepared::change))
         });
         let saved = saved.map_err(|error| error.with_key(key))?;
         Ok(saving::complete(saved, prepared))
@@ -259,7 +265,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     ///
     /// [`ErrorKind::Conflict`] when there is one, and the errors of [`CheckpointStore::put`].
     pub fn create(&self, key: &Key, checkpoint: &C) -> Result<Saved> {
-        self.put(key, checkpoint, Write::Edit, &Expect::Absent)
+        self.put(key, checkpoint, PutMode::Edit, &Expect::Absent)
     }
 
     /// Begins a task: saves its first checkpoint, or finds the one that is there and leaves it.
@@ -284,30 +290,26 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
 
     /// Saves a whole checkpoint, over what is expected there.
     ///
-    /// [`Write::Edit`] changes what differs in the text that is there and keeps what the type does
-    /// not know; [`Write::Replace`] writes a new text.
+    /// [`PutMode::Edit`] changes what differs in the text that is there and keeps what the type does
+    /// not know; [`PutMode::Replace`] writes a new text.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] when what is there is not what is expected, and those of
     /// [`try_update`](Checkpoints::try_update) save [`ErrorKind::NotFound`].
-    pub fn put(&self, key: &Key, checkpoint: &C, write: Write, expect: &Expect) -> Result<Saved> {
-        let stored = self.store.load(key)?;
-        let present = stored.as_ref().map(|stored| &stored.document);
-        // The text is made from what is there now, so the store must still have that.
-        let still = match (&stored, expect) {
-            (_, Expect::Absent | Expect::Revision(_)) => expect.clone(),
-            (Some(stored), Expect::Any) => Expect::Revision(stored.revision.clone()),
-            (None, Expect::Any) => Expect::Absent,
-        };
-        crate::store::check_expected(key, &still, stored.as_ref())?;
+    pub fn put(&self, key: &Key, checkpoint: &C, mode: PutMode, expect: &Expect) -> Result<Saved> {
         let standalone = !self.store.capabilities().embedded;
-        let next = self
-            .whole(present, checkpoint.clone(), write, standalone)
-            .map_err(|error| error.with_key(key))?;
-        let options = PutOptions::expecting(still).with_overflow(next.truncation.dropped.clone());
-        let saved = self.store.put(key, &next.document, &options)?;
-        Ok(saving::complete(saved, Some(next)))
+        let mut prepared = None;
+        let saved = self.store.transact(key, &mut |stored| {
+            crate::store::check_expected(key, expect, stored)?;
+            let present = stored.map(|stored| &stored.document);
+            let next = self.whole(present, checkpoint.clone(), mode, standalone)?;
+            let change = next.change();
+            prepared = Some(next);
+            Ok(change)
+        });
+        let saved = saved.map_err(|error| error.with_key(key))?;
+        Ok(saving::complete(saved, prepared))
     }
 
     /// What saves left out of this checkpoint to keep within their limits, oldest first.
@@ -319,46 +321,91 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         self.store.overflow(key)
     }
 
+    /// Finished work that saves cut from this checkpoint, oldest first; none that it still has.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get) and of [`CheckpointStore::overflow`].
+    pub fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>> {
+        let loaded = self.get(key)?;
+        let cut = self.cut_from(key, &loaded.checkpoint)?;
+        Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
+    }
+
     /// Whether the files that a checkpoint names are as they were when it was saved.
     ///
     /// Files of steps that were cut from the checkpoint count as well. Paths are relative to `root`.
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Checkpoints::get).
+    /// Those of [`get`](Checkpoints::get); [`ErrorKind::NotAFolder`] when `root` is none.
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let loaded = self.get(key)?;
-        let dropped = self.cut_checkpoints(key)?;
-        Ok(staleness(&loaded.checkpoint, &dropped, root.as_ref()))
+        let cut = self.cut_from(key, &loaded.checkpoint)?;
+        self.staleness(&loaded, &cut, root.as_ref())
     }
 
     /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Checkpoints::get).
+    /// Those of [`stale`](Checkpoints::stale).
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
         let loaded = self.get(key)?;
-        let cut = self.cut_checkpoints(key)?;
-        let staleness = staleness(&loaded.checkpoint, &cut, &options.root);
+        let cut = self.cut_from(key, &loaded.checkpoint)?;
+        let staleness = self.staleness(&loaded, &cut, &options.root)?;
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
         let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
+        let mut plan = loaded.checkpoint.resume_plan(&knowledge);
+        let handoff = loaded.checkpoint.handoff();
+        let unsure = loaded.is_partial
+            || loaded
+                .violations
+                .iter()
+                .any(|violation| violation.code == Code::MISSING);
+        if C::STATUS_IS_DERIVED && unsure && handoff.status == Status::Complete {
+            plan = ResumePlan::of(&Handoff {
+                status: Status::InProgress,
+                ..handoff.clone()
+            });
+            plan.ask("Parts of the checkpoint could not be read. Is the task complete?");
+        }
+        let found = Found {
+            context: &loaded.context,
+            violations: &loaded.violations,
+        };
         Ok(Resume::new(
-            key,
-            loaded.checkpoint.resume_plan(&knowledge),
-            loaded.checkpoint.handoff(),
-            earlier,
-            &loaded.context,
-            loaded.violations,
-            staleness,
-            options,
+            key, plan, handoff, earlier, found, staleness, options,
         ))
     }
 
-    /// What was cut from lists, each element as a checkpoint of its own.
-    fn cut_checkpoints(&self, key: &Key) -> Result<Vec<C>> {
+    fn staleness(&self, loaded: &Loaded<C>, cut: &[C], root: &Path) -> Result<Staleness> {
+        // A wrong root would make every file missing, and its work to be done again.
+        if !root.as_os_str().is_empty() && !root.is_dir() {
+            return Err(Error::new(ErrorKind::NotAFolder).with_path(root));
+        }
+        let checkpoint = &loaded.checkpoint;
+        let mut files = checkpoint.files();
+        files.extend(cut.iter().flat_map(Checkpoint::files));
+        let now = Some(self.clock.now());
+        let staleness = Staleness::of(files, checkpoint.updated_at(), root, now);
+        Ok(if loaded.is_partial {
+            staleness.of_a_part()
+        } else {
+            staleness
+        })
+    }
+
+    /// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint
+    /// still has: a crash can leave a record of what was not cut after all.
+    fn cut_from(&self, key: &Key, checkpoint: &C) -> Result<Vec<C>> {
+        let here = checkpoint.handoff().done;
         let dropped = self.store.overflow(key)?;
-        Ok(dropped.iter().filter_map(as_checkpoint).collect())
+        Ok(dropped
+            .iter()
+            .filter_map(as_checkpoint::<C>)
+            .filter(|cut| !cut.handoff().done.iter().any(|done| here.contains(done)))
+            .collect())
     }
 }
 
@@ -372,12 +419,6 @@ fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
     }
     let value = serde_json::json!({ list: [dropped.value] });
     serde_json::from_value(value).ok()
-}
-
-fn staleness<C: Checkpoint>(checkpoint: &C, dropped: &[C], root: &Path) -> Staleness {
-    let mut files = checkpoint.files();
-    files.extend(dropped.iter().flat_map(Checkpoint::files));
-    Staleness::of(files, checkpoint.updated_at(), root)
 }
 
 /// Conveniences over any store; nobody implements it.

@@ -7,8 +7,9 @@ use crate::json::{Document, EditError, Kind, Node};
 
 /// Changes texts that a save sets, such as secrets in a note.
 ///
-/// Called with the JSON pointer and the text of every string that the save sets or changes; a `Some`
-/// takes its place. What was in the file before is not touched.
+/// Called with the JSON pointer and the text of every string value whose text was nowhere in the
+/// checkpoint before; a `Some` takes its place. What was in the file before is not touched, and neither
+/// are the names of members.
 #[derive(Clone)]
 pub struct Redaction(Arc<Redact>);
 

@@ -1,14 +1,18 @@
 //! From a changed checkpoint to the text that is saved.
 
+use std::collections::HashMap;
+
 use super::Checkpoints;
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Knowledge, Result, Truncation, violations};
-use crate::json::{Document, Reading, Rewrite, Violation};
-use crate::store::Saved;
+use crate::checkpoint::{
+    Checkpoint, DropReason, Dropped, Error, ErrorKind, Knowledge, Result, Truncation, violations,
+};
+use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
+use crate::store::{Change, Put, Saved};
 
 /// What a whole checkpoint does to the text that is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Write {
+pub enum PutMode {
     /// Changes what differs; what the type does not know stays.
     #[default]
     Edit,
@@ -18,9 +22,26 @@ pub enum Write {
 
 /// A text that is ready to be saved.
 pub(super) struct Prepared {
-    pub(super) document: Document,
-    pub(super) truncation: Truncation,
+    document: Document,
+    truncation: Truncation,
+    lost: Vec<String>,
     violations: Vec<Violation>,
+}
+
+impl Prepared {
+    fn new(document: Document) -> Self {
+        Prepared {
+            document,
+            truncation: Truncation::default(),
+            lost: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    pub(super) fn change(&self) -> Change {
+        let put = Put::new(self.document.clone());
+        Change::Put(put.with_overflow(self.truncation.dropped.clone()))
+    }
 }
 
 /// Adds what the typed view knows to what the store says.
@@ -29,6 +50,7 @@ pub(super) fn complete(mut saved: Saved, prepared: Option<Prepared>) -> Saved {
         let kept_in = saved.truncation.kept_in.take();
         saved.truncation = prepared.truncation;
         saved.truncation.kept_in = kept_in;
+        saved.lost = prepared.lost;
         saved.violations = prepared.violations;
     }
     saved
@@ -42,7 +64,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         change: &mut dyn FnMut(&mut C) -> Result<()>,
     ) -> Result<Option<Prepared>> {
         let reading = document.read::<C>()?;
-        refuse_newer(&reading.value)?;
+        refuse_newer(&reading)?;
         let mut wanted = reading.value.clone();
         change(&mut wanted)?;
         if wanted == reading.value {
@@ -56,38 +78,56 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         &self,
         present: Option<&Document>,
         mut wanted: C,
-        write: Write,
+        mode: PutMode,
         standalone: bool,
     ) -> Result<Prepared> {
-        if standalone
-            && wanted.schema_version().is_none()
-            && let Some(version) = C::SCHEMA_VERSION
-        {
-            wanted.set_schema_version(version);
-        }
         let reading = present.map(|present| present.read::<C>()).transpose()?;
         if let Some(reading) = &reading {
-            refuse_newer(&reading.value)?;
+            refuse_newer(reading)?;
         }
-        refuse_newer(&wanted)?;
-        if let (Some(present), Some(reading), Write::Edit) = (present, &reading, write) {
-            if wanted == reading.value {
-                return Ok(Prepared {
-                    document: present.clone(),
-                    truncation: Truncation::default(),
-                    violations: Vec::new(),
-                });
+        refuse_newer_value(&wanted)?;
+        let is_new_text = reading.is_none() || mode == PutMode::Replace;
+        if let (true, true, None, Some(version)) = (
+            standalone,
+            is_new_text,
+            wanted.schema_version(),
+            C::SCHEMA_VERSION,
+        ) {
+            wanted.set_schema_version(version);
+        }
+        match (present, &reading) {
+            (Some(present), Some(reading)) if mode == PutMode::Edit => {
+                if wanted == reading.value {
+                    return Ok(Prepared::new(present.clone()));
+                }
+                self.edited(present, reading, wanted)
             }
-            return self.edited(present, reading, wanted);
+            _ => self.replaced(present, reading.as_ref(), wanted),
         }
-        let truncation =
-            self.finish(&mut wanted, reading.as_ref().map(|reading| &reading.value))?;
+    }
+
+    /// A new text, in the style of the one that is there.
+    fn replaced(
+        &self,
+        present: Option<&Document>,
+        reading: Option<&Reading<C>>,
+        mut wanted: C,
+    ) -> Result<Prepared> {
+        let mut truncation = self.finish(&mut wanted, reading.map(|reading| &reading.value))?;
+        let mut lost = Vec::new();
+        if let (Some(present), Some(reading)) = (present, reading) {
+            lost = reading.left_out().to_vec();
+            if !lost.is_empty() && !self.allow_loss {
+                return Err(Error::new(ErrorKind::WouldLose { pointers: lost }));
+            }
+            truncation.dropped.extend(raw_values(present, &lost));
+        }
         let document = match present {
             Some(present) => present.replace_with(&wanted)?,
             None => Document::new(&wanted)?,
         };
         let read_back = document.read::<C>()?;
-        if read_back.value != wanted || !read_back.violations.is_empty() {
+        if read_back.value != wanted || read_back.is_partial() {
             return Err(Error::new(ErrorKind::NotFaithful {
                 detail: read_back.violations.first().map_or_else(
                     || "it reads back as another value".to_owned(),
@@ -99,24 +139,69 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         Ok(Prepared {
             document,
             truncation,
+            lost,
             violations,
         })
     }
 
+    /// The text that is there with what was changed, and nothing else.
     fn edited(&self, document: &Document, reading: &Reading<C>, mut wanted: C) -> Result<Prepared> {
-        let truncation = self.finish(&mut wanted, Some(&reading.value))?;
-        let rewrite = Rewrite::new()
-            .identities(C::IDENTITIES)
-            .allow_loss(self.allow_loss);
-        let rewritten = document.rewrite(reading, &wanted, &rewrite)?;
+        let asked = wanted.clone();
+        let mut truncation = self.finish(&mut wanted, Some(&reading.value))?;
+        keep_whole(document, reading, &mut truncation);
+        let rewrite = Rewrite::new().identities(C::IDENTITIES);
+        let rewritten = match document.rewrite(reading, &wanted, &rewrite) {
+            Err(RewriteError::Loss { pointers }) => {
+                let unkept = not_below(pointers, reading, document, &truncation);
+                self.refuse_loss(document, reading, &asked, &unkept)?;
+                truncation.dropped.extend(raw_values(document, &unkept));
+                document.rewrite(reading, &wanted, &rewrite.allow_loss(true))?
+            }
+            result => result?,
+        };
+        let Rewritten {
+            document: text,
+            lost,
+            reading: read_back,
+            ..
+        } = rewritten;
         let before = violations(document, reading, &Knowledge::none());
-        let mut new = violations(&rewritten.document, &rewritten.reading, &Knowledge::none());
-        new.retain(|violation| !before.contains(violation));
+        let after = violations(&text, &read_back, &Knowledge::none());
         Ok(Prepared {
-            document: rewritten.document,
+            lost: not_below(lost, reading, document, &truncation_of_lists(&truncation)),
+            document: text,
             truncation,
-            violations: new,
+            violations: new_violations(&before, after),
         })
+    }
+
+    /// Refuses to overwrite what could not be read, unless the caller allows it, or it is only the
+    /// library's own stamp that does: that must not keep an agent from saving its work.
+    fn refuse_loss(
+        &self,
+        document: &Document,
+        reading: &Reading<C>,
+        asked: &C,
+        pointers: &[String],
+    ) -> Result<()> {
+        if self.allow_loss {
+            return Ok(());
+        }
+        let rewrite = Rewrite::new().identities(C::IDENTITIES);
+        let by_caller = match document.rewrite(reading, asked, &rewrite) {
+            Ok(_) => return Ok(()),
+            Err(RewriteError::Loss { pointers }) => pointers,
+            Err(error) => return Err(error.into()),
+        };
+        let refused: Vec<String> = pointers
+            .iter()
+            .filter(|pointer| by_caller.contains(pointer))
+            .cloned()
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::WouldLose { pointers: refused }))
     }
 
     /// Redaction, stamp and limits, in this order: a secret must not survive in the record of what
@@ -126,7 +211,13 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             let mut text = Document::new(wanted)?;
             let old = before.map(Document::new).transpose()?;
             if redaction.apply(&mut text, old.as_ref())? {
-                *wanted = text.read::<C>()?.value;
+                let redacted = text.read::<C>()?;
+                if let Some(violation) = redacted.violations.first() {
+                    return Err(Error::new(ErrorKind::NotFaithful {
+                        detail: format!("after redaction, {violation}"),
+                    }));
+                }
+                *wanted = redacted.value;
             }
         }
         wanted.stamp(self.clock.now());
@@ -138,7 +229,132 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
     }
 }
 
-fn refuse_newer<C: Checkpoint>(checkpoint: &C) -> Result<()> {
+/// What is cut goes into the record as the file has it, with all that the type does not know.
+fn keep_whole<C: Checkpoint>(
+    document: &Document,
+    reading: &Reading<C>,
+    truncation: &mut Truncation,
+) {
+    if truncation.dropped.is_empty() {
+        return;
+    }
+    let Ok(before) = serde_json::to_value(&reading.value) else {
+        return;
+    };
+    for piece in &mut truncation.dropped {
+        // Only what the save left as it was stands in the file.
+        if before.pointer(&piece.pointer) == Some(&piece.value) {
+            let pointer = inside(document, &reading.locate(document, &piece.pointer));
+            let raw = document
+                .get(&pointer)
+                .and_then(|node| serde_json::from_str(node.raw()).ok());
+            if let Some(value) = raw {
+                piece.value = value;
+            }
+        }
+    }
+}
+
+/// The pointers that lead to nothing of what was cut: that is in the record, whole.
+fn not_below<C>(
+    pointers: Vec<String>,
+    reading: &Reading<C>,
+    document: &Document,
+    truncation: &Truncation,
+) -> Vec<String> {
+    let kept: Vec<String> = truncation
+        .dropped
+        .iter()
+        .map(|piece| reading.locate(document, &piece.pointer))
+        .collect();
+    let is_below = |pointer: &String| {
+        kept.iter().any(|kept| {
+            pointer
+                .strip_prefix(kept.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    pointers
+        .into_iter()
+        .filter(|pointer| !is_below(pointer))
+        .collect()
+}
+
+/// What was cut to keep within the limits, without what was overwritten.
+fn truncation_of_lists(truncation: &Truncation) -> Truncation {
+    let mut cut = truncation.clone();
+    cut.dropped
+        .retain(|piece| piece.reason != DropReason::Unreadable);
+    cut
+}
+
+/// Values that are about to be overwritten, for the record.
+fn raw_values<'p>(
+    document: &'p Document,
+    pointers: &'p [String],
+) -> impl Iterator<Item = Dropped> + 'p {
+    pointers.iter().map(|pointer| {
+        let pointer = inside(document, pointer);
+        let raw = document.get(&pointer).map_or("null", |node| node.raw());
+        // Half of a surrogate pair is no value that could be kept as one: its text is.
+        let value = serde_json::from_str(raw).unwrap_or_else(|_| raw.into());
+        Dropped::new(pointer, DropReason::Unreadable, value)
+    })
+}
+
+/// A pointer of the file as one of the document.
+fn inside(document: &Document, pointer: &str) -> String {
+    let inside = pointer.strip_prefix(document.at()).unwrap_or(pointer);
+    inside.to_owned()
+}
+
+/// The violations that a save made. Elements change their places when others come and go, so positions
+/// do not count.
+fn new_violations(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
+    let mut known: HashMap<(String, String), usize> = HashMap::new();
+    for violation in before {
+        *known.entry(without_positions(violation)).or_default() += 1;
+    }
+    after
+        .into_iter()
+        .filter(
+            |violation| match known.get_mut(&without_positions(violation)) {
+                Some(count) if *count > 0 => {
+                    *count -= 1;
+                    false
+                }
+                _ => true,
+            },
+        )
+        .collect()
+}
+
+fn without_positions(violation: &Violation) -> (String, String) {
+    let tokens = violation.pointer.split('/').map(|token| {
+        let is_position = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit());
+        if is_position { "#" } else { token }
+    });
+    let place = tokens.collect::<Vec<_>>().join("/");
+    (place, format!("{} {}", violation.code, violation.message))
+}
+
+fn refuse_newer<C: Checkpoint>(reading: &Reading<C>) -> Result<()> {
+    let version = ["/schemaVersion", "/schema_version"];
+    if C::SCHEMA_VERSION.is_some()
+        && reading
+            .left_out()
+            .iter()
+            .any(|pointer| version.iter().any(|version| pointer.ends_with(version)))
+    {
+        return Err(Error::refused(
+            "its schema version cannot be read, so a newer program may have written it: \
+             it can be read, not changed; mend the version first",
+        ));
+    }
+    refuse_newer_value(&reading.value)
+}
+
+fn refuse_newer_value<C: Checkpoint>(checkpoint: &C) -> Result<()> {
     match (checkpoint.schema_version(), C::SCHEMA_VERSION) {
         (Some(found), Some(known)) if found > known => {
             Err(Error::new(ErrorKind::NewerSchema { found, known }))

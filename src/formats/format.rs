@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::builder_state::{self, BuilderState};
-use super::detect::{self, Detected};
+use super::detect::Detected;
 use super::task::TaskCheckpoint;
 use super::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint};
 use crate::checkpoint::{
@@ -61,7 +61,7 @@ impl Format {
             name: builder_state::FORMAT,
             examine: examine_host,
             open: open::<TaskCheckpoint>,
-            recognise: detect::builder_state,
+            recognise: builder_state::recognise,
         }
     }
 }

@@ -10,7 +10,8 @@ use super::{Durability, FileError, Operation, create_folder_durably};
 ///
 /// Meant for records that a reader goes through line by line. A crash may leave the last line torn; so
 /// that it does not swallow the next one, a line end is written first when the file does not end with
-/// one. The caller keeps other writers away.
+/// one. The caller keeps other writers away. A new file gets the mode of the file `like`: what it holds
+/// must not be wider open than what it was taken from.
 ///
 /// # Durability
 ///
@@ -20,7 +21,12 @@ use super::{Durability, FileError, Operation, create_folder_durably};
 ///
 /// [`FileError::NotAFile`], [`FileError::DiskFull`], [`FileError::Io`]. What was in the file before is
 /// still there.
-pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), FileError> {
+pub fn append(
+    path: &Path,
+    bytes: &[u8],
+    durability: Durability,
+    like: Option<&Path>,
+) -> Result<(), FileError> {
     let folder = parent_of(path);
     create_folder_durably(folder)?;
     let is_new = match look(path)? {
@@ -32,9 +38,16 @@ pub fn append(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), F
         found => found.is_none(),
     };
     let torn = !is_new && ends_inside_a_line(path)?;
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    if let Some(like) = like.map(look).transpose()?.flatten() {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+        options.mode(like.mode() & 0o666);
+    }
+    #[cfg(not(unix))]
+    let _ = like;
+    let mut file = options
         .open(path)
         .map_err(FileError::on(Operation::Open, path))?;
     let mut whole = Vec::with_capacity(bytes.len() + 1);
@@ -79,16 +92,16 @@ mod tests {
     fn a_torn_line_does_not_swallow_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/record.jsonl");
-        append(&path, b"one\n", Durability::Full).unwrap();
-        append(&path, b"tw", Durability::Full).unwrap();
-        append(&path, b"three\n", Durability::None).unwrap();
+        append(&path, b"one\n", Durability::Full, None).unwrap();
+        append(&path, b"tw", Durability::Full, None).unwrap();
+        append(&path, b"three\n", Durability::None, None).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"one\ntw\nthree\n");
     }
 
     #[test]
     fn a_folder_in_the_way_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = append(folder.path(), b"x", Durability::None).unwrap_err();
+        let error = append(folder.path(), b"x", Durability::None, None).unwrap_err();
         assert!(matches!(error, FileError::NotAFile { .. }));
     }
 }

@@ -1,5 +1,5 @@
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -63,6 +63,28 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileErr
         stamp: FileStamp::of(&opened),
         modified: opened.modified().ok(),
     }))
+}
+
+/// The last bytes of a file, at most `limit`; none when there is no such file.
+///
+/// # Errors
+///
+/// As [`read_limited`], but for [`FileError::TooLarge`].
+pub fn read_end(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
+    match fs::metadata(path) {
+        Ok(found) => check(path, &found, u64::MAX)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return super::resolve(path).map(|_| None);
+        }
+        Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
+    }
+    let mut file = File::open(path).map_err(FileError::on(Operation::Open, path))?;
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::End(0))
+        .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(limit))))
+        .and_then(|_| Read::by_ref(&mut file).take(limit).read_to_end(&mut bytes))
+        .map_err(FileError::on(Operation::Read, path))?;
+    Ok(Some(bytes))
 }
 
 fn check(path: &Path, found: &fs::Metadata, limit: u64) -> Result<(), FileError> {

@@ -47,7 +47,7 @@ pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadat
 
 /// What is at `path` itself, link or not. Only "no such file" is none: any other error must not be
 /// taken for a first run.
-pub(super) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
+pub(crate) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
     match fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

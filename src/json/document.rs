@@ -31,6 +31,9 @@ pub struct Document {
     pub(super) host: Option<Box<Host>>,
 }
 
+/// The most findings that are listed of one document.
+const MAX_FINDINGS: usize = 64;
+
 impl Document {
     /// The document in the bytes of a file.
     ///
@@ -117,6 +120,9 @@ impl Document {
 
     /// Looks only into values that count: what a shadowed value has inside has no pointer.
     fn find_duplicates(&self, index: Index, at: &mut String, findings: &mut Vec<Violation>) {
+        if findings.len() >= MAX_FINDINGS {
+            return;
+        }
         let length = at.len();
         let in_array = self.tree.kind(index) == Kind::Array;
         let mut reported = std::collections::HashSet::new();
@@ -130,6 +136,12 @@ impl Document {
                 if reported.insert(self.tree.name(child)) {
                     let message = "the name is given more than once; the last one counts";
                     findings.push(Violation::new(at.as_str(), Code::DUPLICATE_KEY, message));
+                    if findings.len() == MAX_FINDINGS {
+                        // Pointers can be long, and thousands of them would fill the memory.
+                        let message = "more names are given more than once; they are not listed";
+                        findings.push(Violation::new(self.at(), Code::TOO_MANY, message));
+                        return;
+                    }
                 }
             } else if self.tree.kind(child).is_container() {
                 self.find_duplicates(child, at, findings);

@@ -54,6 +54,12 @@ impl ResumeOptions {
     }
 }
 
+/// What was found beside the checkpoint.
+pub(crate) struct Found<'l> {
+    pub(crate) context: &'l TaskContext,
+    pub(crate) violations: &'l [Violation],
+}
+
 /// All that is known for going on from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[must_use]
@@ -77,32 +83,30 @@ pub struct Resume {
 
 impl Resume {
     /// Completes a format's own plan with what the files and the violations tell.
-    #[allow(clippy::too_many_arguments, reason = "each is a part of the result")]
-    pub fn new(
+    pub(crate) fn new(
         key: &Key,
         mut plan: ResumePlan,
         handoff: Handoff,
         earlier: Vec<DoneItem>,
-        context: &TaskContext,
-        violations: Vec<Violation>,
+        found: Found<'_>,
         staleness: Staleness,
         options: &ResumeOptions,
     ) -> Resume {
-        plan::complete(&mut plan, &staleness, &violations);
+        plan::complete(&mut plan, &staleness, found.violations);
         let first = |choices: [&Option<String>; 3]| choices.into_iter().flatten().next().cloned();
-        let task = first([&options.task, &context.task, &handoff.task]);
+        let task = first([&options.task, &found.context.task, &handoff.task]);
         Resume {
             task: task.unwrap_or_else(|| key.to_string()),
             description: first([
                 &options.description,
-                &context.description,
+                &found.context.description,
                 &handoff.description,
             ]),
             plan,
             staleness,
             handoff,
             earlier,
-            violations,
+            violations: found.violations.to_vec(),
         }
     }
 

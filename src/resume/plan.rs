@@ -4,6 +4,9 @@ use crate::checkpoint::ResumePlan;
 use crate::json::{Code, Violation};
 use crate::staleness::{FileState, Staleness};
 
+/// The most violations and files that a warning lists: a prompt has better uses for its room.
+const MOST_LISTED: usize = 20;
+
 /// Adds what the next agent must know of the files and of the checkpoint.
 pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations: &[Violation]) {
     plan.files_to_review = staleness
@@ -24,7 +27,12 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
             .map(|file| format!("- {} ({})", file.path, file.state))
             .collect();
         if !files.is_empty() {
-            plan.warn(format!("{sentence}:\n{}\n{advice}", files.join("\n")));
+            let more = match files.len().saturating_sub(MOST_LISTED) {
+                0 => String::new(),
+                more => format!("\n- and {more} more"),
+            };
+            let files = files[..files.len().min(MOST_LISTED)].join("\n");
+            plan.warn(format!("{sentence}:\n{files}{more}\n{advice}"));
         }
     };
     warn(
@@ -76,8 +84,13 @@ fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {
     } else {
         ""
     };
+    let more = match grave.len().saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!("\n- and {more} more"),
+    };
+    let listed = grave.len().min(MOST_LISTED);
     plan.warn(format!(
-        "The checkpoint breaks rules of its format:\n{}{advice}",
-        grave.join("\n")
+        "The checkpoint breaks rules of its format:\n{}{more}{advice}",
+        grave[..listed].join("\n")
     ));
 }

@@ -19,7 +19,7 @@ const BYTES_PER_TOKEN: usize = 4;
 ///
 /// The template sees the fields of [`Resume`] (`task`, `description`, `plan`, `staleness`, `handoff`,
 /// `earlier`, `violations`), and `worked_on_by`, `header` and `omitted`. The filter `item` keeps a
-/// text of several lines inside its list item. Texts from the checkpoint are values: what looks like
+/// text of several lines inside its list item; `text` only takes control characters out. Texts from the checkpoint are values: what looks like
 /// template code in them is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
@@ -105,8 +105,9 @@ impl Prompt {
     fn environment(&self) -> Result<Environment<'_>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.add_filter("text", |text: String| printable(&text));
         environment.add_filter("item", |text: String| {
-            text.trim_end().replace("\r\n", "\n").replace('\n', "\n  ")
+            printable(&text).replace('\n', "\n  ")
         });
         // The name decides about escaping: a Markdown file gets none.
         environment
@@ -188,6 +189,16 @@ impl Prompt {
             best
         })
     }
+}
+
+/// A text without what could work on a terminal or hide from a reader: line ends and tabs stay, other
+/// control characters are shown as a mark.
+fn printable(text: &str) -> String {
+    let text = text.trim_end().replace("\r\n", "\n");
+    text.replace(
+        |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t'),
+        "\u{fffd}",
+    )
 }
 
 /// What a template sees.

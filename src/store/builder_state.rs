@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::file::{DurableFile, FileOptions};
+use super::file::{DurableFile, Entries, FileOptions, Next, Owner};
 use super::{
-    Capabilities, Change, CheckpointStore, Outcome, Page, PutOptions, Query, Saved, Stored,
-    check_expected,
+    Capabilities, Change, CheckpointStore, DeleteOptions, Outcome, Page, Put, PutOptions, Query,
+    Saved, Stored, check_expected,
 };
 use crate::checkpoint::{Dropped, Error, ErrorKind, Expect, Key, Result, Revision, Timestamp};
 use crate::formats::builder_state::{Slot, SlotPlace};
@@ -35,9 +35,10 @@ impl BuilderStateStore {
 
     /// The store of a host file, with options.
     pub fn with_options(path: impl Into<PathBuf>, options: FileOptions) -> Self {
-        let path = path.into();
-        options.sweep(path.parent().unwrap_or(std::path::Path::new("")));
-        BuilderStateStore { path, options }
+        BuilderStateStore {
+            path: path.into(),
+            options,
+        }
     }
 
     /// The places of the host file, as it is now; none when there is no file.
@@ -62,6 +63,15 @@ impl BuilderStateStore {
         key.as_str()
             .parse()
             .map_err(|error| self.with_place(error, key))
+    }
+}
+
+/// The place of a slot; `None` where the host has none, as an idle one has no active task.
+fn find(slot: &Slot, host: &Document) -> Result<Option<SlotPlace>> {
+    match slot.find(host) {
+        Ok(place) => Ok(Some(place)),
+        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSlot { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -99,18 +109,16 @@ impl CheckpointStore for BuilderStateStore {
         let Some(host) = self.file().load()? else {
             return Ok(None);
         };
-        slot.find(&host.document)
-            .and_then(|place| stored(&host, &place))
+        find(&slot, &host.document)
+            .and_then(|place| place.map_or(Ok(None), |place| stored(&host, &place)))
             .map_err(|error| self.with_place(error, key))
     }
 
     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
         self.transact(key, &mut |present| {
             check_expected(key, &options.expect, present)?;
-            Ok(Change::Put {
-                document: document.clone(),
-                overflow: options.overflow.clone(),
-            })
+            let put = Put::new(document.clone());
+            Ok(Change::Put(put.with_overflow(options.overflow.clone())))
         })
     }
 
@@ -135,15 +143,15 @@ impl CheckpointStore for BuilderStateStore {
                 };
                 let place = slot.find(&host.document)?;
                 let present = stored(host, &place)?;
-                let (document, dropped) = match change(present.as_ref())? {
+                let put = match change(present.as_ref())? {
                     Change::Keep => {
                         saved = Some(Saved::unchanged(key, present.as_ref())?);
                         return Ok(None);
                     }
-                    Change::Put { document, overflow } => (document, overflow),
+                    Change::Put(put) => put,
                 };
                 let mut changed = host.document.clone();
-                let is_new_text = changed.graft(&place.pointer, &document)?;
+                let is_new_text = changed.graft(&place.pointer, &put.document)?;
                 let previous = present.map(|present| present.revision);
                 // Grafting lays a text anew that comes from elsewhere, so the revision is that of
                 // the slot afterwards.
@@ -151,58 +159,87 @@ impl CheckpointStore for BuilderStateStore {
                     .get(&place.pointer)
                     .map(|node| Revision::of(node.raw().as_bytes()))
                     .ok_or_else(|| no_host(&slot))?;
-                let outcome = match &previous {
-                    None => Outcome::Created,
-                    Some(_) if !is_new_text => Outcome::Unchanged,
-                    Some(_) => Outcome::Replaced,
-                };
+                let outcome = Outcome::of(previous.as_ref(), &revision);
                 let mut result = Saved::new(outcome, revision, previous);
-                result.truncation.kept_in = overflow.keep(Some(key.as_str()), &dropped)?;
+                if !put.overflow.is_empty() {
+                    result.truncation.kept_in = Some(overflow.place());
+                }
+                let owner = Owner {
+                    slot: Some(key.as_str()),
+                    task: place.task.as_deref(),
+                };
+                let begins = outcome == Outcome::Created;
+                let record = overflow.entries(owner, begins, &put.overflow)?;
                 saved = Some(result);
-                Ok(is_new_text.then(|| changed.into_text()))
+                Ok(is_new_text.then(|| Next {
+                    text: changed.into_text(),
+                    record,
+                }))
             })
             .map_err(|error| self.with_place(error, key))?;
         saved.ok_or_else(|| self.with_place(Error::new(ErrorKind::ChangedMeanwhile), key))
     }
 
-    fn delete(&self, key: &Key, expect: &Expect) -> Result<bool> {
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let slot = self.slot(key)?;
         let mut deleted = false;
         self.file()
             .transact(&mut |host, _| {
                 deleted = false;
-                let Some(host) = host else {
-                    check_expected(key, expect, None)?;
+                let place = match host {
+                    Some(host) => find(&slot, &host.document)?,
+                    None => None,
+                };
+                let (Some(host), Some(place)) = (host, place) else {
+                    check_expected(key, &options.expect, None)?;
                     return Ok(None);
                 };
-                let place = slot.find(&host.document)?;
                 // What is no object can be deleted too: it holds no checkpoint.
                 let is_object = host
                     .document
                     .get(&place.pointer)
                     .is_none_or(|node| node.kind() == Kind::Object);
-                if is_object || *expect != Expect::Any {
-                    check_expected(key, expect, stored(host, &place)?.as_ref())?;
+                if is_object || options.expect != Expect::Any {
+                    check_expected(key, &options.expect, stored(host, &place)?.as_ref())?;
                 }
                 if !place.occupied {
                     return Ok(None);
                 }
                 let mut changed = host.document.clone();
                 deleted = changed.set(&place.pointer, &())?;
-                Ok(Some(changed.into_text()))
+                Ok(Some(Next {
+                    text: changed.into_text(),
+                    record: Entries::default(),
+                }))
             })
             .map_err(|error| self.with_place(error, key))?;
         Ok(deleted)
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
-        let occupied = self.places()?.into_iter().filter(|place| place.occupied);
-        let keys: Result<Vec<Key>> = occupied.map(|place| place.key()).collect();
-        Ok(query.page(keys?))
+        let mut keys = Vec::new();
+        let mut foreign = Vec::new();
+        for place in self.places()?.iter().filter(|place| place.occupied) {
+            match place.key() {
+                Ok(key) => keys.push(key),
+                Err(_) => foreign.push(place.slot.to_string().into()),
+            }
+        }
+        let mut page = query.page(keys);
+        page.foreign = foreign;
+        Ok(page)
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.file().overflow()?.read(Some(key.as_str()))
+        let slot = self.slot(key)?;
+        let host = self.file().load()?;
+        let place = host.map_or(Ok(None), |host| find(&slot, &host.document));
+        let place = place.map_err(|error| self.with_place(error, key))?;
+        let owner = Owner {
+            slot: Some(key.as_str()),
+            task: place.as_ref().and_then(|place| place.task.as_deref()),
+        };
+        self.file().overflow()?.read(owner)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -216,8 +253,8 @@ impl CheckpointStore for BuilderStateStore {
 }
 
 fn no_host(slot: &Slot) -> Error {
-    Error::new(ErrorKind::NoSuchSlot {
-        slot: slot.to_string(),
-        slots: Vec::new(),
-    })
+    Error::refused(format!(
+        "there is no host file, so it has no place for the checkpoint {slot}; \
+         let the builder begin its session first"
+    ))
 }

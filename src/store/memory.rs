@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::{
-    Capabilities, Change, CheckpointStore, Outcome, Page, PutOptions, Query, Saved, Stored,
+    Capabilities, CheckpointStore, DeleteOptions, Outcome, Page, PutOptions, Query, Saved, Stored,
     check_expected,
 };
-use crate::checkpoint::{Dropped, Expect, Key, Result};
+use crate::checkpoint::{Dropped, Key, Result};
 use crate::json::Document;
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
@@ -44,25 +44,12 @@ impl CheckpointStore for MemoryStore {
     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
         let mut entries = self.entries();
         check_expected(key, &options.expect, entries.documents.get(key))?;
-        entries.put(key, document, options.overflow.clone())
+        Ok(entries.put(key, document, &options.overflow))
     }
 
-    fn transact(
-        &self,
-        key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-    ) -> Result<Saved> {
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let mut entries = self.entries();
-        let present = entries.documents.get(key);
-        match change(present)? {
-            Change::Keep => Saved::unchanged(key, present),
-            Change::Put { document, overflow } => entries.put(key, &document, overflow),
-        }
-    }
-
-    fn delete(&self, key: &Key, expect: &Expect) -> Result<bool> {
-        let mut entries = self.entries();
-        check_expected(key, expect, entries.documents.get(key))?;
+        check_expected(key, &options.expect, entries.documents.get(key))?;
         Ok(entries.documents.remove(key).is_some())
     }
 
@@ -85,7 +72,7 @@ impl CheckpointStore for MemoryStore {
 }
 
 impl Entries {
-    fn put(&mut self, key: &Key, document: &Document, overflow: Vec<Dropped>) -> Result<Saved> {
+    fn put(&mut self, key: &Key, document: &Document, overflow: &[Dropped]) -> Saved {
         let mut stored = Stored::new(document.clone());
         stored.modified = Some(SystemTime::now());
         let revision = stored.revision.clone();
@@ -93,22 +80,23 @@ impl Entries {
             .documents
             .get(key)
             .map(|present| present.revision.clone());
-        let outcome = match &previous {
-            None => Outcome::Created,
-            Some(previous) if *previous == revision => Outcome::Unchanged,
-            Some(_) => Outcome::Replaced,
-        };
+        let outcome = Outcome::of(previous.as_ref(), &revision);
         let mut saved = Saved::new(outcome, revision, previous);
-        if !overflow.is_empty() {
-            saved.truncation.kept_in = Some("memory".to_owned());
-            self.overflow
-                .entry(key.clone())
-                .or_default()
-                .extend(overflow);
+        let kept = self.overflow.entry(key.clone()).or_default();
+        if outcome == Outcome::Created {
+            kept.clear();
         }
         if outcome != Outcome::Unchanged {
+            for piece in overflow {
+                if !kept.contains(piece) {
+                    kept.push(piece.clone());
+                }
+            }
+            if !overflow.is_empty() {
+                saved.truncation.kept_in = Some("memory".to_owned());
+            }
             self.documents.insert(key.clone(), stored);
         }
-        Ok(saved)
+        saved
     }
 }

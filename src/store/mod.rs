@@ -10,7 +10,9 @@ pub use builder_state::BuilderStateStore;
 pub use file::{FileOptions, FileStore};
 pub use listing::{Page, Query};
 pub use memory::MemoryStore;
-pub use stored::{Capabilities, Change, Outcome, PutOptions, Saved, Stored, TaskContext};
+pub use stored::{
+    Capabilities, Change, DeleteOptions, Outcome, Put, PutOptions, Saved, Stored, TaskContext,
+};
 
 use crate::checkpoint::{Dropped, Error, ErrorKind, Expect, Key, Result};
 use crate::json::Document;
@@ -37,6 +39,9 @@ const TRANSACT_ATTEMPTS: usize = 16;
 ///   never written over a checkpoint that could not be read.
 /// * A document that is there but corrupt is [`ErrorKind::Corrupt`] for every operation, also for a
 ///   put that expects [`Expect::Any`].
+/// * After every error what was there is still there, but for [`ErrorKind::NotDurable`]: then the new
+///   document is in place and may not survive a loss of power.
+/// * What was left out of a document is kept until a checkpoint is created anew under its key.
 /// * Methods block, and may be called from many threads.
 ///
 /// [`capabilities`]: CheckpointStore::capabilities
@@ -67,28 +72,31 @@ pub trait CheckpointStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`load`](CheckpointStore::load) and [`put`](CheckpointStore::put), and the errors
-    /// of `change`, after which nothing was written.
+    /// Those of [`load`](CheckpointStore::load) and [`put`](CheckpointStore::put); the errors of
+    /// `change`, after which nothing was written; [`ErrorKind::NotFound`] when it keeps what is not
+    /// there; [`ErrorKind::Conflict`] when other writers were faster again and again.
     fn transact(
         &self,
         key: &Key,
         change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
     ) -> Result<Saved> {
         let mut last = None;
-        for _ in 0..TRANSACT_ATTEMPTS {
+        for attempt in 0..TRANSACT_ATTEMPTS {
             let stored = self.load(key)?;
             let expect = match &stored {
                 Some(stored) => Expect::Revision(stored.revision.clone()),
                 None => Expect::Absent,
             };
-            let (document, overflow) = match change(stored.as_ref())? {
+            let put = match change(stored.as_ref())? {
                 Change::Keep => return Saved::unchanged(key, stored.as_ref()),
-                Change::Put { document, overflow } => (document, overflow),
+                Change::Put(put) => put,
             };
-            let options = PutOptions::expecting(expect).with_overflow(overflow);
-            match self.put(key, &document, &options) {
+            let options = PutOptions::expecting(expect).with_overflow(put.overflow);
+            match self.put(key, &put.document, &options) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                     last = Some(error);
+                    // Who lost again and again should not keep the others from their turn.
+                    std::thread::sleep(std::time::Duration::from_micros(50 << attempt.min(8)));
                 }
                 result => return result,
             }
@@ -101,7 +109,7 @@ pub trait CheckpointStore: Send + Sync {
     /// # Errors
     ///
     /// As [`put`](CheckpointStore::put).
-    fn delete(&self, key: &Key, expect: &Expect) -> Result<bool>;
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
 
     /// The keys there are, in order, a page at a time. Holds no lock.
     ///
@@ -120,6 +128,47 @@ pub trait CheckpointStore: Send + Sync {
     /// What this store can promise.
     fn capabilities(&self) -> Capabilities;
 }
+
+/// A store behind a pointer is a store.
+macro_rules! forward {
+    ($($pointer:ty),+) => { $(
+        impl<S: CheckpointStore + ?Sized> CheckpointStore for $pointer {
+            fn load(&self, key: &Key) -> Result<Option<Stored>> {
+                (**self).load(key)
+            }
+
+            fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+                (**self).put(key, document, options)
+            }
+
+            fn transact(
+                &self,
+                key: &Key,
+                change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
+            ) -> Result<Saved> {
+                (**self).transact(key, change)
+            }
+
+            fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+                (**self).delete(key, options)
+            }
+
+            fn list(&self, query: &Query) -> Result<Page> {
+                (**self).list(query)
+            }
+
+            fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+                (**self).overflow(key)
+            }
+
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
+        }
+    )+ };
+}
+
+forward!(&S, Box<S>, std::sync::Arc<S>);
 
 /// Checks what is there against what a writer expects.
 pub(crate) fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> Result<()> {

@@ -88,23 +88,65 @@ impl PutOptions {
 pub enum Change {
     /// Leave what is there.
     Keep,
-    /// Put this document.
-    Put {
-        /// The document.
-        document: Document,
-        /// What was left out of it.
-        overflow: Vec<Dropped>,
-    },
+    /// Put a document.
+    Put(Put),
+}
+
+/// A document to put.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Put {
+    /// The document.
+    pub document: Document,
+    /// What was left out of it.
+    pub overflow: Vec<Dropped>,
+}
+
+impl Put {
+    /// A document from which nothing was left out.
+    #[must_use]
+    pub fn new(document: Document) -> Self {
+        Put {
+            document,
+            overflow: Vec::new(),
+        }
+    }
+
+    /// Says what was left out of the document.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Vec<Dropped>) -> Self {
+        self.overflow = overflow;
+        self
+    }
 }
 
 impl Change {
     /// Puts a document from which nothing was left out.
     #[must_use]
     pub fn put(document: Document) -> Self {
-        Change::Put {
-            document,
-            overflow: Vec::new(),
-        }
+        Change::Put(Put::new(document))
+    }
+}
+
+/// What a delete asks of the store.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct DeleteOptions {
+    /// What must be there.
+    pub expect: Expect,
+}
+
+impl DeleteOptions {
+    /// Whatever is there.
+    #[must_use]
+    pub fn new() -> Self {
+        DeleteOptions::default()
+    }
+
+    /// Only what is expected.
+    #[must_use]
+    pub fn expecting(expect: Expect) -> Self {
+        DeleteOptions { expect }
     }
 }
 
@@ -120,6 +162,9 @@ pub struct Saved {
     pub previous: Option<Revision>,
     /// What was cut to keep within the limits.
     pub truncation: Truncation,
+    /// Where values that could not be read were overwritten, as the caller allowed; they are kept with
+    /// what was cut.
+    pub lost: Vec<String>,
     /// Violations of the format's rules that were not there before the save.
     pub violations: Vec<Violation>,
 }
@@ -132,6 +177,7 @@ impl Saved {
             revision,
             previous,
             truncation: Truncation::default(),
+            lost: Vec::new(),
             violations: Vec::new(),
         }
     }
@@ -165,6 +211,18 @@ pub enum Outcome {
     Unchanged,
 }
 
+impl Outcome {
+    /// What becomes of a document of this revision where the previous one is there.
+    #[must_use]
+    pub fn of(previous: Option<&Revision>, revision: &Revision) -> Self {
+        match previous {
+            None => Outcome::Created,
+            Some(previous) if previous == revision => Outcome::Unchanged,
+            Some(_) => Outcome::Replaced,
+        }
+    }
+}
+
 /// What a store can promise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -177,4 +235,12 @@ pub struct Capabilities {
     pub excludes_machines: bool,
     /// Documents stand inside a larger file, so a checkpoint has no version of its own.
     pub embedded: bool,
+}
+
+impl Capabilities {
+    /// No promise but the contract itself.
+    #[must_use]
+    pub fn none() -> Self {
+        Capabilities::default()
+    }
 }

@@ -2,8 +2,10 @@
 //!
 //! Feature `proptest`. Each function says what it generates and how often.
 
+mod deviating;
 mod json;
 mod task;
 
+pub use deviating::deviating;
 pub use json::{json_object, json_value, restyled};
 pub use task::{task_checkpoint, timestamp};

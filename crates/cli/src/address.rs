@@ -294,7 +294,11 @@ fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Resul
 /// The slot that is meant in a host file.
 fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot, Error> {
     match (&global.slot, host) {
-        (Some(slot), _) => Ok(slot.clone()),
+        (Some(slot), Some(host)) => {
+            slot.find(host).map_err(|error| error.with_path(path))?;
+            Ok(slot.clone())
+        }
+        (Some(slot), None) => Ok(slot.clone()),
         (None, Some(host)) => only_slot(path, host),
         (None, None) => Ok(Slot::Top),
     }

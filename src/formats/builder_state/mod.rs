@@ -1,9 +1,11 @@
 //! `builder-state`: the host file of a builder's session, with task checkpoints inside it.
 
+mod recognise;
 mod slots;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use recognise::recognise;
 pub use slots::{Slot, SlotPlace};
 
 use super::task::{TaskCheckpoint, null_is_default, rules};

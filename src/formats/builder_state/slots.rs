@@ -8,12 +8,14 @@ use crate::json::{Document, Kind, Node};
 
 /// Which checkpoint of a host file is meant.
 ///
-/// As a key of a store a slot reads `active`, `adhoc:ID` or `top`.
+/// As a key of a store a slot reads `active`, `adhoc:ID`, `top` or, seldom, `active-prd`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Slot {
     /// The active task: `activeWork`, else `activePrd`.
     Active,
+    /// A checkpoint that was left in `activePrd` beside that of `activeWork`.
+    FormerActive,
     /// The task of `adhocQueue` with this id.
     Adhoc(String),
     /// The top level of the file.
@@ -24,6 +26,7 @@ impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Slot::Active => f.write_str("active"),
+            Slot::FormerActive => f.write_str("active-prd"),
             Slot::Adhoc(id) => write!(f, "adhoc:{id}"),
             Slot::Top => f.write_str("top"),
         }
@@ -36,11 +39,12 @@ impl FromStr for Slot {
     fn from_str(text: &str) -> Result<Slot> {
         match text.split_once(':') {
             None if text == "active" => Ok(Slot::Active),
+            None if text == "active-prd" => Ok(Slot::FormerActive),
             None if text == "top" => Ok(Slot::Top),
             Some(("adhoc", id)) if !id.is_empty() => Ok(Slot::Adhoc(id.to_owned())),
             _ => Err(Error::new(ErrorKind::InvalidKey {
                 text: text.to_owned(),
-                reason: "a slot is `active`, `adhoc:ID` or `top`",
+                reason: "a slot is `active`, `adhoc:ID`, `top` or `active-prd`",
             })),
         }
     }
@@ -90,6 +94,14 @@ fn text(node: Node<'_>, member: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// An id, which some hosts write as a number.
+fn id(node: Node<'_>) -> Option<String> {
+    match node.get("id")? {
+        number if number.kind() == Kind::Number => Some(number.raw().to_owned()),
+        _ => text(node, "id"),
+    }
+}
+
 fn object<'d>(node: Node<'d>, member: &str) -> Option<Node<'d>> {
     node.get(member).filter(|node| node.kind() == Kind::Object)
 }
@@ -97,8 +109,9 @@ fn object<'d>(node: Node<'d>, member: &str) -> Option<Node<'d>> {
 impl Slot {
     /// All places of a host file, in the order active, ad hoc, top.
     ///
-    /// `activeWork` stands for the active task where it is present, unless only `activePrd` has a
-    /// checkpoint. The top level is a place only where a checkpoint is there, or nothing else is.
+    /// `activeWork` stands for the active task where it is present, unless `activePrd` has a checkpoint
+    /// and `activeWork` never had one. Where both have one, that of `activePrd` has a slot of its own.
+    /// The top level is a place only where a checkpoint is there, or nothing else is.
     #[must_use]
     pub fn places(host: &Document) -> Vec<SlotPlace> {
         let root = host.root();
@@ -115,13 +128,23 @@ impl Slot {
             place
         });
         let mut places = Vec::new();
-        places.extend(match (work, prd) {
-            (Some(work), Some(prd)) if prd.occupied && !work.occupied => Some(prd),
-            (work, prd) => work.or(prd),
-        });
+        let work_has_place = root
+            .get("activeWork")
+            .is_some_and(|work| work.get("checkpoint").is_some());
+        match (work, prd) {
+            (Some(_), Some(prd)) if prd.occupied && !work_has_place => places.push(prd),
+            (Some(work), Some(mut prd)) => {
+                places.push(work);
+                if prd.occupied {
+                    prd.slot = Slot::FormerActive;
+                    places.push(prd);
+                }
+            }
+            (work, prd) => places.extend(work.or(prd)),
+        }
         if let Some(queue) = root.get("adhocQueue") {
             for (index, task) in queue.elements().enumerate() {
-                if let Some(id) = text(task, "id") {
+                if let Some(id) = id(task) {
                     let base = format!("/adhocQueue/{index}");
                     let mut place = SlotPlace::new(Slot::Adhoc(id.clone()), &base, task);
                     place.task = Some(id);
@@ -132,7 +155,8 @@ impl Slot {
         }
         let mut top = SlotPlace::new(Slot::Top, "", root);
         if top.occupied || places.is_empty() {
-            top.task = text(root, "sessionId");
+            let story = object(root, "activePrd").and_then(|prd| text(prd, "currentStory"));
+            top.task = story.or_else(|| text(root, "sessionId"));
             places.push(top);
         }
         places
@@ -238,7 +262,16 @@ mod tests {
     #[test]
     fn the_later_name_of_the_active_task_wins_unless_only_the_former_has_a_checkpoint() {
         let both = r#"{"activePrd":{"checkpoint":{}},"activeWork":{"checkpoint":{}}}"#;
-        assert_eq!(slots(both), ["active /activeWork/checkpoint true"]);
+        assert_eq!(
+            slots(both),
+            [
+                "active /activeWork/checkpoint true",
+                "active-prd /activePrd/checkpoint true"
+            ]
+        );
+        // Deleting the one does not bring the other back in its place.
+        let deleted = r#"{"activePrd":{"checkpoint":{}},"activeWork":{"checkpoint":null}}"#;
+        assert_eq!(slots(deleted)[0], "active /activeWork/checkpoint false");
         let former = r#"{"activePrd":{"checkpoint":{}},"activeWork":{}}"#;
         assert_eq!(slots(former), ["active /activePrd/checkpoint true"]);
     }

@@ -13,23 +13,26 @@ use crate::checkpoint::{
 /// The state that follows from the steps: the format has no status of its own.
 pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
     let work_is_left = checkpoint.current_step.is_some() || !checkpoint.pending_steps.is_empty();
-    let unverified = checkpoint
-        .verification
-        .iter()
-        .flat_map(|verification| &verification.results)
-        .any(|result| {
-            !matches!(
-                result.status,
-                Some(ResultStatus::Passed | ResultStatus::Skipped)
-            )
-        });
+    let passed = |result: &VerificationResult| {
+        matches!(
+            result.status,
+            Some(ResultStatus::Passed | ResultStatus::Skipped)
+        )
+    };
+    // A contract that nothing was run for is not fulfilled.
+    let unverified = checkpoint.verification.as_ref().is_some_and(|shown| {
+        (shown.contract_ref.is_some() && shown.results.is_empty())
+            || !shown.results.iter().all(passed)
+    });
+    // There is no plan yet whose end could be reached.
+    let is_planning = checkpoint.phase == Some(Phase::Planning);
     if checkpoint.metadata.reason == Some(Reason::Failure) {
         Status::Failed
     } else if !checkpoint.blockers.is_empty() {
         Status::Blocked
     } else if checkpoint.completed_steps.is_empty() && checkpoint.current_step.is_none() {
         Status::NotStarted
-    } else if work_is_left || unverified {
+    } else if work_is_left || unverified || is_planning {
         Status::InProgress
     } else {
         Status::Complete

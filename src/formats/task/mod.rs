@@ -2,6 +2,7 @@
 
 mod handoff;
 mod operations;
+mod recognise;
 pub(super) mod rules;
 mod shrink;
 mod source_files;
@@ -18,7 +19,6 @@ use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Limits, Operation, Result, Status,
     Timestamp, Truncation, open_enum,
 };
-use crate::formats::detect;
 use crate::json::{Document, Identity};
 
 open_enum! {
@@ -290,6 +290,8 @@ impl Checkpoint for TaskCheckpoint {
         },
     ];
 
+    const STATUS_IS_DERIVED: bool = true;
+
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn schema_version(&self) -> Option<u64> {
@@ -332,7 +334,7 @@ impl Checkpoint for TaskCheckpoint {
     }
 
     fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
-        detect::task(document)
+        recognise::recognise(document)
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {

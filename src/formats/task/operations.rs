@@ -166,7 +166,8 @@ impl TaskCheckpoint {
     }
 
     /// Records a finished step: it joins the finished ones, leaves the plan, and is no longer
-    /// current.
+    /// current. One that is reported again, in the same words and without a pending step, changes
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -192,6 +193,8 @@ impl TaskCheckpoint {
             }
             Some(named) => Some(named),
             None if is_pending(&text) => Some(text.clone()),
+            // Reported again, as after a time-out: what is current now is another step.
+            None if current.as_ref() != Some(&text) && self.is_finished(&text) => return Ok(()),
             None => current.clone(),
         };
         if let Some(leaves) = leaves {
@@ -210,6 +213,12 @@ impl TaskCheckpoint {
         });
         self.metadata.reason = Some(Reason::Periodic);
         Ok(())
+    }
+
+    fn is_finished(&self, text: &str) -> bool {
+        self.completed_steps
+            .iter()
+            .any(|step| step.step.as_deref() == Some(text))
     }
 
     /// Records a decision. One that is there already, with the same reason, is not recorded again.
@@ -423,6 +432,17 @@ mod tests {
         assert_eq!(aside.partial_work.as_deref(), Some("half"));
         assert_eq!(task.pending_steps, ["extra", "one", "two"]);
         assert_eq!(task.start_step("one", now()), StepStarted::Already);
+    }
+
+    #[test]
+    fn a_step_that_is_reported_again_takes_no_other_out_of_the_plan() {
+        let mut task = planned();
+        task.start_step("one", now());
+        task.finish_step(&StepDone::new("did one"), now()).unwrap();
+        task.start_step("two", now());
+        let before = task.clone();
+        task.finish_step(&StepDone::new("did one"), now()).unwrap();
+        assert_eq!(task, before);
     }
 
     #[test]

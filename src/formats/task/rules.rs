@@ -1,9 +1,19 @@
 //! The rules of the format; source: the checkpoint schema of the builder-state protocol.
 
 use super::{CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification};
-use crate::checkpoint::Inspection;
+use crate::checkpoint::{Checkpoint, Inspection};
+use crate::json::Code;
 
 pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut Inspection<'_>) {
+    if let (Some(found), Some(known)) = (checkpoint.schema_version, TaskCheckpoint::SCHEMA_VERSION)
+        && found > known
+    {
+        inspection.report(
+            "/schemaVersion",
+            Code::NEWER_SCHEMA,
+            format!("version {found}; this library knows up to {known}"),
+        );
+    }
     inspection.require("phase");
     inspection.known("/phase", checkpoint.phase.as_ref());
     inspection.require("completedSteps");

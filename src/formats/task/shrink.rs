@@ -5,6 +5,8 @@
 //! oldest finished steps, reasons, and the note. Pending steps, decisions, blockers and the current
 //! step are never cut.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -87,17 +89,16 @@ fn cut_rationales(
     let Some(limit) = limits.rationale else {
         return;
     };
+    let old: HashSet<&String> = before
+        .into_iter()
+        .flat_map(|before| &before.decisions)
+        .filter_map(|decision| decision.rationale.as_ref())
+        .collect();
     for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
         let Some(rationale) = &mut decision.rationale else {
             continue;
         };
-        let was_there = before.is_some_and(|before| {
-            before
-                .decisions
-                .iter()
-                .any(|old| old.rationale.as_ref() == Some(&*rationale))
-        });
-        if !was_there {
+        if !old.contains(rationale) {
             let pointer = format!("/decisions/{index}/rationale");
             let reason = DropReason::Characters(limit);
             cut(rationale, limit, reason, &pointer, limits, truncation);
@@ -193,11 +194,12 @@ fn fit_size(
     }
     drop_oldest_steps(checkpoint, oldest, reason, truncation);
 
-    for index in 0..checkpoint.decisions.len() {
-        if compact_size(checkpoint) <= limit {
+    for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
+        if size <= limit {
             break;
         }
-        if let Some(rationale) = &mut checkpoint.decisions[index].rationale {
+        if let Some(rationale) = &mut decision.rationale {
+            let long = compact_size(rationale);
             let pointer = format!("/decisions/{index}/rationale");
             cut(
                 rationale,
@@ -207,9 +209,10 @@ fn fit_size(
                 limits,
                 truncation,
             );
+            size -= long - compact_size(rationale);
         }
     }
-    if compact_size(checkpoint) > limit
+    if size > limit
         && let Some(note) = checkpoint
             .current_step
             .as_mut()

@@ -7,62 +7,110 @@ use std::path::{Path, PathBuf};
 use chrono::Utc;
 
 use crate::checkpoint::{Backups, UNIQUE_SEPARATOR};
-use crate::fsio::{self, FileError};
+use crate::fsio::{self, FileError, Operation};
 
 /// How many files may fall into one second before the names run out.
 const MOST_IN_A_SECOND: u32 = 10_000;
 
-/// Keeps the present file as a backup and removes the oldest beyond the protocol's number.
-///
-/// The backup is a second name of the file that is about to be replaced: no byte is copied.
-pub(super) fn keep(target: &Path, backups: &Backups) -> Result<(), FileError> {
-    let folder = fsio::parent_of(target).join(backups.folder);
-    fsio::create_folder_durably(&folder)?;
-    let stem = target.file_stem().unwrap_or_default().to_string_lossy();
-    link_unique(target, &folder, &(backups.stem)(&stem, Utc::now()))?;
-    prune(&folder, &stem, backups);
-    Ok(())
+/// The backup of one file, made while it is replaced.
+pub(super) struct BackUp<'t> {
+    target: &'t Path,
+    backups: Backups,
+    made: Option<PathBuf>,
 }
 
-/// Removes the oldest beyond the protocol's number. What cannot be removed stays for the next time.
-fn prune(folder: &Path, stem: &str, backups: &Backups) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    let mut names: Vec<(std::time::SystemTime, String)> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let name = entry.file_name().into_string().ok()?;
-            let modified = entry.metadata().ok()?.modified().ok()?;
-            (backups.is_backup)(&name, stem).then_some((modified, name))
-        })
-        .collect();
-    names.sort();
-    let surplus = names.len().saturating_sub(backups.keep);
-    for (_, name) in &names[..surplus] {
-        let _ = fs::remove_file(folder.join(name));
+impl<'t> BackUp<'t> {
+    pub(super) fn new(target: &'t Path, backups: Backups) -> Self {
+        BackUp {
+            target,
+            backups,
+            made: None,
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        fsio::parent_of(self.target).join(self.backups.folder)
+    }
+
+    fn stem(&self) -> String {
+        let stem = self.target.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+
+    /// Keeps the present file: the backup is a second name of the file that is about to be replaced, so
+    /// no byte is copied.
+    pub(super) fn link(&mut self) -> Result<(), FileError> {
+        let folder = self.folder();
+        fsio::create_folder_durably(&folder)?;
+        let stem = (self.backups.stem)(&self.stem(), Utc::now());
+        self.made = Some(link_unique(self.target, &folder, &stem)?);
+        Ok(())
+    }
+
+    /// The file was not replaced after all.
+    pub(super) fn undo(self) {
+        if let Some(made) = self.made {
+            let _ = fs::remove_file(made);
+        }
+    }
+
+    /// Removes the oldest beyond the protocol's number, never the one just made. What cannot be removed
+    /// stays for the next time.
+    pub(super) fn prune(self) {
+        let folder = self.folder();
+        let Ok(entries) = fs::read_dir(&folder) else {
+            return;
+        };
+        let stem = self.stem();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| (self.backups.is_backup)(name, &stem))
+            .collect();
+        // By their stamps and counters: a modification time tells when a text was written, not when it
+        // was kept.
+        names.sort_by_key(|name| in_order(name));
+        let surplus = names.len().saturating_sub(self.backups.keep);
+        for name in &names[..surplus] {
+            let path = folder.join(name);
+            if self.made.as_ref() != Some(&path) {
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 }
 
-/// Gives a file a second name `{stem}.json` in `folder`, with a counter where that is taken.
-pub(super) fn link_unique(target: &Path, folder: &Path, stem: &str) -> Result<PathBuf, FileError> {
-    let mut last = None;
-    for counter in 0..MOST_IN_A_SECOND {
-        let name = match counter {
+/// A name as its words and its numbers, so that 10 comes after 9.
+fn in_order(name: &str) -> Vec<(u128, String)> {
+    let stem = name.strip_suffix(".json").unwrap_or(name);
+    stem.split(|letter: char| !letter.is_ascii_alphanumeric())
+        .map(|part| (part.parse().unwrap_or(0), part.to_owned()))
+        .collect()
+}
+
+/// The names `{stem}.json`, `{stem}-1.json`, … in a folder.
+pub(super) fn unique_names(folder: &Path, stem: &str) -> impl Iterator<Item = PathBuf> {
+    (0..MOST_IN_A_SECOND).map(move |counter| {
+        folder.join(match counter {
             0 => format!("{stem}.json"),
             counter => format!("{stem}{UNIQUE_SEPARATOR}{counter}.json"),
-        };
-        let path = folder.join(name);
+        })
+    })
+}
+
+/// Gives a file a second name in `folder`, with a counter where that is taken.
+fn link_unique(target: &Path, folder: &Path, stem: &str) -> Result<PathBuf, FileError> {
+    let mut last = None;
+    for path in unique_names(folder, stem) {
         match fs::hard_link(target, &path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => last = Some(error),
             // File systems without hard links say so in several ways.
             Err(_) if copy_new(target, &path).is_ok() => return Ok(path),
-            Err(error) => return Err(FileError::io(fsio::Operation::Link, &path, error)),
+            Err(error) => return Err(FileError::io(Operation::Link, &path, error)),
         }
     }
     let error = last.unwrap_or_else(|| ErrorKind::AlreadyExists.into());
-    Err(FileError::io(fsio::Operation::Link, folder, error))
+    Err(FileError::io(Operation::Link, folder, error))
 }
 
 /// Copies a file to a name that is not taken, and has it on disk.

@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{FileOptions, OverflowFile, backup};
+use super::backup::{self, BackUp};
+use super::overflow::Entries;
+use super::{FileOptions, OverflowFile};
 use crate::checkpoint::{Backups, Error, ErrorKind, Result};
-use crate::fsio::{self, Contents, FileError, Lock, Pending, Present, Replace, parent_of};
+use crate::fsio::{
+    self, Contents, FileError, FileStamp, Lock, Pending, Present, Replace, look, parent_of,
+};
 use crate::json::Document;
 use crate::store::Stored;
 
@@ -23,8 +27,14 @@ pub(in crate::store) struct DurableFile<'o> {
     backups: Option<Backups>,
 }
 
+/// What a file shall hold, and what is recorded with it.
+pub(in crate::store) struct Next {
+    pub(in crate::store) text: String,
+    pub(in crate::store) record: Entries,
+}
+
 /// Decides from what is there what the file shall hold; `None` leaves it.
-type Decide<'d> = dyn FnMut(Option<&Stored>, &OverflowFile) -> Result<Option<String>> + 'd;
+type Decide<'d> = dyn FnMut(Option<&Stored>, &OverflowFile) -> Result<Option<Next>> + 'd;
 
 impl<'o> DurableFile<'o> {
     pub(in crate::store) fn new(path: PathBuf, options: &'o FileOptions) -> Self {
@@ -75,20 +85,22 @@ impl<'o> DurableFile<'o> {
 
     /// The record of what was cut, for reading.
     pub(in crate::store) fn overflow(&self) -> Result<OverflowFile> {
-        Ok(OverflowFile::beside(
-            &self.target()?,
-            self.options.durability,
-        ))
+        Ok(OverflowFile::beside(&self.target()?))
     }
 
-    fn lock(&self, target: &Path) -> Result<Lock> {
+    fn refuse_read_only(&self) -> Result<()> {
         if self.options.read_only {
             return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
         }
+        Ok(())
+    }
+
+    fn lock(&self, target: &Path) -> Result<Lock> {
         let folder = parent_of(target);
-        if !folder.exists() {
+        if look(folder)?.is_none() {
             fsio::create_folder_durably(folder)?;
         }
+        self.options.sweep_once(folder);
         let sidecar = fsio::own_folder(folder)?
             .join("locks")
             .join(sidecar_name(target, ".lock"));
@@ -96,9 +108,17 @@ impl<'o> DurableFile<'o> {
         Lock::acquire(&sidecar, options.lock_timeout, &options.holder).map_err(
             |error| match error {
                 // What is locked for the caller is the checkpoint, not its sidecar.
-                FileError::Locked { waited, holder, .. } => {
-                    Error::new(ErrorKind::Locked { waited, holder }).with_path(&self.path)
-                }
+                FileError::Locked {
+                    waited,
+                    holder,
+                    held_for,
+                    ..
+                } => Error::new(ErrorKind::Locked {
+                    waited,
+                    holder,
+                    held_for,
+                })
+                .with_path(&self.path),
                 error => error.into(),
             },
         )
@@ -107,12 +127,10 @@ impl<'o> DurableFile<'o> {
     /// Lock, read, decide, write: no other writer that takes the lock comes between.
     pub(in crate::store) fn transact(&self, decide: &mut Decide<'_>) -> Result<()> {
         let target = self.target()?;
-        let overflow = OverflowFile::beside(&target, self.options.durability);
+        self.refuse_read_only()?;
+        let overflow = OverflowFile::beside(&target);
         // A decision not to write anything where nothing is must not leave folders and locks behind.
-        if !self.options.read_only
-            && !target.exists()
-            && decide(None, &overflow.only_asking())?.is_none()
-        {
+        if look(&target)?.is_none() && decide(None, &overflow)?.is_none() {
             return Ok(());
         }
         let _lock = self.lock(&target)?;
@@ -122,51 +140,89 @@ impl<'o> DurableFile<'o> {
                 Some((stored, contents)) => (Some(stored), Some(contents)),
                 None => (None, None),
             };
-            let Some(text) = decide(stored, &overflow)? else {
+            let Some(next) = decide(stored, &overflow)? else {
                 return Ok(());
             };
-            if text.len() as u64 > self.options.max_bytes {
-                // What could not be read again must not be written.
-                return Err(Error::new(ErrorKind::TooLarge {
-                    size: text.len() as u64,
-                    limit: self.options.max_bytes,
-                })
-                .with_path(&self.path));
-            }
-            let present =
-                contents.map_or(Present::Absent, |contents| Present::Same(&contents.stamp));
-            let mut back_up = |pending: &Pending<'_>| match self.backups {
-                Some(backups) if pending.replaces => backup::keep(&target, &backups),
-                _ => Ok(()),
-            };
-            let mut replace = Replace::new(&target, present).durability(self.options.durability);
-            if self.backups.is_some() {
-                replace = replace.before_rename(&mut back_up);
-            }
-            let replaced = replace.write(text.as_bytes());
-            match replaced {
-                Ok(_) => return Ok(()),
-                Err(FileError::Changed { .. }) => {
+            match self.replace(
+                &target,
+                contents.map(|contents| &contents.stamp),
+                &overflow,
+                &next,
+            ) {
+                Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {
                     tracing::warn!(path = %self.path.display(), "changed by a program without the lock");
                 }
-                Err(error) => return Err(error.into()),
+                result => return result,
             }
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
+    fn replace(
+        &self,
+        target: &Path,
+        stamp: Option<&FileStamp>,
+        overflow: &OverflowFile,
+        next: &Next,
+    ) -> Result<()> {
+        let size = next.text.len() as u64;
+        let limit = self.options.max_bytes;
+        if size > limit {
+            // What could not be read again must not be written.
+            return Err(Error::new(ErrorKind::TooLarge { size, limit }).with_path(&self.path));
+        }
+        let durability = self.options.durability;
+        let mut back_up = self.backups.map(|backups| BackUp::new(target, backups));
+        let mut before_rename = |pending: &Pending<'_>| {
+            overflow.add(&next.record, durability)?;
+            match &mut back_up {
+                Some(back_up) if pending.replaces => back_up.link(),
+                _ => Ok(()),
+            }
+        };
+        let replaced = Replace::new(target, stamp.map_or(Present::Absent, Present::Same))
+            .durability(durability)
+            .before_rename(&mut before_rename)
+            .write(next.text.as_bytes());
+        match replaced {
+            Ok(_) => {
+                // Only a save that succeeded may cost an old backup.
+                if let Some(back_up) = back_up {
+                    back_up.prune();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(back_up) = back_up {
+                    back_up.undo();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
     /// Gives the file another name in its folder, by its stem, and says which. Never over a file that
     /// is there: a counter makes the name unique.
     pub(super) fn set_aside(&self, name: &dyn Fn(&str) -> String) -> Result<PathBuf> {
+        self.refuse_read_only()?;
         let target = self.target()?;
-        if !target.exists() {
+        if look(&target)?.is_none() {
             return Err(Error::new(ErrorKind::NotFound).with_path(&self.path));
         }
         let _lock = self.lock(&target)?;
         let stem = target.file_stem().unwrap_or_default().to_string_lossy();
-        let aside = backup::link_unique(&target, parent_of(&target), &name(&stem))?;
-        fsio::remove(&target, self.options.durability)?;
-        Ok(aside)
+        let stem = name(&stem);
+        let durability = self.options.durability;
+        for aside in backup::unique_names(parent_of(&target), &stem) {
+            if fsio::rename_new(&target, &aside, durability)? {
+                self.remove_link(&target)?;
+                return Ok(aside);
+            }
+        }
+        Err(
+            Error::refused("too many checkpoints were put aside in this second")
+                .with_path(&self.path),
+        )
     }
 
     /// Removes the file when `check` lets it; `false` when there was none.
@@ -175,21 +231,35 @@ impl<'o> DurableFile<'o> {
         check: &mut dyn FnMut(Option<&Stored>) -> Result<()>,
     ) -> Result<bool> {
         let target = self.target()?;
-        if self.options.read_only {
-            return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
-        }
-        if !parent_of(&target).exists() {
+        self.refuse_read_only()?;
+        if look(&target)?.is_none() {
             check(None)?;
             return Ok(false);
         }
         let _lock = self.lock(&target)?;
-        let present = self.read(&target)?;
-        check(present.as_ref().map(|(stored, _)| stored))?;
-        if present.is_none() {
-            return Ok(false);
+        for _ in 0..FOREIGN_CHANGES {
+            let Some((stored, contents)) = self.read(&target)? else {
+                check(None)?;
+                return Ok(false);
+            };
+            check(Some(&stored))?;
+            let now = look(&target)?.map(|found| FileStamp::of(&found));
+            if now.as_ref() == Some(&contents.stamp) {
+                fsio::remove(&target, self.options.durability)?;
+                self.remove_link(&target)?;
+                return Ok(true);
+            }
         }
-        fsio::remove(&target, self.options.durability)?;
-        Ok(true)
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    /// A link to a file that is gone would read as a fault, not as absent.
+    fn remove_link(&self, target: &Path) -> Result<()> {
+        let is_link = look(&self.path)?.is_some_and(|found| found.is_symlink());
+        if self.path != target && is_link {
+            fsio::remove(&self.path, self.options.durability)?;
+        }
+        Ok(())
     }
 }
 

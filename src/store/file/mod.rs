@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-pub(super) use durable_file::DurableFile;
+pub(super) use durable_file::{DurableFile, Next};
 pub use options::FileOptions;
-pub(super) use overflow::OverflowFile;
+pub(super) use overflow::{Entries, OverflowFile, Owner};
 
 use super::{
-    Capabilities, Change, CheckpointStore, Outcome, Page, PutOptions, Query, Saved, Stored,
-    check_expected,
+    Capabilities, Change, CheckpointStore, DeleteOptions, Outcome, Page, Put, PutOptions, Query,
+    Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Archive, Dropped, Error, ErrorKind, Expect, FileRole, Key, Layout, Result, Revision,
+    Archive, Dropped, Error, ErrorKind, FileRole, Key, Layout, Result, Revision,
 };
 use crate::fsio;
 use crate::json::Document;
@@ -59,11 +59,9 @@ impl FileStore {
 
     /// The store of a folder, with options.
     pub fn with_options(folder: impl Into<PathBuf>, options: FileOptions) -> FileStore {
-        let path = folder.into();
-        options.sweep(&path);
         FileStore {
             place: Place::Folder {
-                path,
+                path: folder.into(),
                 layout: Layout::default(),
             },
             options,
@@ -98,7 +96,6 @@ impl FileStore {
             FileRole::Current(Some(key)) => key,
             _ => Key::new(name.trim())?,
         };
-        options.sweep(path.parent().unwrap_or(Path::new("")));
         Ok(FileStore {
             place: Place::Single { path, key },
             options,
@@ -182,10 +179,8 @@ impl CheckpointStore for FileStore {
     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
         self.transact(key, &mut |present| {
             check_expected(key, &options.expect, present)?;
-            Ok(Change::Put {
-                document: document.clone(),
-                overflow: options.overflow.clone(),
-            })
+            let put = Put::new(document.clone());
+            Ok(Change::Put(put.with_overflow(options.overflow.clone())))
         })
     }
 
@@ -198,33 +193,33 @@ impl CheckpointStore for FileStore {
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
         let result = file.transact(&mut |present, overflow| {
-            let (document, dropped) = match change(present)? {
+            let put = match change(present)? {
                 Change::Keep => {
                     saved = Some(Saved::unchanged(key, present)?);
                     return Ok(None);
                 }
-                Change::Put { document, overflow } => (document, overflow),
+                Change::Put(put) => put,
             };
             let previous = present.map(|present| present.revision.clone());
-            let text = document.into_text();
+            let text = put.document.into_text();
             let revision = Revision::of(text.as_bytes());
-            let outcome = match &previous {
-                None => Outcome::Created,
-                Some(previous) if *previous == revision => Outcome::Unchanged,
-                Some(_) => Outcome::Replaced,
-            };
+            let outcome = Outcome::of(previous.as_ref(), &revision);
             let mut result = Saved::new(outcome, revision, previous);
-            result.truncation.kept_in = overflow.keep(None, &dropped)?;
+            if !put.overflow.is_empty() {
+                result.truncation.kept_in = Some(overflow.place());
+            }
+            let begins = outcome == Outcome::Created;
+            let record = overflow.entries(Owner::default(), begins, &put.overflow)?;
             saved = Some(result);
-            Ok((outcome != Outcome::Unchanged).then_some(text))
+            Ok((outcome != Outcome::Unchanged).then_some(Next { text, record }))
         });
         result.map_err(|error| error.with_key(key))?;
         saved.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile).with_key(key))
     }
 
-    fn delete(&self, key: &Key, expect: &Expect) -> Result<bool> {
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let file = self.file(key)?;
-        file.delete(&mut |present| check_expected(key, expect, present))
+        file.delete(&mut |present| check_expected(key, &options.expect, present))
             .map_err(|error| error.with_key(key))
     }
 
@@ -241,12 +236,12 @@ impl CheckpointStore for FileStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Page::default());
             }
-            Err(error) => return Err(io_error(error, folder)),
+            Err(error) => return Err(io_error(error)),
         };
         let mut keys = Vec::new();
         let mut foreign = Vec::new();
         for entry in entries {
-            let name = entry.map_err(|error| io_error(error, folder))?.file_name();
+            let name = entry.map_err(io_error)?.file_name();
             let Some(text) = name.to_str() else {
                 foreign.push(name);
                 continue;
@@ -254,8 +249,11 @@ impl CheckpointStore for FileStore {
             match (layout.role)(text) {
                 FileRole::Current(Some(key)) => keys.push(key),
                 FileRole::Current(None) => match self.key_inside(&folder.join(text), layout) {
-                    Some(key) => keys.push(key),
-                    None => foreign.push(name),
+                    // Under another name it could not be loaded by its key.
+                    Some(key) if (layout.file_name)(&key).is_ok_and(|name| name == text) => {
+                        keys.push(key);
+                    }
+                    _ => foreign.push(name),
                 },
                 FileRole::Foreign if text.ends_with(".json") => foreign.push(name),
                 FileRole::Archive | FileRole::Foreign => {}
@@ -270,7 +268,8 @@ impl CheckpointStore for FileStore {
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.file(key)?.overflow()?.read(None)
+        let file = self.file(key)?;
+        file.overflow()?.read(Owner::default())
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -282,6 +281,6 @@ impl CheckpointStore for FileStore {
     }
 }
 
-fn io_error(error: std::io::Error, path: &Path) -> Error {
-    Error::new(ErrorKind::Io).with_path(path).with_source(error)
+fn io_error(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io).with_source(error)
 }

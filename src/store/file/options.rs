@@ -1,6 +1,7 @@
 //! How a store of files behaves.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::fsio::{self, Durability};
@@ -19,7 +20,27 @@ pub struct FileOptions {
     pub read_only: bool,
     /// Who is writing, for those who wait for the lock. Default the process id.
     pub holder: String,
+    /// Whether the folder was swept.
+    swept: Swept,
 }
+
+/// Whether the folder was swept; each clone sweeps anew.
+#[derive(Debug, Default)]
+struct Swept(AtomicBool);
+
+impl Clone for Swept {
+    fn clone(&self) -> Self {
+        Swept::default()
+    }
+}
+
+impl PartialEq for Swept {
+    fn eq(&self, _: &Swept) -> bool {
+        true
+    }
+}
+
+impl Eq for Swept {}
 
 impl Default for FileOptions {
     fn default() -> Self {
@@ -29,6 +50,7 @@ impl Default for FileOptions {
             durability: Durability::Full,
             read_only: false,
             holder: format!("process {}", std::process::id()),
+            swept: Swept::default(),
         }
     }
 }
@@ -71,9 +93,9 @@ impl FileOptions {
         self
     }
 
-    /// Removes what killed writers left in a folder.
-    pub(crate) fn sweep(&self, folder: &Path) {
-        if !self.read_only {
+    /// Removes what killed writers left in a folder, once for these options: when the first save comes.
+    pub(crate) fn sweep_once(&self, folder: &Path) {
+        if !self.swept.0.swap(true, Ordering::Relaxed) {
             fsio::sweep(folder, fsio::ABANDONED_AFTER);
         }
     }

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::durable_file::sidecar_name;
 use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result};
-use crate::fsio::{self, Durability};
+use crate::fsio::{self, Durability, FileError};
 
-/// The largest record that is read, in bytes.
-const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// How much of the record is read, its newest end. What is older stays in the file, for people.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// One line of the record.
 #[derive(Serialize, Deserialize)]
@@ -18,91 +18,154 @@ struct Line {
     /// Which checkpoint of a host file; absent where the file has one only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     slot: Option<String>,
+    /// Which task of that slot: a slot has one after the other.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    task: Option<String>,
+    /// What was left out; absent where a checkpoint was created, to which nothing before belongs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    dropped: Option<Piece>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Piece {
     pointer: String,
     reason: DropReason,
     value: Value,
 }
 
+/// Whose pieces they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::store) struct Owner<'a> {
+    pub(in crate::store) slot: Option<&'a str>,
+    pub(in crate::store) task: Option<&'a str>,
+}
+
+impl Owner<'_> {
+    fn has(self, line: &Line) -> bool {
+        let same_task = match (self.task, &line.task) {
+            (Some(task), Some(of)) => task == of,
+            _ => true,
+        };
+        self.slot == line.slot.as_deref() && same_task
+    }
+
+    fn line(self, dropped: Option<Piece>) -> Line {
+        Line {
+            slot: self.slot.map(str::to_owned),
+            task: self.task.map(str::to_owned),
+            dropped,
+        }
+    }
+}
+
+/// Lines that are ready to be added to the record.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Entries(Vec<u8>);
+
 /// The record beside one file: `.agent-checkpoint/overflow/{file}.jsonl`.
 pub(in crate::store) struct OverflowFile {
-    folder: PathBuf,
+    target: PathBuf,
     path: PathBuf,
-    durability: Durability,
-    /// Keeps nothing: the decision is made again under the lock.
-    only_asking: bool,
 }
 
 impl OverflowFile {
-    pub(super) fn beside(target: &Path, durability: Durability) -> Self {
-        let folder = fsio::parent_of(target);
-        let path = folder
+    pub(super) fn beside(target: &Path) -> Self {
+        let path = fsio::parent_of(target)
             .join(fsio::OWN_FOLDER)
             .join("overflow")
             .join(sidecar_name(target, ".jsonl"));
         OverflowFile {
-            folder: folder.to_path_buf(),
+            target: target.to_path_buf(),
             path,
-            durability,
-            only_asking: false,
         }
     }
 
-    /// The same, for a decision that will be made again.
-    pub(super) fn only_asking(&self) -> Self {
-        OverflowFile {
-            folder: self.folder.clone(),
-            path: self.path.clone(),
-            durability: self.durability,
-            only_asking: true,
-        }
+    /// Where it is, for a person.
+    pub(in crate::store) fn place(&self) -> String {
+        self.path.display().to_string()
     }
 
-    /// Adds to the record and has it on disk; says where. Called under the file's lock.
-    ///
-    /// The record comes before the checkpoint, so a crash between them leaves a record of what was
-    /// not dropped after all, never the other way round.
-    pub(in crate::store) fn keep(
+    /// What a save adds: the pieces that are not in it yet, and where a checkpoint begins.
+    pub(in crate::store) fn entries(
         &self,
-        slot: Option<&str>,
+        owner: Owner<'_>,
+        begins: bool,
         dropped: &[Dropped],
-    ) -> Result<Option<String>> {
-        if dropped.is_empty() || self.only_asking {
-            return Ok(None);
+    ) -> Result<Entries> {
+        if dropped.is_empty() && !(begins && self.path.exists()) {
+            return Ok(Entries::default());
         }
+        let known = if begins {
+            Vec::new()
+        } else {
+            self.pieces(owner)?
+        };
         let mut lines = Vec::new();
+        let mut add = |line: &Line| {
+            serde_json::to_writer(&mut lines, line).map_err(|error| {
+                Error::new(ErrorKind::Edit {
+                    detail: format!("what was cut cannot be recorded: {error}"),
+                })
+            })?;
+            lines.push(b'\n');
+            Ok::<_, Error>(())
+        };
+        if begins {
+            add(&owner.line(None))?;
+        }
         for piece in dropped {
-            let line = Line {
-                slot: slot.map(str::to_owned),
+            let piece = Piece {
                 pointer: piece.pointer.clone(),
                 reason: piece.reason,
                 value: piece.value.clone(),
             };
-            serde_json::to_writer(&mut lines, &line).map_err(|error| {
-                Error::new(ErrorKind::Edit {
-                    detail: "what was cut cannot be recorded".to_owned(),
-                })
-                .with_source(error)
-            })?;
-            lines.push(b'\n');
+            if !known.contains(&piece) {
+                add(&owner.line(Some(piece)))?;
+            }
         }
-        fsio::own_folder(&self.folder)?;
-        fsio::append(&self.path, &lines, self.durability)?;
-        tracing::info!(path = %self.path.display(), pieces = dropped.len(), "cut to the limits");
-        Ok(Some(self.path.display().to_string()))
+        Ok(Entries(lines))
     }
 
-    /// What was left out, oldest first. A torn line is passed over: what it was to record was not
-    /// dropped.
-    pub(in crate::store) fn read(&self, slot: Option<&str>) -> Result<Vec<Dropped>> {
-        let Some(contents) = fsio::read_limited(&self.path, MAX_BYTES)? else {
+    /// Adds to the record and has it on disk. Called under the lock, when the new checkpoint is on disk
+    /// and about to take its name: a crash between the two leaves a record of what was not dropped after
+    /// all, never the other way round.
+    pub(super) fn add(&self, entries: &Entries, durability: Durability) -> Result<(), FileError> {
+        if entries.0.is_empty() {
+            return Ok(());
+        }
+        fsio::own_folder(fsio::parent_of(&self.target))?;
+        tracing::info!(path = %self.path.display(), "cut to the limits");
+        fsio::append(&self.path, &entries.0, durability, Some(&self.target))
+    }
+
+    /// What was left out since the checkpoint was created, oldest first.
+    pub(in crate::store) fn read(&self, owner: Owner<'_>) -> Result<Vec<Dropped>> {
+        let pieces = self.pieces(owner)?.into_iter();
+        Ok(pieces
+            .map(|piece| Dropped::new(piece.pointer, piece.reason, piece.value))
+            .collect())
+    }
+
+    /// A torn line is passed over: what it was to record was not dropped.
+    fn pieces(&self, owner: Owner<'_>) -> Result<Vec<Piece>> {
+        let Some(bytes) = fsio::read_end(&self.path, MAX_BYTES)? else {
             return Ok(Vec::new());
         };
-        Ok(contents
-            .bytes
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
-            .filter(|line| line.slot.as_deref() == slot)
-            .map(|line| Dropped::new(line.pointer, line.reason, line.value))
-            .collect())
+        let mut pieces: Vec<Piece> = Vec::new();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            match serde_json::from_slice::<Line>(line) {
+                Ok(line) if !owner.has(&line) => {}
+                Ok(Line { dropped: None, .. }) => pieces.clear(),
+                Ok(Line {
+                    dropped: Some(piece),
+                    ..
+                }) => pieces.push(piece),
+                Err(_) if line.is_empty() => {}
+                Err(error) => {
+                    tracing::warn!(path = %self.path.display(), %error, "a line of the record is unreadable");
+                }
+            }
+        }
+        Ok(pieces)
     }
 }

@@ -43,7 +43,7 @@ impl<'t> View<'t> {
         examined: Examined,
         earlier: Vec<Dropped>,
     ) -> Self {
-        let steps = |dropped: &Dropped| dropped.value.is_object();
+        let steps = |dropped: &Dropped| dropped.pointer.starts_with("/completedSteps/");
         View {
             target,
             stored,

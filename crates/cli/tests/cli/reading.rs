@@ -274,6 +274,8 @@ fn stale_judges_each_file_and_gives_one_result() {
     assert!(run.out.ends_with("\nindeterminate\n"), "{run:?}");
 
     // Files are relative to the root, wherever the checkpoint is.
+    project.expect(2, &["stale", "t.json", "--root", "elsewhere"]);
+    std::fs::create_dir(project.path("elsewhere")).unwrap();
     let run = project.expect(1, &["stale", "t.json", "--root", "elsewhere"]);
     assert!(run.out.contains("missing"), "{run:?}");
     project.write_at("elsewhere/src/a.rs", "2026-03-02T08:00:00Z");

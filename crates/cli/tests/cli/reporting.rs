@@ -275,6 +275,7 @@ fn what_is_cut_is_named_and_kept() {
     assert_eq!(
         members,
         [
+            "lost",
             "outcome",
             "previous",
             "revision",

@@ -1,0 +1,68 @@
+use std::path::Path;
+
+use tempfile::TempPath;
+
+use super::folder::FolderHandle;
+use super::resolve::parent_of;
+use super::{Durability, FileError, Operation};
+
+/// Gives a file another name in the same file system, if that is not taken; says whether it was free.
+///
+/// The file that moves is whatever has the name at that instant, and nothing is ever replaced.
+///
+/// # Durability
+///
+/// On success with [`Durability::Full`] the new name survives a power cut.
+///
+/// # Errors
+///
+/// [`FileError::Io`]; then the file has its old name. [`FileError::NotDurable`] when it has the new one,
+/// but may not keep it in a power cut.
+pub fn rename_new(from: &Path, to: &Path, durability: Durability) -> Result<bool, FileError> {
+    let handle = match durability {
+        Durability::Full => FolderHandle::open(parent_of(to))?,
+        Durability::None => None,
+    };
+    let path = TempPath::try_from_path(from).map_err(FileError::on(Operation::Rename, from))?;
+    match path.persist_noclobber(to) {
+        Ok(()) => {}
+        Err(refused) => {
+            // The type deletes its file when it is dropped; this one is no temporary file.
+            let kept = refused.path.keep();
+            let error = kept.err().map_or(refused.error, |kept| kept.error);
+            return match error.kind() {
+                std::io::ErrorKind::AlreadyExists => Ok(false),
+                _ => Err(FileError::io(Operation::Rename, to, error)),
+            };
+        }
+    }
+    if let Some(handle) = handle {
+        handle.sync().map_err(|source| FileError::NotDurable {
+            path: to.to_path_buf(),
+            source,
+        })?;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_moves_to_a_free_name_and_never_over_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        fs::write(&a, "1").unwrap();
+        assert!(rename_new(&a, &b, Durability::Full).unwrap());
+        fs::write(&a, "2").unwrap();
+        assert!(!rename_new(&a, &b, Durability::Full).unwrap());
+        assert_eq!(fs::read(&a).unwrap(), b"2");
+        assert_eq!(fs::read(&b).unwrap(), b"1");
+        fs::remove_file(&a).unwrap();
+        let free = folder.path().join("c");
+        assert!(rename_new(&a, &free, Durability::Full).is_err());
+        assert!(!free.exists());
+    }
+}

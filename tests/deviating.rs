@@ -1,0 +1,101 @@
+//! Files as agents really write them: they load, typed, with violations; unchanged they come back as
+//! the same bytes; changing one value changes that value only.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod common;
+
+use agent_checkpoint::json::{Document, Kind, Node};
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::strategies::{deviating, task_checkpoint};
+use agent_checkpoint::{
+    Checkpoint, CheckpointStore, Checkpoints, Formats, Knowledge, Limits, MemoryStore, Outcome,
+    ResumeOptions, TaskCheckpoint,
+};
+use common::{clock, key, time};
+use proptest::prelude::*;
+
+/// The texts of a strategy's checkpoints, bent.
+fn bent<C: Checkpoint + std::fmt::Debug>(
+    valid: impl Strategy<Value = C>,
+) -> impl Strategy<Value = String> {
+    valid.prop_flat_map(|checkpoint| deviating(serde_json::to_value(checkpoint).unwrap()))
+}
+
+/// All that must hold for one text, whatever its format.
+fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
+    let document = Document::from_text(text).unwrap();
+    let knowledge = Knowledge::none().with_now(time("2026-03-02T08:00:00Z"));
+    let formats = Formats::default();
+    let format = formats.get(C::FORMAT).unwrap();
+    let violations = (format.examine)(&document, &knowledge).unwrap();
+    for violation in &violations {
+        // A pointer leads to a value, or to a member that is missing from one.
+        let parent = violation
+            .pointer
+            .rsplit_once('/')
+            .map_or("", |(parent, _)| parent);
+        prop_assert!(document.get(parent).is_some(), "{violation}");
+    }
+
+    let store = MemoryStore::new();
+    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    let checkpoints = Checkpoints::<C>::new(&store)
+        .with_limits(Limits::unlimited())
+        .with_clock(clock("2026-03-02T08:00:00Z"));
+    checkpoints.get(&key("a")).unwrap();
+    let saved = checkpoints.update(&key("a"), |_| {}).unwrap();
+    prop_assert_eq!(saved.outcome, Outcome::Unchanged);
+    let options = ResumeOptions::new(std::env::temp_dir());
+    checkpoints
+        .resume(&key("a"), &options)
+        .unwrap()
+        .prompt()
+        .unwrap();
+
+    // Every single value can be changed, and nothing else changes with it.
+    let mut scalars = Vec::new();
+    collect(document.root(), &mut scalars);
+    for (pointer, range) in scalars.into_iter().take(12) {
+        let mut changed = document.clone();
+        prop_assert!(changed.set(&pointer, &"changed").unwrap());
+        let expected = format!("{}\"changed\"{}", &text[..range.start], &text[range.end..]);
+        prop_assert_eq!(changed.text(), expected);
+    }
+    Ok(())
+}
+
+/// The scalars that count, with their places.
+fn collect(node: Node<'_>, into: &mut Vec<(String, std::ops::Range<usize>)>) {
+    match node.kind() {
+        Kind::Object => node.members().for_each(|(_, member)| collect(member, into)),
+        Kind::Array => node.elements().for_each(|element| collect(element, into)),
+        _ => into.push((node.pointer(), node.range())),
+    }
+}
+
+proptest! {
+    #[test]
+    fn task(text in bent(task_checkpoint())) {
+        holds::<TaskCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn builder_state(checkpoint in task_checkpoint().prop_flat_map(|task| {
+        let host = serde_json::json!({
+            "sessionId": "b-1",
+            "lastHeartbeat": "2026-03-02T08:00:00Z",
+            "activePrd": {"id": "p", "currentStory": "US-1", "checkpoint": task},
+            "adhocQueue": [{"id": "a", "status": "pending"}],
+        });
+        deviating(host)
+    })) {
+        let document = Document::from_text(checkpoint).unwrap();
+        let formats = Formats::default();
+        let examine = formats.get("builder-state").unwrap().examine;
+        examine(&document, &Knowledge::none()).unwrap();
+    }
+}
