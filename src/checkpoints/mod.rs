@@ -355,7 +355,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let cut = self.cut_from(key, &loaded.checkpoint)?;
         let staleness = self.staleness(&loaded, &cut, &options.root)?;
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
-        let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
+        let mut knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
+        knowledge.execution_spec = options.execution_spec.as_ref();
+        knowledge.story_state = options.story_state.as_deref();
         let mut plan = loaded.checkpoint.resume_plan(&knowledge);
         let handoff = loaded.checkpoint.handoff();
         let unsure = loaded.is_partial

@@ -13,7 +13,7 @@ pub use prompt::{Prompt, PromptOptions, Rendered};
 
 pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
-use crate::checkpoint::{DoneItem, Handoff, Key};
+use crate::checkpoint::{DoneItem, ExecutionSpec, Handoff, Key};
 use crate::json::Violation;
 use crate::staleness::Staleness;
 use crate::store::TaskContext;
@@ -28,6 +28,10 @@ pub struct ResumeOptions {
     pub task: Option<String>,
     /// What is to be done; what the store knows when `None`.
     pub description: Option<String>,
+    /// The plan of a build, for the plan of its resume.
+    pub execution_spec: Option<ExecutionSpec>,
+    /// The state of the story in its pipeline's own state, which its checkpoint must match.
+    pub story_state: Option<String>,
 }
 
 impl ResumeOptions {
@@ -50,6 +54,20 @@ impl ResumeOptions {
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
+        self
+    }
+
+    /// With the plan of a build.
+    #[must_use]
+    pub fn with_execution_spec(mut self, spec: ExecutionSpec) -> Self {
+        self.execution_spec = Some(spec);
+        self
+    }
+
+    /// With the state of the story.
+    #[must_use]
+    pub fn with_story_state(mut self, state: impl Into<String>) -> Self {
+        self.story_state = Some(state.into());
         self
     }
 }
