@@ -149,12 +149,14 @@ pub(crate) enum Verb {
         /// Begin with the line "Resuming from checkpoint (created by …)"
         #[arg(long)]
         header: bool,
+        #[command(flatten)]
+        known: Known,
     },
-    /// Begin a checkpoint in --store, of the format task or builder-state
+    /// Begin a checkpoint in --store
     ///
     /// Where a checkpoint is already, it is shown with its resume verdict and not touched: exit 1.
     Start {
-        /// The steps of the plan, in order
+        /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
     },
@@ -202,14 +204,19 @@ pub(crate) enum Contract {
     Write,
 }
 
+/// The states of a story in its pipeline's state.
+const STORY_STATES: [&str; 7] = [
+    "QUEUED", "STAGE_0", "STAGE_1", "STAGE_2", "STAGE_3", "DONE", "PAUSED",
+];
+
 /// What a judgement takes from outside the file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Known {
     /// The plan of the build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Option<PathBuf>,
-    /// The state of the story in its pipeline's state, such as STAGE_2
-    #[arg(long, value_name = "S", value_parser = words)]
+    /// The state of the story in its pipeline's state
+    #[arg(long, value_name = "S", value_parser = STORY_STATES)]
     pub(crate) story_state: Option<String>,
 }
 

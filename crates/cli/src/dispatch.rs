@@ -1,14 +1,21 @@
 //! From the name of a format to its type.
 
 use agent_checkpoint::Format;
+use std::path::Path;
+
 use agent_checkpoint::checkpoint::Layout;
 
 use crate::failure::Failure;
 
-/// Does `$work` with the type `$C` that the checkpoints of a format have; both are results with a
-/// [`Failure`].
+/// Does `$work` with the type `$C` that the checkpoints of a format have.
+///
+/// A format whose documents are no checkpoints of a task gives `$other`; with the path of a file, a
+/// [`Failure`] that says so.
 macro_rules! dispatch {
-    ($format:expr, $C:ident => $work:expr) => {{
+    ($format:expr, $path:expr, $C:ident => $work:expr) => {
+        dispatch!($format, $C => $work, else Err($crate::dispatch::no_checkpoint($format, $path)))
+    };
+    ($format:expr, $C:ident => $work:expr, else $other:expr) => {{
         use agent_checkpoint::Checkpoint as _;
         use agent_checkpoint::formats::{
             AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint,
@@ -35,39 +42,38 @@ macro_rules! dispatch {
                 type $C = BuildCheckpoint;
                 $work
             }
-            other => Err($crate::dispatch::no_checkpoint(other)),
+            _ => $other,
         }
     }};
 }
 pub(crate) use dispatch;
 
 /// What is said of a format whose documents are no checkpoints of a task.
-pub(crate) fn no_checkpoint(format: &str) -> Failure {
+pub(crate) fn no_checkpoint(format: &str, path: &Path) -> Failure {
     Failure::new(format!(
-        "a file of the format {format} is no checkpoint of one task; `validate`, `show`, `detect`, `revision` \
-         and `set` take it, and this verb takes the checkpoints of its tasks"
+        "{}: a file of the format {format} is no checkpoint of one task; `validate`, `show`, `detect`, `revision` \
+         and `set` take it, and this verb takes the checkpoints of its tasks",
+        path.display()
     ))
 }
 
 /// How a format names its files.
 pub(crate) fn layout_of(format: &Format) -> Layout {
-    let layout: Result<Layout, Failure> = dispatch!(format.name, C => Ok(C::layout()));
-    layout.unwrap_or_default()
+    dispatch!(format.name, C => C::layout(), else Layout::default())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use agent_checkpoint::Formats;
 
     #[test]
     fn every_format_has_its_type() {
         for format in Formats::default().iter() {
-            let name: Result<&str, Failure> = dispatch!(format.name, C => Ok(C::FORMAT));
+            let name = dispatch!(format.name, C => Some(C::FORMAT), else None);
             match format.name {
-                "builder-state" => assert_eq!(name.unwrap(), "task"),
-                "story-pipeline-state" => assert!(name.is_err()),
-                other => assert_eq!(name.unwrap(), other),
+                "builder-state" => assert_eq!(name, Some("task")),
+                "story-pipeline-state" => assert_eq!(name, None),
+                other => assert_eq!(name, Some(other)),
             }
         }
     }

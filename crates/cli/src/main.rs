@@ -7,6 +7,7 @@ mod args;
 mod dispatch;
 mod exit;
 mod failure;
+mod given;
 mod output;
 mod read;
 mod report;

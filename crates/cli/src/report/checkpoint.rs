@@ -1,6 +1,6 @@
 //! A checkpoint for a person.
 
-use agent_checkpoint::checkpoint::{Dropped, Handoff};
+use agent_checkpoint::checkpoint::Handoff;
 use agent_checkpoint::formats::Examined;
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::{Revision, Stored};
@@ -32,23 +32,22 @@ pub(crate) struct View<'t> {
     target: &'t Target,
     stored: Stored,
     examined: Examined,
-    earlier: Vec<Dropped>,
+    earlier: usize,
 }
 
 impl<'t> View<'t> {
-    /// The view of a checkpoint, with the finished steps that it no longer holds.
+    /// The view of a checkpoint, with the number of finished steps that it no longer holds.
     pub(crate) fn new(
         target: &'t Target,
         stored: Stored,
         examined: Examined,
-        earlier: Vec<Dropped>,
+        earlier: usize,
     ) -> Self {
-        let steps = |dropped: &Dropped| dropped.pointer.starts_with("/completedSteps/");
         View {
             target,
             stored,
             examined,
-            earlier: earlier.into_iter().filter(steps).collect(),
+            earlier,
         }
     }
 
@@ -98,7 +97,7 @@ impl<'t> View<'t> {
         page.field("Phase", handoff.phase.as_deref().unwrap_or("(none)"));
         page.field("Progress", &self.progress(handoff));
         page.field("Updated", &updated(handoff, global));
-        page.steps(handoff, self.earlier.len());
+        page.steps(handoff, self.earlier);
         page.list(
             "Decisions",
             handoff
@@ -133,7 +132,7 @@ impl<'t> View<'t> {
             .iter()
             .filter(|item| !handoff.pending.contains(&item.text))
             .count();
-        let done = handoff.done.len() + self.earlier.len();
+        let done = handoff.done.len() + self.earlier;
         let all = done + handoff.pending.len() + begun;
         format!("{done} of {}", count(all, "step"))
     }

@@ -51,8 +51,7 @@ pub(super) fn run(
         refuse_present(out)?;
     }
     let options = ResumeOptions::new(&global.root);
-    let resume =
-        dispatch!(target.format.name, C => super::resume::of::<C>(&target, &options, global))?;
+    let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(&target, &options, global))?;
     let mut handoff = resume.handoff;
     // What the surroundings of the checkpoint tell of it goes along.
     let is_own_name = handoff.task.is_some() || resume.task != target.key.as_str();
@@ -60,11 +59,13 @@ pub(super) fn run(
         handoff.task = Some(resume.task.clone());
     }
     handoff.description = resume.description;
+    handoff.agent = handoff.agent.or_else(|| global.agent.clone());
     handoff.done.splice(0..0, resume.earlier);
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
-    let (document, mut not_held) = dispatch!(to.name, C => into::<C>(&handoff, time, &to))?;
+    let (document, mut not_held) =
+        dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
     if !is_own_name {
         // The name of a file is not in it: no format lost it.
         let name = format!("task: {}", resume.task);

@@ -34,12 +34,14 @@ pub(crate) fn run(args: Args) -> Outcome {
             budget_tokens,
             description,
             header,
+            known,
         } => {
             let how = resume::How {
                 template: template.as_deref(),
                 budget_tokens,
                 description: description.as_deref(),
                 header,
+                known: &known,
             };
             resume::run(file.as_deref(), &how, global)
         }

@@ -76,7 +76,8 @@ fn change(
             sort_files(&mut reported.operation, &mut outcome);
         }
     }
-    let (saved, told) = dispatch!(target.format.name, C => apply::<C>(&target, &reports, global))?;
+    let (saved, told) =
+        dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, global))?;
     let mut lines = Vec::new();
     for Told { line, notes } in told {
         lines.push(line);
@@ -173,10 +174,12 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
         Operation::Decide { text, .. } => format!("decided already: {text}"),
         operation => {
             let line = words(operation, after);
-            if is_changed {
-                line
-            } else {
+            if !is_changed {
                 format!("nothing changed: {line}")
+            } else if before.status != after.status && !names_status(operation) {
+                format!("{line}; the task is now {}", after.status)
+            } else {
+                line
             }
         }
     };
@@ -206,6 +209,19 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Verify { activity, status } => format!("verified: {activity} is {status}"),
         other => other.name().to_owned(),
     }
+}
+
+/// Whether the words for an operation say what state the task is in.
+fn names_status(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Block { .. }
+            | Operation::Unblock
+            | Operation::Fail { .. }
+            | Operation::Pause
+            | Operation::Complete
+            | Operation::Restart { .. }
+    )
 }
 
 /// What is left of the plan.

@@ -25,7 +25,7 @@ struct Report<'s> {
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_read(file, global)?;
-    let staleness = dispatch!(target.format.name, C => stale::<C>(&target, global))?;
+    let staleness = dispatch!(target.format.name, &target.path, C => stale::<C>(&target, global))?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Report {

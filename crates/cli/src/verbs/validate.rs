@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::{ExecutionSpec, Knowledge};
+use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Formats};
 use serde::Serialize;
@@ -11,13 +11,10 @@ use crate::address::files_or_store;
 use crate::args::{Global, Known};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::given::{self, Given};
 use crate::output::{Outcome, one_line};
 use crate::read;
 use crate::report::{count, violation};
-
-/// What a plan of a build looks like.
-const SPEC: &str =
-    r#"{"phases": [{"n": 1, "workstreams": [{"id": "WS1", "title": "…"}]}], "gates": ["…"]}"#;
 
 /// What is said of one file.
 #[derive(Serialize)]
@@ -66,17 +63,10 @@ impl Corruption {
 }
 
 pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<Outcome, Failure> {
-    let spec = known.spec.as_deref();
-    let spec = spec.map(|path| spec_of(path, global)).transpose()?;
-    let mut knowledge = Knowledge::none();
+    let given = Given::read(known, global)?;
+    let mut knowledge = given.knowledge();
     if let Some(now) = global.now {
         knowledge = knowledge.with_now(now);
-    }
-    if let Some(spec) = &spec {
-        knowledge = knowledge.with_execution_spec(spec);
-    }
-    if let Some(state) = &known.story_state {
-        knowledge = knowledge.with_story_state(state);
     }
     let mut outcome = Outcome::new();
     let mut verdicts = Vec::new();
@@ -94,24 +84,6 @@ pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<O
         }
     }
     Ok(outcome)
-}
-
-/// The plan of a build, from its file.
-fn spec_of(path: &Path, global: &Global) -> Result<ExecutionSpec, Failure> {
-    let text = read::text(path, global.max_bytes)?;
-    let spec: ExecutionSpec = serde_json::from_str(&text).map_err(|error| {
-        Failure::new(format!(
-            "{}: is no plan of a build ({error}); it is {SPEC}",
-            path.display()
-        ))
-    })?;
-    if spec.workstreams().next().is_none() {
-        return Err(Failure::new(format!(
-            "{}: the plan has no workstreams; it is {SPEC}",
-            path.display()
-        )));
-    }
-    Ok(spec)
 }
 
 fn judge(
@@ -154,6 +126,7 @@ fn judge(
         None => formats.detect(file, Some(&document))?.format,
     };
     let found = (format.examine)(&document, knowledge).map_err(|error| error.with_path(file))?;
+    given::say_unused(knowledge, file, format.name, outcome);
     let word = if found.is_empty() {
         "valid"
     } else {

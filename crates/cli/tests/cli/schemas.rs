@@ -69,6 +69,13 @@ fn a_plan_that_is_none_is_told() {
         "spec.json",
         r#"{"phases": [{"n": 1, "workstreams": [{"id": "WS1", "title": "Core"}]}]}"#,
     );
-    project.expect(0, &["validate", "t.json", "--spec", "spec.json"]);
-    project.expect(0, &["validate", "t.json", "--story-state", "STAGE_1"]);
+    let run = project.expect(0, &["validate", "t.json", "--spec", "spec.json"]);
+    assert_eq!(
+        run.err,
+        "note: t.json: --spec judges build-pipeline only, and this is task\n"
+    );
+    let run = project.expect(0, &["validate", "t.json", "--story-state", "STAGE_1"]);
+    assert!(run.err.contains("judges story-pipeline only"), "{run:?}");
+    let run = project.expect(2, &["validate", "t.json", "--story-state", "LUNCH"]);
+    assert!(run.error().contains("QUEUED, STAGE_0"), "{run:?}");
 }
