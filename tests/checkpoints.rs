@@ -395,7 +395,7 @@ fn replacing_does_not_wipe_what_could_not_be_read() {
 
 #[test]
 fn a_version_that_cannot_be_read_is_not_written_over() {
-    for version in ["\"2.0\"", "2.5", "[]"] {
+    for version in ["\"2.0\"", "2.5", "[]", "18446744073709551616"] {
         let store = store_with(&format!("{{\"schemaVersion\":{version}}}"));
         let update = tasks(&store).update(&key("a"), |task| task.blockers.push("b".into()));
         assert!(
@@ -524,4 +524,37 @@ fn broken_files_of_any_size_are_judged_in_linear_time() {
         "\"b\":1,".repeat(5000)
     );
     assert!(Document::from_text(deep).unwrap().findings().len() < 70);
+}
+
+#[test]
+fn a_number_is_a_number_however_it_is_spelled() {
+    for (version, newer) in [("1.0", false), ("1e0", false), ("2.0", true), ("2e0", true)] {
+        let store = store_with(&format!("{{\"schemaVersion\":{version}}}"));
+        let update = tasks(&store).update(&key("a"), |task| task.blockers.push("b".into()));
+        let refused = update.is_err_and(|e| matches!(e.kind(), ErrorKind::NewerSchema { .. }));
+        assert_eq!(refused, newer, "{version}");
+        assert!(text(&store).contains(&format!("\"schemaVersion\":{version}")));
+    }
+}
+
+#[test]
+fn unreadable_elements_keep_their_places_when_their_neighbours_go() {
+    let update = |before: &str| {
+        let store = store_with(&format!("{{\"pendingSteps\":{before}}}"));
+        tasks(&store)
+            .update(&key("a"), |task| {
+                task.pending_steps.retain(|step| step != "two")
+            })
+            .unwrap();
+        let document = store.load(&key("a")).unwrap().unwrap().document;
+        document.get("/pendingSteps").unwrap().raw().to_owned()
+    };
+    assert_eq!(
+        update(r#"["two",5,null,"three","four"]"#),
+        r#"[5,null,"three","four"]"#
+    );
+    assert_eq!(
+        update(r#"["zero",7,"two",5,null,"three"]"#),
+        r#"["zero",7,5,null,"three"]"#
+    );
 }

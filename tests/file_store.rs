@@ -203,7 +203,7 @@ fn a_file_over_the_limit_is_neither_read_nor_written() {
     let error = store.put(&key("b"), &long, &PutOptions::new()).unwrap_err();
     assert_eq!(
         *error.kind(),
-        ErrorKind::TooLarge {
+        ErrorKind::WouldBeTooLarge {
             size: 26,
             limit: 20
         }

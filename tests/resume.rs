@@ -162,7 +162,13 @@ fn a_template_of_ones_own_replaces_the_built_in_one() {
         rendered.text,
         "US-003: Wire toggle to ThemeContext after 2\n"
     );
-    for (source, line) in [("ok\n{{ nothing }}", "line 2"), ("{% if %}", "line 1")] {
+    let endless =
+        "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
+    for (source, line) in [
+        ("ok\n{{ nothing }}", "line 2"),
+        ("{% if %}", "line 1"),
+        (endless, "fuel"),
+    ] {
         let error = Prompt::new(source)
             .and_then(|prompt| prompt.render(&resume, &PromptOptions::new()))
             .unwrap_err();

@@ -9,7 +9,7 @@
 mod common;
 
 use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::formats::BuilderState;
+use agent_checkpoint::formats::{BuilderState, SitebuilderCheckpoint};
 use agent_checkpoint::schema::{Contract, schema};
 use agent_checkpoint::strategies::task_checkpoint;
 use common::EXAMPLE;
@@ -27,6 +27,10 @@ fn the_schemas_are_the_published_ones() {
     for (name, schema) in [
         ("task", schema::<TaskCheckpoint>(Contract::Write)),
         ("builder-state", schema::<BuilderState>(Contract::Write)),
+        (
+            "sitebuilder",
+            schema::<SitebuilderCheckpoint>(Contract::Write),
+        ),
     ] {
         let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = format!("{schema:#}\n");

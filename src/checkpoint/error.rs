@@ -59,9 +59,16 @@ pub enum ErrorKind {
         /// The latest version this library writes.
         known: u64,
     },
-    /// More bytes than the limit.
+    /// More bytes than the limit, so it was not read.
     TooLarge {
         /// Bytes there are.
+        size: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The document would have more bytes than could be read again; nothing was written.
+    WouldBeTooLarge {
+        /// Bytes it would have.
         size: u64,
         /// Bytes allowed.
         limit: u64,
@@ -287,6 +294,10 @@ impl fmt::Display for Error {
                  it can be read, not changed; update this program"
             ),
             ErrorKind::TooLarge { size, limit } => write!(
+                f,
+                "{size} bytes, and the limit is {limit}; raise the limit or make it smaller"
+            ),
+            ErrorKind::WouldBeTooLarge { size, limit } => write!(
                 f,
                 "it would have {size} bytes, and more than {limit} could not be read again; \
                  nothing was written, make it smaller or raise the limit"

@@ -89,6 +89,12 @@ pub trait Checkpoint:
     /// Sets what the protocol stamps on every write.
     fn stamp(&mut self, now: DateTime<Utc>);
 
+    /// Sets the stamps for a change of what was `before`; the same as [`stamp`](Checkpoint::stamp)
+    /// unless the format has changes, such as a sign of life, that its stamp does not count.
+    fn stamp_change(&mut self, _before: Option<&Self>, now: DateTime<Utc>) {
+        self.stamp(now);
+    }
+
     /// The files that the checkpoint names as made or changed, each once.
     fn files(&self) -> Vec<&str>;
 

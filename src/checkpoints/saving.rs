@@ -220,7 +220,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
                 *wanted = redacted.value;
             }
         }
-        wanted.stamp(self.clock.now());
+        wanted.stamp_change(before, self.clock.now());
         let truncation = wanted.shrink(&self.limits, before);
         if let Some(over) = truncation.over_budget {
             tracing::warn!(bytes = over.bytes, limit = over.limit, "over the size");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::resolve::parent_of;
+use super::resolve::{look, parent_of};
 use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
@@ -118,6 +118,7 @@ impl Drop for Lock {
 }
 
 fn open(sidecar: &Path) -> Result<File, FileError> {
+    refuse_strange(sidecar)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let opened = match options.open(sidecar) {
@@ -131,7 +132,27 @@ fn open(sidecar: &Path) -> Result<File, FileError> {
         }
         opened => opened,
     };
-    opened.map_err(FileError::on(Operation::Open, sidecar))
+    let file = opened.map_err(FileError::on(Operation::Open, sidecar))?;
+    refuse_strange(sidecar)?;
+    Ok(file)
+}
+
+/// The holder's name is written into the sidecar. Were it a link, or had it another name, the name would
+/// go into somebody's file.
+fn refuse_strange(sidecar: &Path) -> Result<(), FileError> {
+    let Some(found) = look(sidecar)? else {
+        return Ok(());
+    };
+    #[cfg(unix)]
+    let has_other_names = std::os::unix::fs::MetadataExt::nlink(&found) > 1;
+    #[cfg(not(unix))]
+    let has_other_names = false;
+    if !found.is_file() || has_other_names {
+        return Err(FileError::NotAFile {
+            path: sidecar.to_path_buf(),
+        });
+    }
+    Ok(())
 }
 
 fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
@@ -400,5 +421,22 @@ mod tests {
             last <= Pauses::LONGEST && last >= Pauses::LONGEST * 3 / 4,
             "{last:?}"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_sidecar_that_is_anothers_file_is_refused_and_not_written_into() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        let link = folder.path().join("link.lock");
+        std::os::unix::fs::symlink("victim", &link).unwrap();
+        let second = folder.path().join("second.lock");
+        std::fs::hard_link(&victim, &second).unwrap();
+        for sidecar in [&link, &second, &folder.path().to_path_buf()] {
+            let error = Lock::acquire(sidecar, Duration::ZERO, "me").unwrap_err();
+            assert!(matches!(error, FileError::NotAFile { .. }), "{error:?}");
+        }
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     }
 }

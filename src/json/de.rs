@@ -164,6 +164,10 @@ impl<'de, 'v> At<'de, 'v> {
             if is_integer && !fits {
                 return Err(self.place(Failure::out_of_range(number, &visitor)));
             }
+            // JSON has one kind of number: 2.0 and 2e0 are 2, as long as a float can tell.
+            if let (false, Some(whole)) = (is_integer, whole(number)) {
+                return self.placed(visitor.visit_i64(whole));
+            }
         }
         self.deserialize_any(visitor)
     }
@@ -183,6 +187,18 @@ impl<'de, 'v> At<'de, 'v> {
         }
         self.deserialize_any(visitor)
     }
+}
+
+/// The integer that a number in another spelling is.
+fn whole(number: &str) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float: f64 = number.parse().ok()?;
+    let is_whole = float.fract() == 0.0 && float.abs() < EXACT;
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "it is whole and small enough"
+    )]
+    is_whole.then_some(float as i64)
 }
 
 fn lone_surrogate() -> Failure {

@@ -177,8 +177,12 @@ impl Diff<'_> {
         }
         let origins = self.origins(&before, &after, list);
 
+        let mut kept = vec![false; read.len()];
+        for &position in origins.iter().flatten() {
+            kept[position] = true;
+        }
         let mut items = Vec::with_capacity(elements.len() + after.len());
-        let mut followers = Followers::new(&elements, &read);
+        let mut followers = Followers::new(&elements, &read, &kept);
         items.extend(followers.take(0));
         for (&element, origin) in after.iter().zip(&origins) {
             match *origin {
@@ -189,12 +193,6 @@ impl Diff<'_> {
                 }
                 None => items.push(Item::New(element)),
             }
-        }
-        // Unreadable elements whose neighbour goes stay.
-        items.extend(followers.rest());
-        let mut kept = vec![false; read.len()];
-        for position in origins.into_iter().flatten() {
-            kept[position] = true;
         }
         for (&element, kept) in read.iter().zip(kept) {
             if !kept {
@@ -361,17 +359,21 @@ fn equal_elements<'t>(
 
 /// The unreadable elements of a list, each of which stays behind the element that it stood behind.
 struct Followers {
-    /// By how many readable elements stand before them.
+    /// By the readable element that they follow, counted from 1; those in front of all are the first group.
     groups: Vec<Vec<Index>>,
 }
 
 impl Followers {
-    fn new(elements: &[Index], read: &[Index]) -> Followers {
+    /// An element whose neighbour goes follows the one before that.
+    fn new(elements: &[Index], read: &[Index], kept: &[bool]) -> Followers {
         let mut groups = vec![Vec::new(); read.len() + 1];
-        let mut group = 0;
+        let (mut passed, mut group) = (0, 0);
         for &element in elements {
-            if read.get(group) == Some(&element) {
-                group += 1;
+            if read.get(passed) == Some(&element) {
+                passed += 1;
+                if kept[passed - 1] {
+                    group = passed;
+                }
             } else {
                 groups[group].push(element);
             }
@@ -382,10 +384,5 @@ impl Followers {
     fn take(&mut self, group: usize) -> impl Iterator<Item = Item> + use<> {
         let taken = std::mem::take(&mut self.groups[group]);
         taken.into_iter().map(|element| Item::Kept(element, None))
-    }
-
-    fn rest(self) -> impl Iterator<Item = Item> {
-        let rest = self.groups.into_iter().flatten();
-        rest.map(|element| Item::Kept(element, None))
     }
 }

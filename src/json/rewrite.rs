@@ -477,7 +477,7 @@ mod tests {
                 plan.tags = vec!["b".into(), "c".into()];
                 plan.by_name.clear();
             }),
-            "{\"tags\": [1, \"b\", 3, \"c\", 2], \"by_name\": {\"x\": \"?\"}}"
+            "{\"tags\": [1, 2, \"b\", 3, \"c\"], \"by_name\": {\"x\": \"?\"}}"
         );
     }
 

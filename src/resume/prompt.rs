@@ -12,6 +12,10 @@ use crate::staleness::TrackedFile;
 /// Source: the resume prompt template of the builder-state protocol.
 const BUILT_IN: &str = include_str!("prompt.md");
 
+/// How many steps a template may take: some hundred for each of 100,000 list items. One that loops longer
+/// is a fault, and must not hold its caller for ever.
+const FUEL: u64 = 20_000_000;
+
 /// How many bytes of prompt are counted as one token.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -105,6 +109,7 @@ impl Prompt {
     fn environment(&self) -> Result<Environment<'_>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
         environment.add_filter("text", |text: String| printable(&text));
         environment.add_filter("item", |text: String| {
             printable(&text).replace('\n', "\n  ")

@@ -4,8 +4,10 @@
 
 mod deviating;
 mod json;
+mod sitebuilder;
 mod task;
 
 pub use deviating::deviating;
 pub use json::{json_object, json_value, restyled};
+pub use sitebuilder::sitebuilder_checkpoint;
 pub use task::{task_checkpoint, timestamp};

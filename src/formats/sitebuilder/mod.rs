@@ -1,37 +1,347 @@
-//! `sitebuilder`.
+//! `sitebuilder`: one file for each task of an agent that builds a site, in `progress/checkpoints/`.
+
+mod handoff;
+mod layout;
+mod messages;
+mod number;
+mod operations;
+mod progress;
+mod recognise;
+mod resume;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Checkpoint, Handoff, Inspection, Status, Timestamp};
+pub use messages::STATUS_HEADING;
+pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
 
-/// A checkpoint of the `sitebuilder` protocol.
+use super::task::null_is_default;
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, Operation,
+    Result, ResumePlan, Status, Timestamp, open_enum,
+};
+use crate::json::{Document, Identity};
+
+open_enum! {
+    /// The state of a task.
+    TaskStatus {
+        /// Being worked on, or left by an agent whose session ended.
+        InProgress = "in_progress",
+        /// Ended. Where an acceptance criterion is still open, that is left to do.
+        Complete = "complete",
+        /// An error keeps the task from going on.
+        Blocked = "blocked",
+    }
+}
+
+open_enum! {
+    /// The state of a subtask.
+    SubtaskStatus {
+        /// Not begun.
+        Pending = "pending",
+        /// Begun.
+        InProgress = "in_progress",
+        /// Finished; a resume skips it.
+        Complete = "complete",
+        /// Tried without success; a resume tries it again.
+        Failed = "failed",
+    }
+}
+
+/// How far an agent is with one task.
+///
+/// Member names in the file are `snake_case`. Times are RFC 3339 with a zone, paths relative to the
+/// project's root. Numbers may be whole or fractional.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["checkpoint_id", "agent", "task_id", "status", "updated_at"])))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SitebuilderCheckpoint {
+    /// The id of this run of the task: `{agent}-{task_id}-{YYYYMMDD-HHMMSS}`, with the time it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, regex(pattern = r"-\d{8}-\d{6}$"))
+    )]
+    pub checkpoint_id: Option<String>,
+    /// The type of the agent, such as `migration`; with the task's id it names the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub agent: Option<String>,
+    /// What the agent is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    /// The id of the task, such as `T060`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub task_id: Option<String>,
+    /// What is to be done, in a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_title: Option<String>,
+    /// The state of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub status: Option<TaskStatus>,
+    /// How much is done, in percent: 0 to 100, and within 1 of completed by total subtasks.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::plain"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
+    pub progress_percent: Option<f64>,
+    /// When the task was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the checkpoint was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub updated_at: Option<Timestamp>,
+    /// When the task was completed; `null` until then, required of a complete one.
+    pub completed_at: Option<Timestamp>,
+    /// The parts of the task.
+    #[serde(deserialize_with = "null_is_default")]
+    pub subtasks: Subtasks,
+    /// Files that the task made, each once.
+    #[serde(deserialize_with = "null_is_default")]
+    pub files_created: Vec<String>,
+    /// Files that the task changed, each once.
+    #[serde(deserialize_with = "null_is_default")]
+    pub files_modified: Vec<String>,
+    /// Whether each acceptance criterion is met, by its name; `null` where nobody looked yet.
+    #[serde(deserialize_with = "null_is_default")]
+    pub acceptance_criteria_met: BTreeMap<String, Option<bool>>,
+    /// The score that each reviewing agent gave; `null` until it did.
+    #[serde(
+        deserialize_with = "null_is_default",
+        serialize_with = "number::plain_in_map"
+    )]
+    pub review_scores: BTreeMap<String, Option<f64>>,
+    /// What went wrong, oldest first. A blocked task has at least one.
+    #[serde(deserialize_with = "null_is_default")]
+    pub errors: Vec<TaskError>,
+    /// Where the agent is in its material.
+    #[serde(deserialize_with = "null_is_default")]
+    pub context: Context,
+    /// The agent's sign of life.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<Heartbeat>,
+    /// Whether another agent may go on from here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumable: Option<bool>,
+    /// How to go on, for the next agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume_instructions: Option<String>,
+}
+
+/// The parts of a task: how many there are, and those that are listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct SitebuilderCheckpoint {}
+pub struct Subtasks {
+    /// How many subtasks the task has, listed or not.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::plain"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub total: Option<f64>,
+    /// How many are finished, listed or not.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::plain"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub completed: Option<f64>,
+    /// How many failed, listed or not.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::plain"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub failed: Option<f64>,
+    /// The subtasks that are listed: all, or those of interest.
+    #[serde(deserialize_with = "null_is_default")]
+    pub items: Vec<Subtask>,
+}
+
+/// One part of a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Subtask {
+    /// Its id, such as `post-01`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<SubtaskStatus>,
+    /// The file it made; `null` until it is finished.
+    pub output: Option<String>,
+}
+
+impl Subtask {
+    /// A subtask with this state and no output.
+    pub fn new(id: impl Into<String>, status: SubtaskStatus) -> Self {
+        Subtask {
+            id: Some(id.into()),
+            status: Some(status),
+            output: None,
+        }
+    }
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskError {
+    /// What kind of error it is, such as `dependency_missing`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What happened, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+    /// Whether the task cannot go on until it is resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<bool>,
+}
+
+/// Where the agent is in its material.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Context {
+    /// What was finished last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_processed: Option<String>,
+    /// Where to begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_to_process: Option<String>,
+    /// What the next agent must know besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+}
+
+/// The agent's sign of life.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Heartbeat {
+    /// When the agent last showed that it is alive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_beat: Option<Timestamp>,
+    /// How often it means to do so, in seconds; 300 by the protocol.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::plain"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub interval_seconds: Option<f64>,
+    /// What the agent says of itself, such as `alive`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}
 
 impl Checkpoint for SitebuilderCheckpoint {
     const FORMAT: &'static str = "sitebuilder";
+    const IDENTITIES: &'static [Identity] = &[
+        Identity {
+            list: "items",
+            by: &["id"],
+        },
+        Identity {
+            list: "errors",
+            by: &["type", "message", "timestamp"],
+        },
+    ];
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
-        None
+        self.updated_at.as_ref()
     }
 
-    fn stamp(&mut self, _now: DateTime<Utc>) {}
+    fn stamp(&mut self, now: DateTime<Utc>) {
+        self.updated_at = Some(self.new_stamp(now));
+    }
+
+    /// A heartbeat is no progress: a change of the heartbeat alone leaves `updated_at` as it is, so
+    /// that an agent which is alive and does nothing can be told from one that gets on.
+    fn stamp_change(&mut self, before: Option<&Self>, now: DateTime<Utc>) {
+        let only_a_beat = before.is_some_and(|before| {
+            let mut as_before = self.clone();
+            as_before.heartbeat.clone_from(&before.heartbeat);
+            as_before == *before && self.updated_at.is_some()
+        });
+        if !only_a_beat {
+            self.stamp(now);
+        }
+    }
 
     fn files(&self) -> Vec<&str> {
-        Vec::new()
+        let mut seen = std::collections::HashSet::new();
+        self.files_created
+            .iter()
+            .chain(&self.files_modified)
+            .map(String::as_str)
+            .filter(|file| seen.insert(*file))
+            .collect()
     }
 
     fn status(&self) -> Status {
-        Status::default()
+        handoff::status(self)
     }
 
     fn handoff(&self) -> Handoff {
-        Handoff::default()
+        handoff::handoff(self)
     }
 
-    fn inspect(&self, _inspection: &mut Inspection<'_>) {}
+    fn inspect(&self, inspection: &mut Inspection<'_>) {
+        rules::inspect(self, inspection);
+    }
+
+    fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
+        resume::plan(self)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
+    }
+
+    fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+        recognise::recognise(path, document)
+    }
+
+    fn layout() -> Layout {
+        layout::layout()
+    }
+
+    fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
+        Some(handoff::from_handoff(handoff, now))
+    }
+}
+
+impl SitebuilderCheckpoint {
+    /// The key of the checkpoint, `{agent}-{task_id}`, from its content.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        let (agent, task) = (self.agent.as_deref()?, self.task_id.as_deref()?);
+        Key::new(format!("{agent}-{task}")).ok()
+    }
+
+    fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
+        Timestamp::like(self.updated_at.as_ref(), now)
+    }
 }

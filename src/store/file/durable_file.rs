@@ -100,10 +100,9 @@ impl<'o> DurableFile<'o> {
         if look(folder)?.is_none() {
             fsio::create_folder_durably(folder)?;
         }
-        self.options.sweep_once(folder);
-        let sidecar = fsio::own_folder(folder)?
-            .join("locks")
-            .join(sidecar_name(target, ".lock"));
+        let own = fsio::own_folder(folder)?;
+        self.options.sweep_once(&[folder, &own]);
+        let sidecar = own.join("locks").join(sidecar_name(target, ".lock"));
         let options = self.options;
         Lock::acquire(&sidecar, options.lock_timeout, &options.holder).map_err(
             |error| match error {
@@ -169,7 +168,9 @@ impl<'o> DurableFile<'o> {
         let limit = self.options.max_bytes;
         if size > limit {
             // What could not be read again must not be written.
-            return Err(Error::new(ErrorKind::TooLarge { size, limit }).with_path(&self.path));
+            return Err(
+                Error::new(ErrorKind::WouldBeTooLarge { size, limit }).with_path(&self.path)
+            );
         }
         let durability = self.options.durability;
         let mut back_up = self.backups.map(|backups| BackUp::new(target, backups));

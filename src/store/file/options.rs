@@ -93,10 +93,12 @@ impl FileOptions {
         self
     }
 
-    /// Removes what killed writers left in a folder, once for these options: when the first save comes.
-    pub(crate) fn sweep_once(&self, folder: &Path) {
+    /// Removes what killed writers left in these folders, once for these options: when the first save comes.
+    pub(crate) fn sweep_once(&self, folders: &[&Path]) {
         if !self.swept.0.swap(true, Ordering::Relaxed) {
-            fsio::sweep(folder, fsio::ABANDONED_AFTER);
+            for folder in folders {
+                fsio::sweep(folder, fsio::ABANDONED_AFTER);
+            }
         }
     }
 }

@@ -6,8 +6,8 @@ use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::store::Change;
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, Error, ErrorKind, Expect, FileOptions, Format, Formats,
-    Outcome as Wrote, Revision, Saved, TaskCheckpoint,
+    CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, Format, Formats, Outcome as Wrote,
+    Revision, Saved,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -73,7 +73,8 @@ pub(super) fn run(
             let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
             let before = &stored.document;
             let format = rules.of(&path, before);
-            refuse_newer(format.as_ref(), before)?;
+            let violations = examine(format.as_ref(), before, global)?;
+            refuse_newer(&violations)?;
             if let Some(expected) = &expect {
                 let (found, _) = token(&path, before, global)?;
                 if found != *expected {
@@ -96,7 +97,7 @@ pub(super) fn run(
                 )
             };
             changed = Some(Changed {
-                before: examine(format.as_ref(), before, global)?,
+                before: violations,
                 after: examine(format.as_ref(), &after, global)?,
                 revision: revision(&after),
                 previous: revision(before),
@@ -226,16 +227,15 @@ fn examine(
     })
 }
 
-/// A checkpoint of a later version is not changed: its rules are not known.
-fn refuse_newer(format: Option<&Format>, document: &Document) -> Result<(), Error> {
-    if format.is_none_or(|format| format.name != TaskCheckpoint::FORMAT) {
-        return Ok(());
-    }
-    let found = document.read::<TaskCheckpoint>()?.value.schema_version;
-    match (found, TaskCheckpoint::SCHEMA_VERSION) {
-        (Some(found), Some(known)) if found > known => {
-            Err(Error::new(ErrorKind::NewerSchema { found, known }))
-        }
-        _ => Ok(()),
-    }
+/// A checkpoint of a later version, or of one that cannot be told, is not changed: its rules are not
+/// known.
+fn refuse_newer(violations: &[Violation]) -> Result<(), Error> {
+    let newer = violations.iter().find(|violation| {
+        violation.code == Code::NEWER_SCHEMA || violation.pointer.ends_with("/schemaVersion")
+    });
+    newer.map_or(Ok(()), |violation| {
+        Err(Error::refused(format!(
+            "a newer program may have written it, so it can be read, not changed: {violation}"
+        )))
+    })
 }

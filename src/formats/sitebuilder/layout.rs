@@ -1,0 +1,84 @@
+//! The protocol's file names: `{agent}-{task_id}.json`, and `…-complete.json` for an archive.
+
+use chrono::{DateTime, Utc};
+
+use crate::checkpoint::{Archive, FileRole, Key, Layout, Result, is_unique_number};
+use crate::json::Document;
+
+const ENDING: &str = ".json";
+const COMPLETE: &str = "-complete";
+
+pub(super) fn layout() -> Layout {
+    Layout {
+        file_name,
+        role,
+        key_in: Some(key_in),
+        archive_stem,
+        backups: None,
+    }
+}
+
+/// The key is the name, unless that would read as an archive: then the last character is encoded.
+fn file_name(key: &Key) -> Result<String> {
+    let name = (Layout::default().file_name)(key)?;
+    let Some(stem) = name.strip_suffix(ENDING).filter(|stem| is_complete(stem)) else {
+        return Ok(name);
+    };
+    let (start, last) = stem.split_at(stem.len() - 1);
+    Ok(format!("{start}%{:02X}{ENDING}", last.as_bytes()[0]))
+}
+
+fn role(name: &str) -> FileRole {
+    let Some(stem) = name.strip_suffix(ENDING) else {
+        return FileRole::Foreign;
+    };
+    if stem.is_empty() || stem.starts_with('.') {
+        FileRole::Foreign
+    } else if is_complete(stem) {
+        FileRole::Archive
+    } else if let FileRole::Archive = (Layout::default().role)(name) {
+        FileRole::Archive
+    } else {
+        // Agent and task are joined by what both may hold: which is which stands in the content.
+        FileRole::Current(None)
+    }
+}
+
+/// Whether a stem is that of a completed checkpoint, perhaps with the store's own counter.
+pub(super) fn is_complete(stem: &str) -> bool {
+    stem_of_complete(stem).is_some()
+}
+
+/// The stem of the checkpoint that was archived.
+pub(super) fn stem_of_complete(stem: &str) -> Option<&str> {
+    let (start, tail) = match stem.strip_suffix(COMPLETE) {
+        Some(start) => (start, ""),
+        None => stem.rsplit_once("-complete-")?,
+    };
+    let counted = tail.is_empty() || (!tail.contains('-') && is_unique_number(tail));
+    (!start.is_empty() && counted).then_some(start)
+}
+
+fn key_in(document: &Document) -> Option<Key> {
+    let text = |name: &str| Some(document.root().get(name)?.as_str()?.into_owned());
+    Key::new(format!("{}-{}", text("agent")?, text("task_id")?)).ok()
+}
+
+fn archive_stem(stem: &str, archive: Archive, now: DateTime<Utc>) -> String {
+    match archive {
+        Archive::Complete => format!("{stem}{COMPLETE}"),
+        // The protocol puts nothing else aside; the library's own names mark it.
+        other => (Layout::default().archive_stem)(stem, other, now),
+    }
+}
+
+/// Whether a file bears the name that goes with its content.
+pub(super) fn is_named_after(name: &str, document: &Document) -> bool {
+    let Some(key) = key_in(document) else {
+        return false;
+    };
+    let stem = name.strip_suffix(ENDING).unwrap_or(name);
+    let own = file_name(&key).unwrap_or_default();
+    own == name
+        || (stem_of_complete(stem).is_some() && own.strip_suffix(ENDING) == stem_of_complete(stem))
+}

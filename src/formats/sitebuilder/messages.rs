@@ -1,0 +1,102 @@
+//! The protocol's own texts, filled in from the checkpoint.
+
+use chrono::{DateTime, Utc};
+
+use super::SitebuilderCheckpoint;
+
+/// The head of the table of active checkpoints in `progress/STATUS.md`.
+pub const STATUS_HEADING: &str = "\
+## Active Checkpoints
+
+| Agent | Task | Progress | Last Update | Status |
+|-------|------|----------|-------------|--------|
+";
+
+impl SitebuilderCheckpoint {
+    /// The message that an agent posts to its outbox after each checkpoint.
+    #[must_use]
+    pub fn progress_message(&self) -> String {
+        format!(
+            "@orchestrator: Task {} progress: {}%",
+            self.task(),
+            self.percent().unwrap_or_default()
+        )
+    }
+
+    /// The command with which a supervisor has an agent of the same type go on.
+    #[must_use]
+    pub fn dispatch_command(&self) -> String {
+        let agent = self.agent.as_deref().unwrap_or("{type}");
+        format!("/dispatch-sitebuilder {agent} --resume")
+    }
+
+    /// How to go on: what the agent before left, else where it was.
+    #[must_use]
+    pub fn continuation(&self) -> String {
+        if let Some(left) = self.resume_instructions.as_ref().filter(|t| !t.is_empty()) {
+            return left.clone();
+        }
+        match self.start_at() {
+            Some(start) => format!("Continue from {start}"),
+            None => "No subtask is left that the checkpoint names; check the acceptance criteria \
+                     and complete the task"
+                .to_owned(),
+        }
+    }
+
+    /// The row of this checkpoint in `progress/STATUS.md`, without a line end.
+    #[must_use]
+    pub fn status_row(&self, now: DateTime<Utc>) -> String {
+        row(
+            self.agent.as_deref().unwrap_or("—"),
+            self.task(),
+            self.percent().unwrap_or_default(),
+            &self.age(now),
+            self.status.as_ref().map_or("—", |status| status.as_str()),
+        )
+    }
+
+    /// The row of a task that is planned and has no checkpoint yet.
+    #[must_use]
+    pub fn planned_row(agent: &str, task_id: &str) -> String {
+        row(agent, task_id, 0, "—", "not started")
+    }
+
+    fn task(&self) -> &str {
+        self.task_id.as_deref().unwrap_or("—")
+    }
+
+    fn age(&self, now: DateTime<Utc>) -> String {
+        let Some(stamp) = &self.updated_at else {
+            return "—".to_owned();
+        };
+        let Some(time) = stamp.time() else {
+            return stamp.to_string();
+        };
+        let age = now.signed_duration_since(time);
+        match age.num_minutes() {
+            // A clock that is ahead, not an age.
+            _ if age < -crate::checkpoint::FUTURE_TOLERANCE => stamp.to_string(),
+            0 => "just now".to_owned(),
+            minutes @ 1..60 => format!("{minutes} min ago"),
+            minutes @ 60..1440 => format!("{} h ago", minutes / 60),
+            minutes => format!("{} d ago", minutes / 1440),
+        }
+    }
+}
+
+fn row(agent: &str, task: &str, percent: u8, age: &str, status: &str) -> String {
+    format!(
+        "| {} | {} | {percent}% | {} | {} |",
+        cell(agent),
+        cell(task),
+        cell(age),
+        cell(status)
+    )
+}
+
+/// A text that cannot break the table.
+fn cell(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.replace('\\', "\\\\").replace('|', "\\|")
+}

@@ -1,0 +1,128 @@
+//! What is derived from the counts and the stamps: percent, time, and what is left.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskStatus};
+use crate::checkpoint::Timestamp;
+
+impl Subtasks {
+    /// How much is done, in percent: completed by total; `None` where the counts do not tell.
+    #[must_use]
+    pub fn percent(&self) -> Option<f64> {
+        let (total, completed) = (self.total?, self.completed?);
+        (total > 0.0 && completed >= 0.0).then(|| 100.0 * completed / total)
+    }
+
+    /// How many are not finished; failed ones count. `None` where there is no total.
+    #[must_use]
+    pub fn remaining(&self) -> Option<f64> {
+        Some((self.total? - self.completed.unwrap_or_default()).max(0.0))
+    }
+
+    /// Whether as many are listed as there are.
+    #[must_use]
+    pub fn lists_all(&self) -> bool {
+        self.total == Some(count(self.items.iter()))
+    }
+
+    /// The listed ones that a resume goes on with: all that are not complete, in order.
+    pub fn open(&self) -> impl Iterator<Item = &Subtask> {
+        self.items
+            .iter()
+            .filter(|item| item.status != Some(SubtaskStatus::Complete))
+    }
+
+    /// How many of the listed ones have this state.
+    pub(super) fn listed(&self, status: &SubtaskStatus) -> f64 {
+        count(
+            self.items
+                .iter()
+                .filter(|item| item.status.as_ref() == Some(status)),
+        )
+    }
+}
+
+/// How many there are, as the file counts.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "no list has more than 2^53 elements"
+)]
+pub(super) fn count<T>(items: impl Iterator<Item = T>) -> f64 {
+    items.count() as f64
+}
+
+impl SitebuilderCheckpoint {
+    /// How much is done, in whole percent, 0 to 100: from the subtasks, rounded down so that 100 is
+    /// all of them; what the file says where the subtasks do not tell.
+    #[must_use]
+    pub fn percent(&self) -> Option<u8> {
+        let percent = self.subtasks.percent().or(self.progress_percent)?;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within 0 to 100"
+        )]
+        // A hair more, so that 29 of 100 is not 28.
+        Some((percent + 1e-9).floor().clamp(0.0, 100.0) as u8)
+    }
+
+    /// The acceptance criteria that are not met: those that say `false`.
+    #[must_use]
+    pub fn open_criteria(&self) -> Vec<&str> {
+        self.acceptance_criteria_met
+            .iter()
+            .filter(|(_, met)| **met == Some(false))
+            .map(|(name, _)| name.as_str())
+            .collect()
+    }
+
+    /// The time since the task was begun: until it was completed, else until `now`. `None` where the
+    /// stamps do not tell or run backwards.
+    #[must_use]
+    pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let end = match self.status {
+            Some(TaskStatus::Complete) => self.completed_at.as_ref().and_then(utc),
+            _ => Some(now),
+        };
+        since(self.started_at.as_ref(), end)
+    }
+
+    /// The time that work is known to have gone on: until completion, else until the last change. What
+    /// follows a session that ended does not count.
+    #[must_use]
+    pub fn time_worked(&self) -> Option<TimeDelta> {
+        let end = match self.status {
+            Some(TaskStatus::Complete) => self.completed_at.as_ref(),
+            _ => self.updated_at.as_ref(),
+        };
+        since(self.started_at.as_ref(), end.and_then(utc))
+    }
+
+    /// The time that one finished subtask took on average; `None` while none is finished.
+    #[must_use]
+    pub fn time_per_subtask(&self) -> Option<TimeDelta> {
+        let completed = self.subtasks.completed.filter(|count| *count > 0.0)?;
+        scale(self.time_worked()?, completed.recip())
+    }
+
+    /// The time that the rest takes if it goes on as so far; `None` while no subtask is finished.
+    #[must_use]
+    pub fn estimate_of_rest(&self) -> Option<TimeDelta> {
+        scale(self.time_per_subtask()?, self.subtasks.remaining()?)
+    }
+}
+
+fn utc(stamp: &Timestamp) -> Option<DateTime<Utc>> {
+    Some(stamp.time()?.to_utc())
+}
+
+fn since(start: Option<&Timestamp>, end: Option<DateTime<Utc>>) -> Option<TimeDelta> {
+    let elapsed = end?.signed_duration_since(start.and_then(utc)?);
+    (elapsed >= TimeDelta::zero()).then_some(elapsed)
+}
+
+fn scale(time: TimeDelta, factor: f64) -> Option<TimeDelta> {
+    let seconds = time.as_seconds_f64() * factor;
+    let duration = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+    TimeDelta::from_std(duration).ok()
+}
