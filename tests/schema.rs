@@ -9,7 +9,7 @@
 mod common;
 
 use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::formats::{BuilderState, SitebuilderCheckpoint};
+use agent_checkpoint::formats::{BuildCheckpoint, BuilderState, SitebuilderCheckpoint};
 use agent_checkpoint::schema::{Contract, schema};
 use agent_checkpoint::strategies::task_checkpoint;
 use common::EXAMPLE;
@@ -31,6 +31,7 @@ fn the_schemas_are_the_published_ones() {
             "sitebuilder",
             schema::<SitebuilderCheckpoint>(Contract::Write),
         ),
+        ("build-pipeline", schema::<BuildCheckpoint>(Contract::Write)),
     ] {
         let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = format!("{schema:#}\n");

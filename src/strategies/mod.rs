@@ -2,11 +2,13 @@
 //!
 //! Feature `proptest`. Each function says what it generates and how often.
 
+mod build_pipeline;
 mod deviating;
 mod json;
 mod sitebuilder;
 mod task;
 
+pub use build_pipeline::build_checkpoint;
 pub use deviating::deviating;
 pub use json::{json_object, json_value, restyled};
 pub use sitebuilder::sitebuilder_checkpoint;

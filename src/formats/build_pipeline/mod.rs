@@ -1,37 +1,387 @@
-//! `build-pipeline`.
+//! `build-pipeline`: how far the build of one document (a PRD) is, by workstreams, gates and phases.
+
+mod artifacts;
+mod gates;
+mod handoff;
+mod layout;
+mod messages;
+mod number;
+mod operations;
+mod progress;
+mod recognise;
+mod resume;
+mod review;
+mod rules;
+mod states;
+mod workstreams;
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, Handoff, Inspection, Status, Timestamp};
+pub use gates::{FidelityGate, PresenceGate, gate_name};
+pub use layout::{FOLDER, is_build_id};
+pub use workstreams::Bucket;
 
-/// A checkpoint of the `build-pipeline` protocol.
+use super::task::null_is_default;
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
+    ResumePlan, Status, Timestamp, open_enum,
+};
+use crate::json::{Document, Identity};
+
+open_enum! {
+    /// The state of a build.
+    BuildStatus {
+        /// Planned and reviewed; no workstream has begun.
+        Initialized = "initialized",
+        /// Workstreams are being worked on.
+        InProgress = "in_progress",
+        /// Somebody reviews at a gate.
+        Paused = "paused",
+        /// A workstream or a gate failed, and waits for a fix by hand.
+        Failed = "failed",
+        /// All workstreams are done and all gates passed.
+        Complete = "complete",
+    }
+}
+
+open_enum! {
+    /// What an adversarial review of the plan came to.
+    Verdict {
+        /// Build it.
+        Ship = "ship",
+        /// Build it, with further gates.
+        ShipWithGates = "ship_with_gates",
+        /// Do not build it.
+        DoNotShip = "do_not_ship",
+        /// Built all the same; a reason is given.
+        Overridden = "overridden",
+    }
+}
+
+open_enum! {
+    /// What kind of value gate B has to show.
+    PresenceClass {
+        /// A value that is derived from others.
+        DerivedValue = "derived_value",
+        /// None.
+        None = "none",
+    }
+}
+
+/// How far the build of one document is.
+///
+/// Member names in the file are `snake_case`. Times are RFC 3339 with a zone. Files of the first
+/// revision have `timestamp`, those of the later one `created_at` and `updated_at`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend(
+    "required" = ["prd", "status"],
+    "if" = {"anyOf": [{"required": ["created_at"]}, {"required": ["updated_at"]}]},
+    "then" = {"required": ["created_at", "updated_at"]},
+    "else" = {"required": ["timestamp"]},
+    "allOf" = [{
+        "if": {"properties": {"status": {"const": "failed"}}, "required": ["status"]},
+        "then": {"required": ["error"]},
+    }],
+)))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct BuildCheckpoint {
+    /// The id of the document: `PRD-` and three digits, or `EXEC-`, `ADR-`, `FIB-`, `GAP-`, `PERF-` or
+    /// `ISS-` and then letters, digits, `.`, `_` and `-`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required, extend("pattern" = layout::ID_PATTERN)))]
+    pub prd: Option<String>,
+    /// A spelling of the id that the format does not have; read by [`id`](BuildCheckpoint::id).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prd_id: Option<Value>,
+    /// A spelling of the id that the format does not have; read by [`id`](BuildCheckpoint::id).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Value>,
+    /// What the document is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prd_title: Option<String>,
+    /// The number of the phase, from 1; 0 before the first.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::serialize"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub current_phase: Option<f64>,
+    /// The state of the build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub status: Option<BuildStatus>,
+    /// Ids of the workstreams that are done, such as `WS1`.
+    #[serde(deserialize_with = "null_is_default")]
+    pub completed_workstreams: Vec<String>,
+    /// Ids of the workstreams that are being worked on.
+    #[serde(deserialize_with = "null_is_default")]
+    pub in_progress_workstreams: Vec<String>,
+    /// Ids of the workstreams that have not begun.
+    #[serde(deserialize_with = "null_is_default")]
+    pub pending_workstreams: Vec<String>,
+    /// Ids of the workstreams that are left out of this run; later revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dormant_workstreams: Option<Vec<String>>,
+    /// The older name of the dormant workstreams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped_workstreams: Option<Vec<String>>,
+    /// What each workstream made: a list of files, or whatever the workstream left. A dormant
+    /// workstream has `{"status": "dormant", "reason": …}`.
+    #[serde(deserialize_with = "null_is_default")]
+    pub artifacts: BTreeMap<String, Value>,
+    /// Gates that were passed, such as `type-check (WS2)`.
+    #[serde(deserialize_with = "null_is_default")]
+    pub gates_passed: Vec<String>,
+    /// Gates that are still to be passed, mostly without the workstream.
+    #[serde(deserialize_with = "null_is_default")]
+    pub gates_pending: Vec<String>,
+    /// When the checkpoint was last changed; first revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+    /// When the checkpoint was made; later revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// When the checkpoint was last changed; later revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// What failed; only while the build has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<BuildError>,
+    /// What the adversarial review came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adversarial_review: Option<AdversarialReview>,
+    /// Gate A, whether what is shown is true to the design: `pass`, or `fail:` and the number of faults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = gates::FIDELITY_PATTERN)))]
+    pub gate_a_fidelity: Option<String>,
+    /// Gate B, what kind of value has to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate_b_classification: Option<PresenceClass>,
+    /// Gate B, whether it is shown: `pass`, `fail:` or `blocked:` and why, `waived:` and the issue, or
+    /// `not_applicable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = gates::PRESENCE_PATTERN)))]
+    pub gate_b_presence: Option<String>,
+    /// Why gate B need not be passed, and which issue says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub render_proof_waiver: Option<RenderProofWaiver>,
+    /// Changes that were made to satisfy the linter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eslint_fixes: Option<Vec<Fix>>,
+    /// What was tidied up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleanup_done: Option<Vec<String>>,
+    /// Changes that mattered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_fixes: Option<Vec<Fix>>,
+}
+
+/// What failed in a build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct BuildCheckpoint {}
+pub struct BuildError {
+    /// The id of the workstream that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workstream: Option<String>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// In which file, relative to the project's root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// In which line of the file.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::serialize"
+    )]
+    pub line: Option<f64>,
+}
+
+/// What the adversarial review of the plan came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend(
+    "if" = {"properties": {"verdict": {"const": "overridden"}}, "required": ["verdict"]},
+    "then" = {"required": ["override_reason"]},
+)))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct AdversarialReview {
+    /// The verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// How many findings of the gravest kind there are.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::serialize"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub p0_count: Option<f64>,
+    /// How many findings of the second kind there are.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::serialize"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub p1_count: Option<f64>,
+    /// Which attempt it was, 1 or 2.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number::serialize"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 2)))]
+    pub attempt: Option<f64>,
+    /// The file with all findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings_path: Option<String>,
+    /// Why the verdict was overridden; required then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub override_reason: Option<String>,
+}
+
+/// Why a build is complete without a passed gate B.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RenderProofWaiver {
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The issue that says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issue_id: Option<String>,
+}
+
+/// A change to a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Fix {
+    /// The file, relative to the project's root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What was changed in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+}
+
+impl Fix {
+    /// A change to a file.
+    pub fn new(file: impl Into<String>, change: impl Into<String>) -> Self {
+        Fix {
+            file: Some(file.into()),
+            change: Some(change.into()),
+        }
+    }
+}
 
 impl Checkpoint for BuildCheckpoint {
     const FORMAT: &'static str = "build-pipeline";
 
+    const IDENTITIES: &'static [Identity] = &[
+        Identity {
+            list: "eslint_fixes",
+            by: &["file", "change"],
+        },
+        Identity {
+            list: "key_fixes",
+            by: &["file", "change"],
+        },
+    ];
+
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+
     fn updated_at(&self) -> Option<&Timestamp> {
-        None
+        self.updated_at.as_ref().or(self.timestamp.as_ref())
     }
 
-    fn stamp(&mut self, _now: DateTime<Utc>) {}
+    /// Sets `updated_at` in a file of the later revision, else `timestamp`; a file that has both gets
+    /// both. `created_at` stays as it is.
+    fn stamp(&mut self, now: DateTime<Utc>) {
+        if self.is_later_revision() {
+            // Not coarser than the time of making, or a fresh checkpoint would be older than itself.
+            let finest = [&self.updated_at, &self.created_at]
+                .into_iter()
+                .flatten()
+                .max_by_key(|stamp| stamp.precision());
+            self.updated_at = Some(Timestamp::like(finest, now));
+        }
+        if self.timestamp.is_some() || !self.is_later_revision() {
+            self.timestamp = Some(Timestamp::like(self.timestamp.as_ref(), now));
+        }
+    }
 
     fn files(&self) -> Vec<&str> {
-        Vec::new()
+        artifacts::files(self)
     }
 
     fn status(&self) -> Status {
-        Status::default()
+        states::common(self.status.as_ref())
     }
 
     fn handoff(&self) -> Handoff {
-        Handoff::default()
+        handoff::handoff(self)
     }
 
-    fn inspect(&self, _inspection: &mut Inspection<'_>) {}
+    fn inspect(&self, inspection: &mut Inspection<'_>) {
+        rules::inspect(self, inspection);
+    }
+
+    fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
+        resume::plan(self, knowledge)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
+    }
+
+    fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+        recognise::recognise(path, document)
+    }
+
+    fn layout() -> Layout {
+        layout::layout()
+    }
+
+    fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
+        Some(handoff::from_handoff(handoff, now))
+    }
+}
+
+impl BuildCheckpoint {
+    /// The id of the document: `prd`, else what stands under a name seen elsewhere.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        let elsewhere = [&self.prd_id, &self.id].into_iter().flatten();
+        self.prd
+            .as_deref()
+            .or(elsewhere.filter_map(Value::as_str).next())
+    }
+
+    /// Whether it has the stamps of the later revision.
+    #[must_use]
+    pub fn is_later_revision(&self) -> bool {
+        self.created_at.is_some() || self.updated_at.is_some()
+    }
+
+    /// The same checkpoint with the stamps of the later revision.
+    #[must_use]
+    pub fn in_later_revision(mut self) -> Self {
+        if let Some(stamp) = self.timestamp.take() {
+            self.created_at.get_or_insert_with(|| stamp.clone());
+            self.updated_at.get_or_insert(stamp);
+        }
+        self
+    }
 }

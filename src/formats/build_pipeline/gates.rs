@@ -1,0 +1,201 @@
+//! The gates of a build: those of the plan, and the proofs A and B of the later revision.
+
+use super::BuildCheckpoint;
+use crate::checkpoint::{Error, Result};
+
+pub(super) const FIDELITY_PATTERN: &str = "^(pass|fail:[0-9]+)$";
+pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|waived):.+)$";
+
+/// The name of a gate without the workstream that it was passed for: `type-check` of
+/// `type-check (WS2)`.
+#[must_use]
+pub fn gate_name(gate: &str) -> &str {
+    let gate = gate.trim();
+    gate.strip_suffix(')')
+        .and_then(|text| text.rsplit_once('('))
+        .map(|(name, _)| name.trim_end())
+        .filter(|name| !name.is_empty())
+        .unwrap_or(gate)
+}
+
+/// Whether two spellings mean one gate: the same text, or the same name where one names no workstream.
+fn same_gate(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim(), b.trim());
+    a == b || (gate_name(a) == gate_name(b) && (gate_name(a) == a || gate_name(b) == b))
+}
+
+/// What gate A came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FidelityGate {
+    /// What is shown is true to the design.
+    Pass,
+    /// It has so many faults; `None` where the number cannot be held.
+    Fail(Option<u64>),
+}
+
+/// What gate B came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PresenceGate<'a> {
+    /// The value is shown.
+    Pass,
+    /// It is not, for this reason.
+    Fail(&'a str),
+    /// It could not be looked for, for this reason.
+    Blocked(&'a str),
+    /// It need not be shown; this issue says so.
+    Waived(&'a str),
+    /// There is none to show.
+    NotApplicable,
+}
+
+impl FidelityGate {
+    /// What a text means; `None` when it is none of the format's.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<FidelityGate> {
+        match text.split_once(':') {
+            None if text == "pass" => Some(FidelityGate::Pass),
+            Some(("fail", faults)) => {
+                let digits = !faults.is_empty() && faults.bytes().all(|byte| byte.is_ascii_digit());
+                digits.then(|| FidelityGate::Fail(faults.parse().ok()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl PresenceGate<'_> {
+    /// What a text means; `None` when it is none of the format's.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<PresenceGate<'_>> {
+        match text.split_once(':') {
+            None if text == "pass" => Some(PresenceGate::Pass),
+            None if text == "not_applicable" => Some(PresenceGate::NotApplicable),
+            Some((_, "")) => None,
+            Some(("fail", why)) => Some(PresenceGate::Fail(why)),
+            Some(("blocked", why)) => Some(PresenceGate::Blocked(why)),
+            Some(("waived", issue)) => Some(PresenceGate::Waived(issue)),
+            _ => None,
+        }
+    }
+}
+
+/// A proof that does not let a build be complete.
+pub(super) struct Obstacle {
+    pub(super) pointer: &'static str,
+    pub(super) message: String,
+}
+
+impl BuildCheckpoint {
+    /// What gate A came to.
+    #[must_use]
+    pub fn fidelity(&self) -> Option<FidelityGate> {
+        FidelityGate::parse(self.gate_a_fidelity.as_deref()?)
+    }
+
+    /// What gate B came to.
+    #[must_use]
+    pub fn presence(&self) -> Option<PresenceGate<'_>> {
+        PresenceGate::parse(self.gate_b_presence.as_deref()?)
+    }
+
+    /// The issue that waives gate B.
+    #[must_use]
+    pub fn waiver_issue(&self) -> Option<&str> {
+        let issue = self.render_proof_waiver.as_ref()?.issue_id.as_deref()?;
+        Some(issue.trim()).filter(|issue| !issue.is_empty())
+    }
+
+    /// The gate that was passed last.
+    #[must_use]
+    pub fn last_gate(&self) -> Option<&str> {
+        self.gates_passed.last().map(String::as_str)
+    }
+
+    /// Gate A, where it does not let the build be complete.
+    pub(super) fn fidelity_obstacle(&self) -> Option<Obstacle> {
+        let text = self.gate_a_fidelity.as_deref()?;
+        text.starts_with("fail:").then(|| Obstacle {
+            pointer: "/gate_a_fidelity",
+            message: format!("a build whose gate A is {text:?} is not complete"),
+        })
+    }
+
+    /// Gate B, where it does not let the build be complete.
+    pub(super) fn presence_obstacle(&self) -> Option<Obstacle> {
+        let text = self.gate_b_presence.as_deref()?;
+        let issue = self.waiver_issue();
+        let message = match text.split_once(':')? {
+            ("blocked", "stack_down") => {
+                "a build whose proof is blocked by a stack that is down is not complete, \
+                 whatever is waived"
+                    .to_owned()
+            }
+            ("fail" | "blocked", _) if issue.is_none() => {
+                format!(
+                    "a build whose gate B is {text:?} is complete only with the issue of a waiver"
+                )
+            }
+            ("waived", named) if issue.is_some_and(|issue| issue != named.trim()) => format!(
+                "gate B is waived by {named}, but the waiver names {}",
+                issue.unwrap_or_default()
+            ),
+            _ => return None,
+        };
+        Some(Obstacle {
+            pointer: "/gate_b_presence",
+            message,
+        })
+    }
+
+    /// Where the pending gate stands that this text means; `None` when no pending gate is meant.
+    pub(super) fn pending_gate(&self, gate: &str) -> Result<Option<usize>> {
+        let pending = &self.gates_pending;
+        if let Some(at) = pending.iter().position(|other| other == gate) {
+            return Ok(Some(at));
+        }
+        let mut fitting = (0..pending.len()).filter(|&at| same_gate(&pending[at], gate));
+        match (fitting.next(), fitting.next()) {
+            (at, None) => Ok(at),
+            _ => Err(Error::refused(format!(
+                "{gate:?} is more than one pending gate; name one of {}",
+                pending.join(", ")
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_known_without_its_workstream() {
+        assert_eq!(gate_name("type-check (WS2)"), "type-check");
+        assert_eq!(gate_name("type-check(WS2)"), "type-check");
+        assert_eq!(gate_name("type-check"), "type-check");
+        assert_eq!(gate_name("(WS2)"), "(WS2)");
+        assert!(same_gate("lint", "lint (WS2)"));
+        assert!(!same_gate("lint (WS1)", "lint (WS2)"));
+        assert!(!same_gate("lint", "lint2 (WS2)"));
+    }
+
+    #[test]
+    fn the_texts_of_the_proofs_are_understood() {
+        assert_eq!(
+            FidelityGate::parse("fail:2"),
+            Some(FidelityGate::Fail(Some(2)))
+        );
+        for none in ["fail", "fail:", "fail:x", "PASS", "pass:1"] {
+            assert_eq!(FidelityGate::parse(none), None, "{none}");
+        }
+        assert_eq!(
+            PresenceGate::parse("blocked:a:b"),
+            Some(PresenceGate::Blocked("a:b"))
+        );
+        for none in ["fail", "fail:", "waived:", "pass:x", "n/a"] {
+            assert_eq!(PresenceGate::parse(none), None, "{none}");
+        }
+    }
+}

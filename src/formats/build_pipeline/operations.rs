@@ -1,0 +1,510 @@
+//! What agents and supervisors do to the checkpoint of a build.
+
+use chrono::{DateTime, Utc};
+
+use super::gates::{FidelityGate, PresenceGate};
+use super::{
+    Bucket, BuildCheckpoint, BuildError, BuildStatus, PresenceClass, RenderProofWaiver, artifacts,
+    gate_name, is_build_id, number, states,
+};
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result,
+    Timestamp,
+};
+
+impl BuildError {
+    /// A failure of a workstream.
+    pub fn new(workstream: impl Into<String>, message: impl Into<String>) -> Self {
+        BuildError {
+            workstream: Some(workstream.into()),
+            message: Some(message.into()),
+            ..BuildError::default()
+        }
+    }
+
+    /// Says where.
+    #[must_use]
+    pub fn at(mut self, file: impl Into<String>, line: u32) -> Self {
+        self.file = Some(file.into());
+        self.line = Some(line.into());
+        self
+    }
+}
+
+impl BuildCheckpoint {
+    /// The checkpoint of a build that was planned and has not begun, with the stamps of the first
+    /// revision; [`in_later_revision`](BuildCheckpoint::in_later_revision) gives it the others.
+    ///
+    /// # Errors
+    ///
+    /// Refused when `prd` is no id of the protocol.
+    pub fn initialize(
+        prd: impl Into<String>,
+        title: impl Into<String>,
+        spec: &ExecutionSpec,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
+        let prd = prd.into();
+        if !is_build_id(&prd) {
+            return Err(Error::refused(format!(
+                "{prd:?} is no id of this protocol; take one such as PRD-003"
+            )));
+        }
+        let workstreams = spec.workstreams().map(|item| item.id.clone());
+        Ok(BuildCheckpoint {
+            prd: Some(prd),
+            prd_title: Some(title.into()),
+            current_phase: Some(0.0),
+            status: Some(BuildStatus::Initialized),
+            pending_workstreams: each_once(workstreams),
+            gates_pending: each_once(spec.gates.iter().cloned()),
+            timestamp: Some(Timestamp::like(None, now)),
+            ..BuildCheckpoint::default()
+        })
+    }
+
+    /// A checkpoint of the same build that begins anew: all its workstreams are pending but the dormant
+    /// ones, all its gates too, and the review stays. The protocol has no way back from a build that has
+    /// begun, so put the checkpoint that is there aside first.
+    #[must_use]
+    pub fn begun_anew(&self, now: DateTime<Utc>) -> Self {
+        let begun = self.completed_workstreams.iter();
+        let workstreams = begun.map(String::as_str).chain(self.open_workstreams());
+        let gates = self.gates_passed.iter().map(|gate| gate_name(gate));
+        let pending = self.gates_pending.iter().map(String::as_str);
+        let dormant: Vec<&str> = self.dormant().collect();
+        let mut fresh = BuildCheckpoint {
+            prd: self.prd.clone(),
+            prd_id: self.prd_id.clone(),
+            id: self.id.clone(),
+            prd_title: self.prd_title.clone(),
+            current_phase: Some(0.0),
+            status: Some(BuildStatus::Initialized),
+            pending_workstreams: each_once(workstreams.map(str::to_owned)),
+            dormant_workstreams: self.dormant_workstreams.clone(),
+            skipped_workstreams: self.skipped_workstreams.clone(),
+            artifacts: self.artifacts.clone(),
+            gates_pending: each_once(gates.chain(pending).map(str::to_owned)),
+            adversarial_review: self.adversarial_review.clone(),
+            timestamp: Some(Timestamp::like(Checkpoint::updated_at(self), now)),
+            ..BuildCheckpoint::default()
+        };
+        fresh
+            .pending_workstreams
+            .retain(|id| !dormant.contains(&id.as_str()));
+        fresh
+            .artifacts
+            .retain(|id, _| dormant.contains(&id.as_str()));
+        if self.is_later_revision() {
+            fresh = fresh.in_later_revision();
+        }
+        fresh
+    }
+
+    /// Begins a pending workstream. The build is in progress then, and an error is gone: it was fixed.
+    ///
+    /// A workstream that is in progress already changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the build cannot be in progress next,
+    /// unless forced; refused when the workstream is not pending.
+    pub fn start_workstream(&mut self, id: &str, force: bool) -> Result<()> {
+        let in_progress = self.status == Some(BuildStatus::InProgress);
+        if !in_progress {
+            states::check(self, &BuildStatus::InProgress, force)?;
+        }
+        match self.bucket(id) {
+            Some(Bucket::InProgress) if in_progress => return Ok(()),
+            Some(Bucket::InProgress) => {}
+            Some(Bucket::Pending) => {
+                self.pending_workstreams.retain(|pending| pending != id);
+                self.in_progress_workstreams.push(id.to_owned());
+            }
+            other => return Err(self.not_among(id, other, Bucket::Pending)),
+        }
+        self.enter(BuildStatus::InProgress);
+        Ok(())
+    }
+
+    /// Records that a workstream is done, with the files that it made.
+    ///
+    /// The build stays in progress even when nothing else is: a gate, a pause, the next workstream or
+    /// completion follows. Of a workstream that is done already the files are recorded that are new.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the workstream is not in progress (forced: nor pending), and when files are to be
+    /// added to an artifact that is no list. The checkpoint is then unchanged.
+    pub fn complete_workstream(&mut self, id: &str, files: &[String], force: bool) -> Result<()> {
+        let bucket = self.bucket(id);
+        let counts = bucket == Some(Bucket::InProgress)
+            || bucket == Some(Bucket::Completed)
+            || (bucket == Some(Bucket::Pending) && force);
+        if !counts {
+            return Err(self.not_among(id, bucket, Bucket::InProgress));
+        }
+        if bucket != Some(Bucket::Completed) && self.status != Some(BuildStatus::InProgress) {
+            states::check(self, &BuildStatus::InProgress, force)?;
+        }
+        let artifact = artifacts::with_files(self, id, files)?;
+        if let Some(artifact) = artifact {
+            self.artifacts.insert(id.to_owned(), artifact);
+        }
+        if bucket != Some(Bucket::Completed) {
+            self.in_progress_workstreams.retain(|other| other != id);
+            self.pending_workstreams.retain(|other| other != id);
+            self.completed_workstreams.push(id.to_owned());
+            self.enter(BuildStatus::InProgress);
+        }
+        Ok(())
+    }
+
+    /// Records that the build failed: what was in progress is pending again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) unless the build is in progress or it is
+    /// forced; refused when the error names a workstream that the build does not have.
+    pub fn fail(&mut self, error: BuildError, force: bool) -> Result<()> {
+        states::check(self, &BuildStatus::Failed, force)?;
+        if let Some(id) = &error.workstream
+            && self.bucket(id).is_none()
+        {
+            return Err(self.not_among(id, None, Bucket::InProgress));
+        }
+        self.put_back();
+        self.enter(BuildStatus::Failed);
+        self.error = Some(error);
+        Ok(())
+    }
+
+    /// Leaves a pending workstream out of this run, and says why.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the workstream is not pending.
+    pub fn leave_out(&mut self, id: &str, reason: &str) -> Result<()> {
+        let bucket = self.bucket(id);
+        if bucket != Some(Bucket::Pending) {
+            return Err(self.not_among(id, bucket, Bucket::Pending));
+        }
+        self.pending_workstreams.retain(|pending| pending != id);
+        // The name that the file has.
+        let list = match &mut self.skipped_workstreams {
+            Some(older) if self.dormant_workstreams.is_none() => older,
+            _ => self.dormant_workstreams.get_or_insert_default(),
+        };
+        list.push(id.to_owned());
+        let artifact = artifacts::dormant(reason);
+        self.artifacts.insert(id.to_owned(), artifact);
+        Ok(())
+    }
+
+    /// Records that a gate was passed, such as `type-check (WS2)`; it takes the place of the pending gate
+    /// of that name.
+    ///
+    /// Where nothing is in progress, a phase is finished: its number becomes the current one (`phase`, or
+    /// one more than before), and the build pauses for somebody's review. A further gate of a paused build
+    /// belongs to the same phase. A gate that was passed already changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the build can neither pause nor is
+    /// paused, unless forced; refused when the build has no such gate. The checkpoint is then unchanged.
+    pub fn pass_gate(&mut self, gate: &str, phase: Option<u32>, force: bool) -> Result<()> {
+        let pending = self.pending_gate(gate)?;
+        if pending.is_none() {
+            if self.gates_passed.iter().any(|passed| passed == gate) {
+                return Ok(());
+            }
+            // `type-check (WS4)` after `type-check (WS2)`: one pending gate is passed for each.
+            let name = gate_name(gate);
+            if !self
+                .gates_passed
+                .iter()
+                .any(|passed| gate_name(passed) == name)
+            {
+                return Err(Error::refused(format!(
+                    "{gate:?} is no gate of this build; pending are {}",
+                    listed(&self.gates_pending)
+                )));
+            }
+        }
+        let paused = self.status == Some(BuildStatus::Paused);
+        if !paused {
+            states::check(self, &BuildStatus::Paused, force)?;
+        }
+        if let Some(at) = pending {
+            self.gates_pending.remove(at);
+        }
+        self.gates_passed.push(gate.to_owned());
+        if let Some(phase) = phase {
+            self.current_phase = Some(phase.into());
+        }
+        if self.in_progress_workstreams.is_empty() {
+            if phase.is_none() && !paused {
+                self.current_phase = Some(self.current_phase.unwrap_or_default() + 1.0);
+            }
+            self.enter(BuildStatus::Paused);
+        }
+        Ok(())
+    }
+
+    /// Pauses the build: what was in progress is pending again, and an error is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the build cannot be paused next,
+    /// unless forced.
+    pub fn pause(&mut self, force: bool) -> Result<()> {
+        states::check(self, &BuildStatus::Paused, force)?;
+        self.put_back();
+        self.enter(BuildStatus::Paused);
+        Ok(())
+    }
+
+    /// Goes on with a workstream: the one that is named, else the first pending one of the first phase of
+    /// the plan that has any, else the first pending one. Tells which.
+    ///
+    /// # Errors
+    ///
+    /// As [`start_workstream`](BuildCheckpoint::start_workstream); refused when nothing is pending.
+    pub fn resume(
+        &mut self,
+        workstream: Option<&str>,
+        spec: Option<&ExecutionSpec>,
+        force: bool,
+    ) -> Result<String> {
+        let is_pending = |id: &str| self.pending_workstreams.iter().any(|other| other == id);
+        let planned = || {
+            let mut planned = spec?.workstreams();
+            planned
+                .find(|item| is_pending(&item.id))
+                .map(|item| &item.id)
+        };
+        let first = || planned().or(self.pending_workstreams.first());
+        let Some(id) = workstream.map(str::to_owned).or_else(|| first().cloned()) else {
+            states::check(self, &BuildStatus::InProgress, force)?;
+            return Err(Error::refused(
+                "no workstream is pending; pass the gates that are left and complete the build",
+            ));
+        };
+        self.start_workstream(&id, force)?;
+        Ok(id)
+    }
+
+    /// Records that the build is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the build cannot be complete next,
+    /// unless forced; refused, forced or not, while a workstream or gate is left and while a proof stands
+    /// against it.
+    pub fn complete(&mut self, force: bool) -> Result<()> {
+        states::check(self, &BuildStatus::Complete, force)?;
+        for (what, list) in [
+            ("workstreams are in progress", &self.in_progress_workstreams),
+            ("workstreams are pending", &self.pending_workstreams),
+            ("gates are pending", &self.gates_pending),
+        ] {
+            if !list.is_empty() {
+                return Err(Error::refused(format!(
+                    "the build is not complete: {what}: {}",
+                    list.join(", ")
+                )));
+            }
+        }
+        let obstacle = self.fidelity_obstacle().or(self.presence_obstacle());
+        if let Some(obstacle) = obstacle {
+            return Err(Error::refused(obstacle.message));
+        }
+        self.enter(BuildStatus::Complete);
+        Ok(())
+    }
+
+    /// Says which phase the build is in, where gates do not tell.
+    ///
+    /// # Errors
+    ///
+    /// Refused when it is no number from 0 up, and when the build is complete, unless forced.
+    pub fn set_phase(&mut self, phase: f64, force: bool) -> Result<()> {
+        if !(phase.is_finite() && phase >= 0.0) {
+            return Err(Error::refused("a phase is a number from 0 up"));
+        }
+        let status = self.status.as_ref().and_then(BuildStatus::understood);
+        if status == Some(BuildStatus::Complete) && !force {
+            return Err(Error::refused("the build is complete; it enters no phase"));
+        }
+        self.current_phase = Some(phase);
+        Ok(())
+    }
+
+    /// Records what came of gate A (`gate_a_fidelity`) or B (`gate_b_classification`,
+    /// `gate_b_presence`).
+    ///
+    /// # Errors
+    ///
+    /// Refused when there is no such gate or the text is none of its values, and when a complete build
+    /// would not be complete with it. The checkpoint is then unchanged.
+    pub fn record_proof(&mut self, gate: &str, value: &str) -> Result<()> {
+        let mut wanted = self.clone();
+        let known = match gate {
+            "gate_a_fidelity" => {
+                wanted.gate_a_fidelity = Some(value.to_owned());
+                FidelityGate::parse(value).is_some()
+            }
+            "gate_b_presence" => {
+                wanted.gate_b_presence = Some(value.to_owned());
+                PresenceGate::parse(value).is_some()
+            }
+            "gate_b_classification" => {
+                let class = PresenceClass::from(value);
+                wanted.gate_b_classification = Some(class.clone());
+                class.is_known()
+            }
+            _ => {
+                return Err(Error::refused(format!(
+                    "{gate:?} is no proof of this protocol; it has gate_a_fidelity, \
+                     gate_b_classification, gate_b_presence"
+                )));
+            }
+        };
+        if !known {
+            return Err(Error::refused(format!(
+                "{value:?} is no value of {gate}; see the guide of this format"
+            )));
+        }
+        self.take_if_still_complete(wanted)
+    }
+
+    /// Waives gate B by an issue.
+    ///
+    /// # Errors
+    ///
+    /// Refused while gate B is blocked by a stack that is down: that is never waived; and when no issue is
+    /// named.
+    pub fn waive_render_proof(&mut self, reason: &str, issue: &str) -> Result<()> {
+        if issue.trim().is_empty() {
+            return Err(Error::refused("name the issue that waives the proof"));
+        }
+        if self.presence() == Some(PresenceGate::Blocked("stack_down")) {
+            return Err(Error::refused(
+                "a stack that is down is never waived; start it and look again",
+            ));
+        }
+        self.gate_b_presence = Some(format!("waived:{issue}"));
+        self.render_proof_waiver = Some(RenderProofWaiver {
+            reason: Some(reason.to_owned()),
+            issue_id: Some(issue.to_owned()),
+        });
+        Ok(())
+    }
+
+    fn take_if_still_complete(&mut self, wanted: BuildCheckpoint) -> Result<()> {
+        let complete = wanted.status == Some(BuildStatus::Complete);
+        let obstacle = wanted.fidelity_obstacle().or(wanted.presence_obstacle());
+        if let Some(obstacle) = obstacle.filter(|_| complete) {
+            return Err(Error::refused(obstacle.message));
+        }
+        *self = wanted;
+        Ok(())
+    }
+
+    /// Sets the status; only a build that failed has an error.
+    fn enter(&mut self, status: BuildStatus) {
+        if status != BuildStatus::Failed {
+            self.error = None;
+        }
+        self.status = Some(status);
+    }
+
+    fn not_among(&self, id: &str, found: Option<Bucket>, wanted: Bucket) -> Error {
+        let is = found.map_or("no workstream of this build", Bucket::as_str);
+        let list = match wanted {
+            Bucket::InProgress => &self.in_progress_workstreams,
+            _ => &self.pending_workstreams,
+        };
+        let (wanted, list) = (wanted.as_str(), listed(list));
+        Error::refused(format!("{id:?} is {is}, not {wanted}; {wanted}: {list}"))
+    }
+}
+
+fn listed(list: &[String]) -> String {
+    if list.is_empty() {
+        "none".to_owned()
+    } else {
+        list.join(", ")
+    }
+}
+
+fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    texts.filter(|text| seen.insert(text.clone())).collect()
+}
+
+/// The operations that the format has.
+pub(super) const OPERATIONS: &[&str] = &[
+    "workstream start",
+    "workstream done",
+    "workstream fail",
+    "gate pass",
+    "fail",
+    "pause",
+    "complete",
+    "phase",
+    "verify",
+];
+
+pub(super) fn apply(
+    build: &mut BuildCheckpoint,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    let force = circumstances.force;
+    match operation {
+        Operation::ItemStart {
+            kind: ItemKind::Workstream,
+            id,
+        } => build.start_workstream(id, force),
+        Operation::ItemDone {
+            kind: ItemKind::Workstream,
+            id,
+            files,
+        } => build.complete_workstream(id, files, force),
+        Operation::ItemFail {
+            kind: ItemKind::Workstream,
+            id,
+            because,
+        } => {
+            let because = because.as_deref().unwrap_or("failed, no reason was given");
+            build.fail(BuildError::new(id, because), force)
+        }
+        Operation::GatePass { name } => build.pass_gate(name, None, force),
+        Operation::Fail { text } => {
+            // Only one workstream in progress can be meant without being named.
+            let workstream = match build.in_progress_workstreams.as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            };
+            let error = BuildError {
+                workstream,
+                message: Some(text.clone()),
+                ..BuildError::default()
+            };
+            build.fail(error, force)
+        }
+        Operation::Pause => build.pause(force),
+        Operation::Complete => build.complete(force),
+        Operation::Phase { name } => {
+            let Some(phase) = number::parse(name) else {
+                return Err(Error::refused(format!(
+                    "{name:?} is no phase; a phase is a number from 0 up"
+                )));
+            };
+            build.set_phase(phase, force)
+        }
+        Operation::Verify { activity, status } => build.record_proof(activity, status),
+        other => Err(Error::unsupported(other, OPERATIONS)),
+    }
+}

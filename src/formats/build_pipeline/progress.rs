@@ -1,0 +1,55 @@
+//! How far a build is, derived and never stored.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::BuildCheckpoint;
+
+impl BuildCheckpoint {
+    /// Workstreams that are done, and all of them without the dormant ones.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let done = self.completed_workstreams.len();
+        (done, done + self.open_workstreams().count())
+    }
+
+    /// How much is done, 0 to 100; `None` while there are no workstreams.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "counts are small")]
+    pub fn percent(&self) -> Option<f64> {
+        let (done, all) = self.counts();
+        (all > 0).then(|| 100.0 * done as f64 / all as f64)
+    }
+
+    /// The time since the checkpoint was made, until it was complete or else until `now`; only the later
+    /// revision tells.
+    #[must_use]
+    pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let begun = self.created_at.as_ref()?.time()?.to_utc();
+        let complete = self
+            .status
+            .as_ref()
+            .and_then(super::BuildStatus::understood)
+            == Some(super::BuildStatus::Complete);
+        let until = if complete {
+            self.updated_at.as_ref()?.time()?.to_utc()
+        } else {
+            now
+        };
+        Some(until - begun).filter(|elapsed| *elapsed >= TimeDelta::zero())
+    }
+
+    /// The time that a workstream took, on average.
+    #[must_use]
+    pub fn time_per_workstream(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let (done, _) = self.counts();
+        let done = i32::try_from(done).ok().filter(|done| *done > 0)?;
+        self.elapsed(now)?.checked_div(done)
+    }
+
+    /// The time that the workstreams that are left will take, if they take as long as those before.
+    #[must_use]
+    pub fn estimate_of_rest(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let left = i32::try_from(self.open_workstreams().count()).ok()?;
+        self.time_per_workstream(now)?.checked_mul(left)
+    }
+}

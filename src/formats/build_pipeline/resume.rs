@@ -1,0 +1,116 @@
+//! Whether and where a build goes on.
+
+use super::{BuildCheckpoint, BuildStatus, number};
+use crate::checkpoint::{Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan};
+
+impl BuildCheckpoint {
+    /// The phase that a build goes on with: the first of the plan with a workstream that is pending or in
+    /// progress. Without the plan the one after the current phase where that is finished (the build pauses
+    /// at its gate, or has not begun), else the current one.
+    ///
+    /// `None` when nothing is left, or nothing tells.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "phases are few")]
+    pub fn resume_phase(&self, spec: Option<&ExecutionSpec>) -> Option<f64> {
+        self.open_workstreams().next()?;
+        if let Some(spec) = spec {
+            let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
+            let mut phases = spec.phases.iter();
+            let first = phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)));
+            if let Some(phase) = first {
+                return Some(phase.n as f64);
+            }
+        }
+        let current = self.current_phase?;
+        let finished = matches!(
+            self.status.as_ref().and_then(BuildStatus::understood),
+            Some(BuildStatus::Paused | BuildStatus::Initialized)
+        );
+        Some(if finished || current == 0.0 {
+            current + 1.0
+        } else {
+            current
+        })
+    }
+
+    /// The workstream to begin with: of the phase that the build goes on with the one in progress, else
+    /// the one that is pending.
+    #[must_use]
+    pub fn resume_workstream(&self, spec: Option<&ExecutionSpec>) -> Option<&str> {
+        let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
+        let phase = spec.and_then(|spec| {
+            let mut phases = spec.phases.iter();
+            phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)))
+        });
+        let in_phase =
+            |id: &&str| phase.is_none_or(|phase| phase.workstreams.iter().any(|w| w.id == **id));
+        self.open_workstreams().find(in_phase)
+    }
+}
+
+pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
+    let spec = knowledge.execution_spec;
+    // What the hand-off alone would ask is asked here in the protocol's words.
+    let mut plan = ResumePlan::of(&crate::checkpoint::Handoff::default());
+    plan.decision = ResumeDecision::Continue;
+    plan.files_to_review = build.files().into_iter().map(str::to_owned).collect();
+    plan.start_at = build.resume_workstream(spec).map(str::to_owned);
+    plan.message = build.display(spec);
+    if plan.start_at.is_none() {
+        let left = if build.gates_pending.is_empty() {
+            "No workstream and no gate is left: complete the build.".to_owned()
+        } else {
+            format!(
+                "No workstream is left; pass the pending gates and complete the build: {}",
+                build.gates_pending.join(", ")
+            )
+        };
+        plan.message.push_str(&format!("\n\n{left}"));
+    }
+    let status = build.status.as_ref();
+    match status.and_then(BuildStatus::understood) {
+        Some(BuildStatus::Complete) => {
+            plan.start_at = None;
+            plan.refuse(build.already_complete_message());
+        }
+        Some(BuildStatus::Failed) => {
+            let error = build.error.as_ref();
+            let what = error.map_or_else(
+                || "it is not said what failed".to_owned(),
+                super::BuildError::text,
+            );
+            plan.ask(format!("The build failed: {what}\nIs it fixed?"));
+        }
+        Some(BuildStatus::Paused) => {
+            let gate = build.last_gate().map_or_else(
+                || "No gate was passed yet.".to_owned(),
+                |gate| format!("Last gate passed: {gate}"),
+            );
+            plan.message.push_str(&format!("\n\n{gate}"));
+            if let Some(phase) = build.resume_phase(spec) {
+                let next = format!("\nContinue from Phase {}.", number::text(phase));
+                plan.message.push_str(&next);
+            }
+        }
+        Some(BuildStatus::InProgress) => {
+            let begun = &build.in_progress_workstreams;
+            let begun = if begun.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", begun.join(", "))
+            };
+            plan.warn(format!(
+                "The build is in progress{begun}. Another agent may still be at work on it."
+            ));
+            plan.ask("Restart the build, or continue it?");
+        }
+        Some(BuildStatus::Initialized) => {}
+        Some(BuildStatus::Other(_)) | None => {
+            let status = status.map_or("missing", BuildStatus::as_str);
+            plan.ask(format!(
+                "The status of the build ({status}) is none of the protocol's. What state is it in?"
+            ));
+        }
+    }
+    plan
+}

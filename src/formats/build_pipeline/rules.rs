@@ -1,0 +1,253 @@
+//! The rules of the format.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::gates::{FidelityGate, PresenceGate};
+use super::review::MOST_ATTEMPTS;
+use super::{
+    AdversarialReview, Bucket, BuildCheckpoint, BuildStatus, Verdict, gate_name, is_build_id,
+};
+use crate::checkpoint::{ExecutionSpec, Inspection};
+use crate::json::{Code, pointer};
+
+pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    identity(build, inspection);
+    at_least(inspection, "/current_phase", build.current_phase, 0.0);
+    inspection.require("status");
+    inspection.known("/status", build.status.as_ref());
+    buckets(build, inspection);
+    artifacts(build, inspection);
+    stamps(build, inspection);
+    status_rules(build, inspection);
+    if let Some(made) = &build.adversarial_review {
+        inspection.within("adversarial_review", |inspection| review(made, inspection));
+    }
+    proofs(build, inspection);
+    if let Some(spec) = inspection.knowledge().execution_spec {
+        all_workstreams(build, spec, inspection);
+        all_gates(build, spec, inspection);
+    }
+}
+
+fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    inspection.require("prd");
+    let Some(id) = &build.prd else {
+        return;
+    };
+    if !is_build_id(id) {
+        let message = format!(
+            "{id:?} is no id of this format: PRD- and three digits, or EXEC-, ADR-, FIB-, GAP-, PERF- or \
+             ISS- and letters, digits, `.`, `_` and `-`"
+        );
+        inspection.report("/prd", Code::BAD_ID, message);
+    }
+    if let Some(key) = inspection
+        .knowledge()
+        .key
+        .filter(|key| key.as_str() != id.as_str())
+    {
+        let message = format!("the checkpoint of {id:?} is kept under {:?}", key.as_str());
+        inspection.report("/prd", Code::KEY_MISMATCH, message);
+    }
+}
+
+fn at_least(inspection: &mut Inspection<'_>, member: &str, number: Option<f64>, least: f64) {
+    if let Some(number) = number.filter(|number| *number < least) {
+        let message = format!("{number} is less than {least}");
+        inspection.report(member, Code::OUT_OF_RANGE, message);
+    }
+}
+
+/// A workstream is in one bucket, once. The two names of the dormant bucket are one bucket, so a
+/// workstream may stand under both.
+fn buckets(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    let mut seen: BTreeMap<&str, (&str, Bucket)> = BTreeMap::new();
+    for (bucket, name, list) in build.lists() {
+        for (index, id) in list.iter().enumerate() {
+            let before = seen.insert(id, (name, bucket));
+            if let Some((of, _)) = before.filter(|(of, other)| *of == name || *other != bucket) {
+                let message = format!("{id} is in {of} as well");
+                inspection.report(&format!("/{name}/{index}"), Code::NOT_DISJOINT, message);
+            }
+        }
+    }
+}
+
+fn artifacts(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    let holders = [
+        "/completed_workstreams",
+        "/dormant_workstreams",
+        "/skipped_workstreams",
+    ];
+    if !holders.iter().all(|list| inspection.is_whole(list)) {
+        return;
+    }
+    let completed = build.completed_workstreams.iter().map(String::as_str);
+    let holders: BTreeSet<&str> = completed.chain(build.dormant()).collect();
+    for id in build.artifacts.keys() {
+        if !holders.contains(id.as_str()) {
+            let member = pointer::join("/artifacts", id);
+            let message = format!("{id} is neither completed nor dormant");
+            inspection.report(&member, Code::NOT_SUBSET, message);
+        }
+    }
+}
+
+fn stamps(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    let later = inspection.is_present("created_at") || inspection.is_present("updated_at");
+    if later {
+        inspection.require("created_at");
+        inspection.require("updated_at");
+    } else {
+        inspection.require("timestamp");
+    }
+    inspection.timestamp("/timestamp", build.timestamp.as_ref());
+    inspection.timestamp("/created_at", build.created_at.as_ref());
+    inspection.timestamp("/updated_at", build.updated_at.as_ref());
+    let time = |stamp: &Option<crate::Timestamp>| stamp.as_ref().and_then(crate::Timestamp::time);
+    if let (Some(created), Some(updated)) = (time(&build.created_at), time(&build.updated_at))
+        && updated < created
+    {
+        let message = "updated_at is before created_at";
+        inspection.report("/updated_at", Code::OUT_OF_ORDER, message);
+    }
+}
+
+fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    let Some(status) = &build.status else {
+        return;
+    };
+    let begun = !build.in_progress_workstreams.is_empty();
+    // Nobody knows what goes with a status that the format does not list.
+    if matches!(status, BuildStatus::Other(_)) {
+        return;
+    }
+    let member = "/in_progress_workstreams";
+    if *status != BuildStatus::InProgress && begun {
+        let message = format!("a build that is {status} has no workstream in progress");
+        inspection.report(member, Code::STATUS_RULE, message);
+    }
+    if *status == BuildStatus::InProgress && !begun && inspection.is_whole(member) {
+        let message = "a build in progress has a workstream in progress";
+        inspection.report(member, Code::STATUS_RULE, message);
+    }
+    if *status == BuildStatus::Failed {
+        inspection.require("error");
+    } else if inspection.is_present("error") {
+        let message = format!("a build that is {status} has no error");
+        inspection.report("/error", Code::STATUS_RULE, message);
+    }
+    if *status == BuildStatus::Complete {
+        complete(build, inspection);
+    }
+}
+
+fn complete(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    for (member, list) in [
+        ("/pending_workstreams", &build.pending_workstreams),
+        ("/gates_pending", &build.gates_pending),
+    ] {
+        if !list.is_empty() {
+            let message = format!("a complete build has nothing pending: {}", list.join(", "));
+            inspection.report(member, Code::STATUS_RULE, message);
+        }
+    }
+    if let Some(obstacle) = build.fidelity_obstacle() {
+        inspection.report(obstacle.pointer, Code::STATUS_RULE, obstacle.message);
+    }
+    // What cannot be read of the waiver may be its issue.
+    if let Some(obstacle) = build.presence_obstacle()
+        && (inspection.is_whole("/render_proof_waiver")
+            || build.gate_b_presence.as_deref() == Some("blocked:stack_down"))
+    {
+        inspection.report(obstacle.pointer, Code::STATUS_RULE, obstacle.message);
+    }
+}
+
+fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
+    inspection.known("/verdict", review.verdict.as_ref());
+    at_least(inspection, "/p0_count", review.p0_count, 0.0);
+    at_least(inspection, "/p1_count", review.p1_count, 0.0);
+    at_least(inspection, "/attempt", review.attempt, 1.0);
+    if let Some(attempt) = review.attempt.filter(|attempt| *attempt > MOST_ATTEMPTS) {
+        let message = format!("attempt {attempt}; there are at most {MOST_ATTEMPTS}");
+        inspection.report("/attempt", Code::OUT_OF_RANGE, message);
+    }
+    if review.verdict == Some(Verdict::Overridden) {
+        inspection.require("override_reason");
+    }
+}
+
+/// The texts of the proofs A and B.
+fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    let mut unknown = |member: &str, text: Option<&str>, known: bool, texts: &str| {
+        if let Some(text) = text.filter(|_| !known) {
+            let message = format!("{text:?} is none of {texts}");
+            inspection.report(member, Code::UNKNOWN_VALUE, message);
+        }
+    };
+    let text = build.gate_a_fidelity.as_deref();
+    let known = text.and_then(FidelityGate::parse).is_some();
+    unknown("/gate_a_fidelity", text, known, "pass, fail:N");
+    let text = build.gate_b_presence.as_deref();
+    let known = text.and_then(PresenceGate::parse).is_some();
+    let texts = "pass, fail:…, blocked:…, waived:ISSUE, not_applicable";
+    unknown("/gate_b_presence", text, known, texts);
+    inspection.known(
+        "/gate_b_classification",
+        build.gate_b_classification.as_ref(),
+    );
+}
+
+/// The buckets together are the workstreams of the plan.
+fn all_workstreams(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
+    let planned: BTreeSet<&str> = spec.workstreams().map(|item| item.id.as_str()).collect();
+    let mut whole = true;
+    for (_, name, list) in build.lists() {
+        whole &= inspection.is_whole(&format!("/{name}"));
+        for (index, id) in list.iter().enumerate() {
+            if !planned.contains(id.as_str()) {
+                let message = format!("{id} is no workstream of the execution spec");
+                inspection.report(&format!("/{name}/{index}"), Code::NOT_SUBSET, message);
+            }
+        }
+    }
+    let lists = build.lists();
+    let known: BTreeSet<&str> = lists
+        .iter()
+        .flat_map(|(_, _, list)| list.iter().map(String::as_str))
+        .collect();
+    for id in planned.difference(&known) {
+        if whole {
+            let message =
+                format!("{id} of the execution spec is neither here nor in another bucket");
+            inspection.report("/pending_workstreams", Code::NOT_SUBSET, message);
+        }
+    }
+}
+
+/// The gates together are those of the plan, compared without the workstream that they were passed for.
+fn all_gates(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
+    let planned: BTreeSet<&str> = spec.gates.iter().map(|gate| gate_name(gate)).collect();
+    let mut known = BTreeSet::new();
+    let mut whole = true;
+    for (name, list) in [
+        ("gates_passed", &build.gates_passed),
+        ("gates_pending", &build.gates_pending),
+    ] {
+        whole &= inspection.is_whole(&format!("/{name}"));
+        for (index, gate) in list.iter().enumerate() {
+            known.insert(gate_name(gate));
+            if !planned.contains(gate_name(gate)) {
+                let message = format!("{gate} is no gate of the execution spec");
+                inspection.report(&format!("/{name}/{index}"), Code::NOT_SUBSET, message);
+            }
+        }
+    }
+    for gate in planned.difference(&known) {
+        if whole {
+            let message = format!("{gate} of the execution spec is neither pending nor passed");
+            inspection.report("/gates_pending", Code::NOT_SUBSET, message);
+        }
+    }
+}
