@@ -187,12 +187,14 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
 /// The file of a key in a folder: by the names of the format that is named, else the one that is there
 /// by the names of any format, else by the names of a task.
 fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure> {
-    if let Some(name) = &global.format {
-        let format = Formats::default().get(name).copied();
-        let layout = layout_of(&format.map_err(|error| error.with_path(folder))?);
-        return Ok(folder.join((layout.file_name)(key)?));
-    }
     let usual = folder.join((Layout::default().file_name)(key)?);
+    if let Some(name) = &global.format {
+        // A format that is not known is told by the verb; `set` takes it.
+        return Ok(match Formats::default().get(name) {
+            Ok(format) => folder.join((layout_of(format).file_name)(key)?),
+            Err(_) => usual,
+        });
+    }
     let mut there: Vec<(PathBuf, &str)> = Vec::new();
     for format in Formats::default().iter() {
         if let Ok(name) = (layout_of(format).file_name)(key) {

@@ -13,7 +13,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The formats that this release judges in full; of the others it judges corruption.
-const SPOKEN: [&str; 2] = ["task", "builder-state"];
+const SPOKEN: [&str; 4] = ["task", "builder-state", "sitebuilder", "build-pipeline"];
 
 fn cases() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases")
@@ -64,7 +64,12 @@ fn every_case_gives_what_is_expected() {
             let (code, report, errors) = validate(&way);
             let verdict = &report[0];
             assert_eq!(verdict["file"], *file);
-            assert_eq!(verdict["format"], *format, "{file}");
+            // What is corrupt has no content that tells its format, and these paths do not tell it.
+            if outcome == "corrupt" && way.len() == 1 {
+                assert_eq!(verdict["format"], Value::Null, "{file}");
+            } else {
+                assert_eq!(verdict["format"], *format, "{file}");
+            }
             assert_eq!(verdict["outcome"], *outcome, "{file}: {verdict}");
             assert_eq!(
                 places(&verdict["violations"]),
@@ -98,7 +103,8 @@ fn corruption_is_told_before_the_format() {
     assert_eq!(code, Some(3));
     assert_eq!(report[0]["format"], Value::Null);
     assert_eq!(report[0]["error"]["code"], "truncated");
-    let (code, report, errors) = validate(&["build-pipeline/valid-failed.json"]);
-    assert_eq!((code, report), (Some(2), serde_json::json!([])));
-    assert!(errors.contains("task, builder-state"), "{errors}");
+    let (code, report, errors) = validate(&["expected.json"]);
+    assert_eq!(code, Some(3));
+    assert_eq!(report[0]["error"]["code"], "not-an-object");
+    assert_eq!(errors.lines().count(), 1);
 }

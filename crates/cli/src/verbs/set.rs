@@ -6,8 +6,8 @@ use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::store::Change;
 use agent_checkpoint::{
-    CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, Format, Formats, Outcome as Wrote,
-    Revision, Saved,
+    CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, Format, Formats,
+    Outcome as Wrote, Revision, Saved,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
