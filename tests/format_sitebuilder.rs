@@ -209,7 +209,7 @@ fn an_example_saved_unchanged_keeps_its_bytes() {
             .put(
                 &key("a"),
                 &loaded.checkpoint,
-                agent_checkpoint::Write::Edit,
+                agent_checkpoint::PutMode::Edit,
                 &agent_checkpoint::Expect::Any,
             )
             .unwrap();

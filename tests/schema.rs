@@ -9,7 +9,9 @@
 mod common;
 
 use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::formats::{BuildCheckpoint, BuilderState, SitebuilderCheckpoint};
+use agent_checkpoint::formats::{
+    BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
+};
 use agent_checkpoint::schema::{Contract, schema};
 use agent_checkpoint::strategies::task_checkpoint;
 use common::EXAMPLE;
@@ -32,6 +34,11 @@ fn the_schemas_are_the_published_ones() {
             schema::<SitebuilderCheckpoint>(Contract::Write),
         ),
         ("build-pipeline", schema::<BuildCheckpoint>(Contract::Write)),
+        ("story-pipeline", schema::<StoryCheckpoint>(Contract::Write)),
+        (
+            "story-pipeline-state",
+            schema::<PipelineState>(Contract::Write),
+        ),
     ] {
         let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = format!("{schema:#}\n");

@@ -1,6 +1,9 @@
 //! Whether and how to go on from a checkpoint.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Handoff, Status};
 
@@ -66,6 +69,8 @@ pub struct NewWorker {
     pub name: String,
     /// What its prompt says of the work that is done.
     pub block: String,
+    /// What the protocol's prompt for such a worker takes besides, by name.
+    pub inputs: BTreeMap<String, Value>,
 }
 
 impl NewWorker {
@@ -74,7 +79,15 @@ impl NewWorker {
         NewWorker {
             name: name.into(),
             block: block.into(),
+            inputs: BTreeMap::new(),
         }
+    }
+
+    /// Adds what its prompt takes.
+    #[must_use]
+    pub fn with_input(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.inputs.insert(name.into(), value.into());
+        self
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use super::builder_state::{self, BuilderState};
 use super::detect::Detected;
 use super::task::TaskCheckpoint;
-use super::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint};
+use super::{
+    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
+};
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Result, Timestamp,
     violations,
@@ -105,6 +107,7 @@ impl Default for Formats {
             Format::of::<AgentCheckpoint>(),
             Format::of::<SitebuilderCheckpoint>(),
             Format::of::<StoryCheckpoint>(),
+            Format::of::<PipelineState>(),
             Format::of::<BuildCheckpoint>(),
         ])
     }

@@ -17,5 +17,5 @@ pub use convert::{Converted, convert};
 pub use detect::Detected;
 pub use format::{Examined, Format, Formats};
 pub use sitebuilder::SitebuilderCheckpoint;
-pub use story_pipeline::StoryCheckpoint;
+pub use story_pipeline::{PipelineState, StoryCheckpoint};
 pub use task::TaskCheckpoint;

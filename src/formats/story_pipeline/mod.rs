@@ -1,37 +1,228 @@
-//! `story-pipeline`.
+//! `story-pipeline`: a [`StoryCheckpoint`] a story, written by the worker that has the story, and the
+//! [`PipelineState`] of all stories, written by the lead.
+//!
+//! A story goes through four stages: 0 plans its tasks, 1 validates the plan, 2 executes the tasks, 3 is
+//! the quality gate. [`StoryCheckpoint::next_step`] says what follows.
+
+mod guards;
+mod handoff;
+mod layout;
+mod messages;
+mod number;
+mod operations;
+mod recognise;
+mod resume;
+mod root;
+mod rules;
+mod spelling;
+mod state;
+
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Checkpoint, Handoff, Inspection, Status, Timestamp};
+pub use guards::{
+    Counters, MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting,
+};
+pub use messages::{pipeline_name, resume_block, retry_name, when_to_write, worker_name};
+pub use number::Number;
+pub use operations::Gate;
+pub use resume::WorkerSpawn;
+pub use root::{checkpoint_path, pipeline_folder, require_absolute, state_path};
+pub use spelling::Spelling;
+pub use state::{
+    AfterCrash, GitStats, InfraIssue, MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
+    Pace, PipelineState, ProjectBrief, StageResults, StageTimes, StorageMode, StoryBrief,
+    StoryState,
+};
 
-/// A checkpoint of the `story-pipeline` protocol.
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
+    ResumePlan, Status, Timestamp, open_enum,
+};
+use crate::json::Document;
+
+open_enum! {
+    /// What stage 1 or stage 3 concluded.
+    Verdict {
+        /// Stage 1: the plan is good, its tasks can be executed.
+        Go = "GO",
+        /// Stage 1: it is not; the checkpoint has the reason.
+        NoGo = "NO-GO",
+        /// Stage 3: passed.
+        Pass = "PASS",
+        /// Stage 3: passed, with remarks.
+        Concerns = "CONCERNS",
+        /// Stage 3: somebody let it pass, whatever its score.
+        Waived = "WAIVED",
+        /// Stage 3: not passed; the checkpoint has the issues.
+        Fail = "FAIL",
+    }
+}
+
+impl Verdict {
+    /// The verdicts of a stage; stages 0 and 2 have none.
+    #[must_use]
+    pub fn of_stage(stage: u8) -> &'static [Verdict] {
+        match stage {
+            1 => &[Verdict::Go, Verdict::NoGo],
+            3 => &[
+                Verdict::Pass,
+                Verdict::Concerns,
+                Verdict::Waived,
+                Verdict::Fail,
+            ],
+            _ => &[],
+        }
+    }
+}
+
+/// How far one story is.
+///
+/// The worker that has the story writes it at the end of each stage, and in stage 2 after each task.
+/// There are two revisions: `camelCase` names, and later `snake_case` ones, which have `started_at` and
+/// `completed_at` for `timestamp` and no agent. Either is read, and each file keeps its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [
+    {"required": ["storyId", "stage", "agentId", "lastAction", "timestamp"]},
+    {"required": ["stage", "last_action", "completed_at"]},
+    {"required": ["stage", "last_action", "started_at"]},
+])))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct StoryCheckpoint {}
+pub struct StoryCheckpoint {
+    /// The story's id: capital letters, a hyphen and digits, such as `SHOP-12`.
+    #[serde(rename = "storyId", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[A-Z]+-[0-9]+$")))]
+    pub story_id: Option<String>,
+    /// The story's id, in the later revision, which may leave it out.
+    #[serde(rename = "story_id", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[A-Z]+-[0-9]+$")))]
+    pub snake_story_id: Option<String>,
+    /// The stage: 0 plan, 1 validation, 2 execution, 3 quality gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 3), extend("multipleOf" = 1)))]
+    pub stage: Option<Number>,
+    /// The worker's agent id, by which it can be resumed with all it knows.
+    #[serde(rename = "agentId", skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// When the stage was begun, in the later revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When what was done last was finished, in the later revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// The ids of the tasks that are finished, oldest first. Empty in stages 0 and 1.
+    #[serde(rename = "tasksCompleted", skip_serializing_if = "Option::is_none")]
+    pub tasks_completed: Option<Vec<String>>,
+    /// The ids of the tasks that are finished, in the later revision.
+    #[serde(rename = "tasks_completed", skip_serializing_if = "Option::is_none")]
+    pub snake_tasks_completed: Option<Vec<String>>,
+    /// The ids of the tasks that are left, in order. Empty in stages 1 and 3.
+    #[serde(rename = "tasksRemaining", skip_serializing_if = "Option::is_none")]
+    pub tasks_remaining: Option<Vec<String>>,
+    /// The ids of the tasks that are left, in the later revision.
+    #[serde(rename = "tasks_remaining", skip_serializing_if = "Option::is_none")]
+    pub snake_tasks_remaining: Option<Vec<String>>,
+    /// What was finished last, in a sentence.
+    #[serde(rename = "lastAction", skip_serializing_if = "Option::is_none")]
+    pub last_action: Option<String>,
+    /// What was finished last, in the later revision.
+    #[serde(rename = "last_action", skip_serializing_if = "Option::is_none")]
+    pub snake_last_action: Option<String>,
+    /// When the checkpoint was written, in the original revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Timestamp>,
+    /// Stage 0: how good the task plan is, 0 to 4.
+    #[serde(rename = "planScore", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 4)))]
+    pub plan_score: Option<Number>,
+    /// Stage 0: how good the task plan is, in the later revision.
+    #[serde(rename = "plan_score", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 4)))]
+    pub snake_plan_score: Option<Number>,
+    /// Stage 1: how ready the story is, 1 to 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10)))]
+    pub readiness: Option<Number>,
+    /// What the stage concluded: stage 1 `GO` or `NO-GO`; stage 3 `PASS`, `CONCERNS`, `WAIVED` or
+    /// `FAIL`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Stage 1: why the verdict is `NO-GO`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Stage 3: the score of the quality gate, 0 to 100.
+    #[serde(rename = "qualityScore", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
+    pub quality_score: Option<Number>,
+    /// Stage 3: the score of the quality gate, in the later revision.
+    #[serde(rename = "quality_score", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
+    pub snake_quality_score: Option<Number>,
+    /// Stage 3: what is wrong, when the verdict is `FAIL`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issues: Option<String>,
+}
+
+/// Whether a text is a story's id: capital letters, a hyphen, digits.
+#[must_use]
+pub fn is_story_id(text: &str) -> bool {
+    text.split_once('-').is_some_and(|(project, number)| {
+        !project.is_empty()
+            && project.bytes().all(|byte| byte.is_ascii_uppercase())
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
 
 impl Checkpoint for StoryCheckpoint {
     const FORMAT: &'static str = "story-pipeline";
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
-        None
+        self.written_at()
     }
 
-    fn stamp(&mut self, _now: DateTime<Utc>) {}
+    fn stamp(&mut self, now: DateTime<Utc>) {
+        self.stamp_at(now);
+    }
 
     fn files(&self) -> Vec<&str> {
         Vec::new()
     }
 
     fn status(&self) -> Status {
-        Status::default()
+        handoff::status(self)
     }
 
     fn handoff(&self) -> Handoff {
-        Handoff::default()
+        handoff::handoff(self)
     }
 
-    fn inspect(&self, _inspection: &mut Inspection<'_>) {}
+    fn inspect(&self, inspection: &mut Inspection<'_>) {
+        rules::inspect(self, inspection);
+    }
+
+    fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
+        resume::plan(self, knowledge)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
+    }
+
+    fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+        recognise::story(path, document)
+    }
+
+    fn layout() -> Layout {
+        layout::story()
+    }
+
+    fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
+        Some(handoff::from_handoff(handoff, now))
+    }
 }

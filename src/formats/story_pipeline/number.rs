@@ -1,0 +1,108 @@
+//! A number, whole or fractional.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A number of the protocol: a stage, a score, a count.
+///
+/// Whole or fractional, as the file has it; a whole one is written without a fraction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Number(f64);
+
+/// Up to here every whole number has a place of its own.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl Number {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// The number, where it is whole and not below zero.
+    #[must_use]
+    pub fn whole(self) -> Option<u64> {
+        let whole = self.0.fract() == 0.0 && (0.0..=EXACT).contains(&self.0);
+        whole.then_some(self.0 as u64)
+    }
+
+    /// Whether the number lies between these two, each included.
+    #[must_use]
+    pub fn is_within(self, least: u32, most: u32) -> bool {
+        (f64::from(least)..=f64::from(most)).contains(&self.0)
+    }
+}
+
+impl From<f64> for Number {
+    fn from(number: f64) -> Self {
+        Number(number)
+    }
+}
+
+impl From<u32> for Number {
+    fn from(number: u32) -> Self {
+        Number(number.into())
+    }
+}
+
+impl From<u8> for Number {
+    fn from(number: u8) -> Self {
+        Number(number.into())
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            number if number.fract() == 0.0 && number.abs() <= EXACT => {
+                serializer.serialize_i64(number as i64)
+            }
+            number => serializer.serialize_f64(number),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Number)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Number {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "number" })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Number;
+
+    #[test]
+    fn a_whole_number_is_written_without_a_fraction() {
+        for (read, written) in [("4", "4"), ("4.0", "4"), ("92.5", "92.5"), ("-1", "-1")] {
+            let number: Number = serde_json::from_str(read).unwrap();
+            assert_eq!(serde_json::to_string(&number).unwrap(), written);
+            assert_eq!(number.to_string(), written);
+        }
+        assert_eq!(Number::from(2.5).whole(), None);
+        assert_eq!(Number::from(-1.0).whole(), None);
+        assert_eq!(Number::from(3_u32).whole(), Some(3));
+    }
+}

@@ -1,0 +1,72 @@
+//! What speaks for a file of a pipeline.
+
+use std::path::Path;
+
+use super::spelling::{CAMEL_ONLY, SNAKE_MARKS};
+use super::{is_story_id, layout, root};
+use crate::checkpoint::Evidence;
+use crate::json::Document;
+
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+fn is_in_pipeline(path: &Path) -> bool {
+    path.parent()
+        .and_then(Path::file_name)
+        .is_some_and(|folder| folder == root::FOLDER)
+}
+
+fn present<'n>(
+    document: Option<&Document>,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Vec<&'n str> {
+    let has = |name: &&str| document.is_some_and(|document| document.root().get(name).is_some());
+    names.into_iter().filter(has).collect()
+}
+
+/// A story's checkpoint: `checkpoint-…json` in `.pipeline`, or anywhere with a story's id.
+pub(super) fn story(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+    let name = name_of(path).filter(|name| {
+        let stem = name
+            .strip_prefix(layout::PREFIX)
+            .and_then(|rest| rest.strip_suffix(".json"));
+        stem.is_some_and(|stem| is_in_pipeline(path) || is_story_id(stem))
+    });
+    let names = CAMEL_ONLY.iter().chain(SNAKE_MARKS);
+    let members = present(document, names.copied());
+    // One member alone could be anybody's.
+    let members = if members.len() >= 2 || name.is_some() {
+        members
+    } else {
+        Vec::new()
+    };
+    Evidence::gather(name, &members)
+}
+
+/// The members that only the pipeline's state has.
+const STATE_MARKS: &[&str] = &[
+    "stories_remaining",
+    "active_workers",
+    "story_state",
+    "worker_map",
+    "quality_cycles",
+    "validation_retries",
+    "crash_count",
+    "priority_queue_ids",
+    "story_results",
+    "infra_issues",
+    "worktree_map",
+    "stage_timestamps",
+    "readiness_scores",
+    "pipeline_start_time",
+    "story_briefs",
+    "business_answers",
+    "skill_repo_path",
+];
+
+/// The pipeline's state: `state.json` in `.pipeline`, or what is in it.
+pub(super) fn state(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+    let name = name_of(path).filter(|name| *name == layout::STATE_FILE && is_in_pipeline(path));
+    Evidence::gather(name, &present(document, STATE_MARKS.iter().copied()))
+}

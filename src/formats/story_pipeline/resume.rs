@@ -1,0 +1,160 @@
+//! How a story goes on after its worker crashed: first the same agent, which still knows its context;
+//! when that fails, a new worker that is told what is done.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    PipelineState, StoryCheckpoint, StoryState, messages, pipeline_name, resume_block, root,
+};
+use crate::checkpoint::{
+    Checkpoint, Error, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
+};
+
+pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
+    let mut plan = ResumePlan::of(&story.handoff());
+    plan.resume_agent.clone_from(&story.agent_id);
+    let id = story
+        .story()
+        .or(knowledge.key.map(|key| key.as_str()))
+        .map(str::to_owned);
+    let stage = story.stage_number();
+    if let (Some(id), Some(stage)) = (&id, stage) {
+        let worker = NewWorker::new(messages::retry_name(id, stage), resume_block(story));
+        plan.new_worker = Some(worker.with_input("stage", stage));
+    }
+    if let Some(state) = knowledge.story_state.map(StoryState::from) {
+        heed_state(&mut plan, &state, stage);
+    }
+    if plan.decision == ResumeDecision::Refuse {
+        (plan.resume_agent, plan.new_worker) = (None, None);
+    }
+    plan
+}
+
+/// The pipeline's state of the story must fit the checkpoint.
+fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
+    match state {
+        StoryState::Done => plan.refuse("The story is DONE; there is nothing to resume"),
+        StoryState::Paused => plan.ask("The pipeline has PAUSED this story. Shall it go on?"),
+        _ => {}
+    }
+    if let Some(stage) = stage.filter(|stage| !state.fits(*stage)) {
+        plan.warn(format!(
+            "The checkpoint is of stage {stage}, while the pipeline has the story as {state}."
+        ));
+    }
+}
+
+/// A worker to start: what its spawn call takes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct WorkerSpawn {
+    /// Its name, such as `story-SHOP-12-s2-retry`.
+    pub name: String,
+    /// Its team: the state's, or `pipeline-{date}` of the pipeline's start.
+    pub team_name: String,
+    /// The model, `opus`.
+    pub model: &'static str,
+    /// The permissions, `bypassPermissions`.
+    pub mode: &'static str,
+    /// The kind of agent, `general-purpose`.
+    pub subagent_type: &'static str,
+    /// The story.
+    pub story: String,
+    /// The stage that its prompt is for.
+    pub stage: u8,
+    /// What was answered before the pipeline began, for its prompt.
+    pub business_answers: std::collections::BTreeMap<String, Value>,
+    /// The story's worktree, for its prompt.
+    pub worktree: Option<String>,
+    /// The project's root, absolute, for its prompt: there it writes its checkpoint.
+    pub project_root: PathBuf,
+    /// The `CHECKPOINT RESUME` block, which its prompt ends with.
+    pub block: String,
+}
+
+impl WorkerSpawn {
+    /// The worker's whole prompt: the one for its stage, and the block after it.
+    #[must_use]
+    pub fn prompt(&self, worker_prompt: &str) -> String {
+        format!("{}\n\n{}", worker_prompt.trim_end(), self.block)
+    }
+}
+
+impl StoryCheckpoint {
+    /// The worker to start when the agent cannot be resumed.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the root is not absolute or is a story's worktree, and when the checkpoint has no
+    /// stage.
+    pub fn retry_worker(
+        &self,
+        story: &str,
+        state: &PipelineState,
+        project_root: &Path,
+        now: DateTime<Utc>,
+    ) -> Result<WorkerSpawn> {
+        root::require_absolute(project_root)?;
+        state.check_root(project_root)?;
+        let Some(stage) = self.stage_number() else {
+            return Err(Error::refused(
+                "the checkpoint has no stage to start a worker for",
+            ));
+        };
+        let began = state.pipeline_start_time.as_ref();
+        let began = began.and_then(|stamp| stamp.time());
+        let day = began.map_or(now.date_naive(), |time| time.date_naive());
+        let team_name = state.team_name.clone();
+        Ok(WorkerSpawn {
+            name: messages::retry_name(story, stage),
+            team_name: team_name.unwrap_or_else(|| pipeline_name(day)),
+            model: "opus",
+            mode: "bypassPermissions",
+            subagent_type: "general-purpose",
+            story: story.to_owned(),
+            stage,
+            business_answers: state.business_answers.clone(),
+            worktree: state.worktree_map.get(story).cloned(),
+            project_root: project_root.to_path_buf(),
+            block: resume_block(self),
+        })
+    }
+
+    /// The plan of resuming with all that the pipeline knows: the story's state is heeded, and the new
+    /// worker has its prompt's inputs.
+    ///
+    /// # Errors
+    ///
+    /// Refused as [`retry_worker`](Self::retry_worker) is.
+    pub fn resume_in(
+        &self,
+        story: &str,
+        state: &PipelineState,
+        project_root: &Path,
+        now: DateTime<Utc>,
+    ) -> Result<ResumePlan> {
+        let worker = self.retry_worker(story, state, project_root, now)?;
+        let mut knowledge = Knowledge::none().with_now(now);
+        if let Some(story_state) = state.story_state.get(&worker.story) {
+            knowledge = knowledge.with_story_state(story_state.as_str());
+        }
+        let mut plan = self.resume_plan(&knowledge);
+        if plan.decision == ResumeDecision::Refuse {
+            return Ok(plan);
+        }
+        let answers: serde_json::Map<String, Value> = worker.business_answers.into_iter().collect();
+        plan.new_worker = Some(
+            NewWorker::new(worker.name, worker.block)
+                .with_input("stage", worker.stage)
+                .with_input("business_answers", answers)
+                .with_input("worktree", worker.worktree)
+                .with_input("project_root", worker.project_root.display().to_string()),
+        );
+        Ok(plan)
+    }
+}

@@ -1,0 +1,198 @@
+//! The rules of a story's checkpoint.
+
+use super::spelling::{self, Name, Spelling, spelling_in};
+use super::{Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
+use crate::checkpoint::{Inspection, OpenEnum};
+use crate::json::{Code, pointer};
+
+pub(super) fn inspect(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) {
+    let spelling = spelling_in(inspection);
+    required(spelling, inspection);
+    ids(story, spelling, inspection);
+    ranges(story, spelling, inspection);
+    inspection.known("/verdict", story.verdict.as_ref());
+    lists(story, spelling, inspection);
+    if let Some(stage) = story.stage_number() {
+        of_stage(story, stage, spelling, inspection);
+        state_of_pipeline(stage, inspection);
+    }
+}
+
+fn required(spelling: Spelling, inspection: &mut Inspection<'_>) {
+    inspection.require("stage");
+    inspection.require(spelling::LAST_ACTION.of(spelling));
+    match spelling {
+        Spelling::CamelCase => {
+            inspection.require("storyId");
+            inspection.require("agentId");
+            inspection.require("timestamp");
+        }
+        Spelling::SnakeCase => {
+            if !inspection.is_present("started_at") {
+                inspection.require("completed_at");
+            }
+        }
+    }
+}
+
+fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<'_>) {
+    let Some(id) = story.story() else { return };
+    let at = at(
+        spelling::STORY_ID,
+        spelling,
+        &story.story_id,
+        &story.snake_story_id,
+    );
+    if !is_story_id(id) {
+        inspection.report(
+            &at,
+            Code::BAD_ID,
+            format!("{id:?} is no story id, such as PROJ-42"),
+        );
+    }
+    if let Some(key) = inspection.knowledge().key
+        && key.as_str() != id
+    {
+        let message = format!("the story is {id:?}, the checkpoint is kept under {key}");
+        inspection.report(&at, Code::KEY_MISMATCH, message);
+    }
+}
+
+/// The pointer at which one of two spellings is read.
+fn at<T>(name: Name, spelling: Spelling, camel: &Option<T>, snake: &Option<T>) -> String {
+    pointer::join(
+        "",
+        name.read_from(spelling, camel.is_some(), snake.is_some()),
+    )
+}
+
+fn ranges(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<'_>) {
+    if let Some(stage) = story.stage
+        && story.stage_number().is_none()
+    {
+        let message = format!("{stage} is none of the stages 0 to 3");
+        inspection.report("/stage", Code::OUT_OF_RANGE, message);
+    }
+    let mut within = |member: &str, number: Option<Number>, least, most| {
+        if let Some(number) = number.filter(|number| !number.is_within(least, most)) {
+            let message = format!("{number} is not within {least} to {most}");
+            inspection.report(member, Code::OUT_OF_RANGE, message);
+        }
+    };
+    let plan_score = at(
+        spelling::PLAN_SCORE,
+        spelling,
+        &story.plan_score,
+        &story.snake_plan_score,
+    );
+    within(&plan_score, story.plan_score(), 0, 4);
+    within("/readiness", story.readiness, 1, 10);
+    let quality_score = at(
+        spelling::QUALITY_SCORE,
+        spelling,
+        &story.quality_score,
+        &story.snake_quality_score,
+    );
+    within(&quality_score, story.quality_score(), 0, 100);
+    match spelling {
+        Spelling::CamelCase => inspection.timestamp("/timestamp", story.timestamp.as_ref()),
+        Spelling::SnakeCase => {
+            inspection.timestamp("/started_at", story.started_at.as_ref());
+            inspection.timestamp("/completed_at", story.completed_at.as_ref());
+        }
+    }
+}
+
+fn completed_at(story: &StoryCheckpoint, spelling: Spelling) -> String {
+    let (camel, snake) = (&story.tasks_completed, &story.snake_tasks_completed);
+    at(spelling::COMPLETED, spelling, camel, snake)
+}
+
+fn remaining_at(story: &StoryCheckpoint, spelling: Spelling) -> String {
+    let (camel, snake) = (&story.tasks_remaining, &story.snake_tasks_remaining);
+    at(spelling::REMAINING, spelling, camel, snake)
+}
+
+fn lists(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<'_>) {
+    let done: std::collections::HashSet<&String> = story.completed().iter().collect();
+    let list = remaining_at(story, spelling);
+    for (index, id) in story.remaining().iter().enumerate() {
+        if done.contains(id) {
+            inspection.report(
+                &format!("{list}/{index}"),
+                Code::NOT_DISJOINT,
+                format!("{id:?} is finished already"),
+            );
+        }
+    }
+}
+
+fn of_stage(
+    story: &StoryCheckpoint,
+    stage: u8,
+    spelling: Spelling,
+    inspection: &mut Inspection<'_>,
+) {
+    if stage == 0 {
+        require_either(spelling::PLAN_SCORE, spelling, inspection);
+    }
+    if stage == 1 {
+        inspection.require("readiness");
+    }
+    if stage == 3 {
+        require_either(spelling::QUALITY_SCORE, spelling, inspection);
+    }
+    let verdicts = Verdict::of_stage(stage);
+    if !verdicts.is_empty() {
+        inspection.require("verdict");
+        if let Some(verdict) = story.verdict.as_ref()
+            && verdict.is_known()
+            && !verdicts.contains(verdict)
+        {
+            let names: Vec<_> = verdicts.iter().map(Verdict::as_str).collect();
+            let message = format!(
+                "{verdict} is no verdict of stage {stage}: {}",
+                names.join(", ")
+            );
+            inspection.report("/verdict", Code::UNKNOWN_VALUE, message);
+        }
+        match (stage, &story.verdict) {
+            (1, Some(Verdict::NoGo)) => inspection.require("reason"),
+            (3, Some(Verdict::Fail)) => inspection.require("issues"),
+            _ => true,
+        };
+    }
+    let mut empty = |list: String, ids: &[String], message: &str| {
+        if !ids.is_empty() {
+            inspection.report(&list, Code::STATUS_RULE, message);
+        }
+    };
+    if stage <= 1 {
+        let list = completed_at(story, spelling);
+        let message = "no task is finished before stage 2";
+        empty(list, story.completed(), message);
+    }
+    if stage == 1 || stage == 3 {
+        let list = remaining_at(story, spelling);
+        let message = format!("no task is left in stage {stage}");
+        empty(list, story.remaining(), &message);
+    }
+}
+
+/// A field that a stage must have, under the name of the file's revision or the other's.
+fn require_either(name: Name, spelling: Spelling, inspection: &mut Inspection<'_>) {
+    if !inspection.is_present(name.camel) && !inspection.is_present(name.snake) {
+        inspection.require(name.of(spelling));
+    }
+}
+
+/// On recovery the pipeline's state of the story must fit the checkpoint's stage.
+fn state_of_pipeline(stage: u8, inspection: &mut Inspection<'_>) {
+    let Some(state) = inspection.knowledge().story_state.map(StoryState::from) else {
+        return;
+    };
+    if !state.fits(stage) {
+        let message = format!("stage {stage}, while the pipeline has the story as {state}");
+        inspection.report("/stage", Code::STATUS_RULE, message);
+    }
+}

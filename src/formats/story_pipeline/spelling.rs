@@ -1,0 +1,241 @@
+//! The two revisions of the protocol: what each calls a value, and reading and writing either.
+
+use chrono::{DateTime, Utc};
+
+use super::{Number, StoryCheckpoint};
+use crate::checkpoint::{Inspection, Timestamp};
+
+/// Which revision of the protocol a checkpoint follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Spelling {
+    /// The original one: `storyId`, one `timestamp`, and the worker's `agentId`.
+    #[default]
+    CamelCase,
+    /// The later one: `story_id`, which may be absent, `started_at` and `completed_at`, and no agent.
+    SnakeCase,
+}
+
+/// A name in each revision.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
+    pub(super) camel: &'static str,
+    pub(super) snake: &'static str,
+}
+
+impl Name {
+    pub(super) fn of(self, spelling: Spelling) -> &'static str {
+        match spelling {
+            Spelling::CamelCase => self.camel,
+            Spelling::SnakeCase => self.snake,
+        }
+    }
+
+    /// The name under which a value is read: that of the file's revision, unless only the other is
+    /// there.
+    pub(super) fn read_from(self, spelling: Spelling, camel: bool, snake: bool) -> &'static str {
+        match (camel, snake) {
+            (true, _) => self.camel,
+            (false, true) => self.snake,
+            (false, false) => self.of(spelling),
+        }
+    }
+}
+
+const fn name(camel: &'static str, snake: &'static str) -> Name {
+    Name { camel, snake }
+}
+
+pub(super) const STORY_ID: Name = name("storyId", "story_id");
+pub(super) const COMPLETED: Name = name("tasksCompleted", "tasks_completed");
+pub(super) const REMAINING: Name = name("tasksRemaining", "tasks_remaining");
+pub(super) const LAST_ACTION: Name = name("lastAction", "last_action");
+pub(super) const PLAN_SCORE: Name = name("planScore", "plan_score");
+pub(super) const QUALITY_SCORE: Name = name("qualityScore", "quality_score");
+
+/// The names that only the original revision has.
+pub(super) const CAMEL_ONLY: &[&str] = &[
+    "storyId",
+    "agentId",
+    "tasksCompleted",
+    "tasksRemaining",
+    "lastAction",
+    "planScore",
+    "qualityScore",
+];
+
+/// The names by which the later revision is recognised.
+pub(super) const SNAKE_MARKS: &[&str] = &[
+    "story_id",
+    "tasks_completed",
+    "tasks_remaining",
+    "last_action",
+];
+
+fn spelling_of(mut has: impl FnMut(&str) -> bool) -> Spelling {
+    let snake = SNAKE_MARKS.iter().any(|name| has(name));
+    if snake && !CAMEL_ONLY.iter().any(|name| has(name)) {
+        Spelling::SnakeCase
+    } else {
+        Spelling::CamelCase
+    }
+}
+
+/// The revision of the document, which counts values that could not be read as well.
+pub(super) fn spelling_in(inspection: &Inspection<'_>) -> Spelling {
+    spelling_of(|name| inspection.is_present(name))
+}
+
+impl StoryCheckpoint {
+    /// The revision of the protocol that the checkpoint follows: the later one when it has a name of
+    /// that and none of the original's.
+    #[must_use]
+    pub fn spelling(&self) -> Spelling {
+        spelling_of(|name| match name {
+            "storyId" => self.story_id.is_some(),
+            "agentId" => self.agent_id.is_some(),
+            "tasksCompleted" => self.tasks_completed.is_some(),
+            "tasksRemaining" => self.tasks_remaining.is_some(),
+            "lastAction" => self.last_action.is_some(),
+            "planScore" => self.plan_score.is_some(),
+            "qualityScore" => self.quality_score.is_some(),
+            "story_id" => self.snake_story_id.is_some(),
+            "tasks_completed" => self.snake_tasks_completed.is_some(),
+            "tasks_remaining" => self.snake_tasks_remaining.is_some(),
+            "last_action" => self.snake_last_action.is_some(),
+            _ => false,
+        })
+    }
+
+    /// The story's id, in either spelling.
+    #[must_use]
+    pub fn story(&self) -> Option<&str> {
+        self.story_id.as_deref().or(self.snake_story_id.as_deref())
+    }
+
+    /// The stage, when it is one of the four.
+    #[must_use]
+    pub fn stage_number(&self) -> Option<u8> {
+        let stage = self.stage?.whole()?;
+        u8::try_from(stage).ok().filter(|stage| *stage <= 3)
+    }
+
+    /// The ids of the tasks that are finished, in either spelling.
+    #[must_use]
+    pub fn completed(&self) -> &[String] {
+        let lists = self.tasks_completed.as_ref();
+        lists
+            .or(self.snake_tasks_completed.as_ref())
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The ids of the tasks that are left, in either spelling.
+    #[must_use]
+    pub fn remaining(&self) -> &[String] {
+        let lists = self.tasks_remaining.as_ref();
+        lists
+            .or(self.snake_tasks_remaining.as_ref())
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// What was finished last, in either spelling.
+    #[must_use]
+    pub fn action(&self) -> Option<&str> {
+        let action = self.last_action.as_deref();
+        action.or(self.snake_last_action.as_deref())
+    }
+
+    /// The score of the task plan, 0 to 4, in either spelling.
+    #[must_use]
+    pub fn plan_score(&self) -> Option<Number> {
+        self.plan_score.or(self.snake_plan_score)
+    }
+
+    /// The score of the quality gate, 0 to 100, in either spelling.
+    #[must_use]
+    pub fn quality_score(&self) -> Option<Number> {
+        self.quality_score.or(self.snake_quality_score)
+    }
+
+    /// When the checkpoint was last written: the time of the original revision, the end of the stage
+    /// in the later one, or its start where no end is there.
+    #[must_use]
+    pub fn written_at(&self) -> Option<&Timestamp> {
+        let (own, other) = match self.spelling() {
+            Spelling::CamelCase => (self.timestamp.as_ref(), self.completed_at.as_ref()),
+            Spelling::SnakeCase => (self.completed_at.as_ref(), self.timestamp.as_ref()),
+        };
+        own.or(other).or(self.started_at.as_ref())
+    }
+
+    pub(super) fn set_completed(&mut self, ids: Vec<String>) {
+        let spelling = self.spelling();
+        put(
+            spelling,
+            &mut self.tasks_completed,
+            &mut self.snake_tasks_completed,
+            Some(ids),
+        );
+    }
+
+    pub(super) fn set_remaining(&mut self, ids: Vec<String>) {
+        let spelling = self.spelling();
+        put(
+            spelling,
+            &mut self.tasks_remaining,
+            &mut self.snake_tasks_remaining,
+            Some(ids),
+        );
+    }
+
+    pub(super) fn set_action(&mut self, text: impl Into<String>) {
+        let spelling = self.spelling();
+        put(
+            spelling,
+            &mut self.last_action,
+            &mut self.snake_last_action,
+            Some(text.into()),
+        );
+    }
+
+    pub(super) fn set_plan_score(&mut self, score: Option<Number>) {
+        let spelling = self.spelling();
+        put(
+            spelling,
+            &mut self.plan_score,
+            &mut self.snake_plan_score,
+            score,
+        );
+    }
+
+    pub(super) fn set_quality_score(&mut self, score: Option<Number>) {
+        let spelling = self.spelling();
+        put(
+            spelling,
+            &mut self.quality_score,
+            &mut self.snake_quality_score,
+            score,
+        );
+    }
+
+    pub(super) fn stamp_at(&mut self, now: DateTime<Utc>) {
+        let stamp = Timestamp::like(self.written_at(), now);
+        match self.spelling() {
+            Spelling::CamelCase => self.timestamp = Some(stamp),
+            Spelling::SnakeCase => self.completed_at = Some(stamp),
+        }
+    }
+}
+
+/// Sets a value where it is read from; a value that is not there yet, under the name of the revision.
+fn put<T>(spelling: Spelling, camel: &mut Option<T>, snake: &mut Option<T>, value: Option<T>) {
+    if value.is_none() {
+        (*camel, *snake) = (None, None);
+    } else if camel.is_some() {
+        *camel = value;
+    } else if snake.is_some() || spelling == Spelling::SnakeCase {
+        *snake = value;
+    } else {
+        *camel = value;
+    }
+}

@@ -1,0 +1,420 @@
+//! `story-pipeline-state`: the state of all stories of a pipeline, which its lead writes on every
+//! heartbeat.
+
+mod handoff;
+mod operations;
+mod pace;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+pub use operations::AfterCrash;
+pub use pace::Pace;
+
+use super::{Counters, Number, layout, recognise};
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
+    ResumePlan, Status, Timestamp, open_enum,
+};
+use crate::formats::task::null_is_default;
+use crate::json::{Document, Identity};
+
+/// How often a story goes from `FAIL` back to stage 2.
+pub const MAX_QUALITY_CYCLES: u32 = 2;
+/// How often a story is validated again after `NO-GO`.
+pub const MAX_VALIDATION_RETRIES: u32 = 1;
+/// How often a worker is started again after a crash.
+pub const MAX_CRASHES: u32 = 1;
+
+open_enum! {
+    /// Where a story is.
+    StoryState {
+        /// Not begun.
+        Queued = "QUEUED",
+        /// Its tasks are being planned.
+        Stage0 = "STAGE_0",
+        /// Its plan is being validated.
+        Stage1 = "STAGE_1",
+        /// Its tasks are being executed.
+        Stage2 = "STAGE_2",
+        /// It is at the quality gate.
+        Stage3 = "STAGE_3",
+        /// Done.
+        Done = "DONE",
+        /// Put aside until somebody decides.
+        Paused = "PAUSED",
+    }
+}
+
+impl StoryState {
+    /// The state of a story in this stage.
+    #[must_use]
+    pub fn of_stage(stage: u8) -> Option<StoryState> {
+        match stage {
+            0 => Some(StoryState::Stage0),
+            1 => Some(StoryState::Stage1),
+            2 => Some(StoryState::Stage2),
+            3 => Some(StoryState::Stage3),
+            _ => None,
+        }
+    }
+
+    /// The stage, where the state is one.
+    #[must_use]
+    pub fn stage(&self) -> Option<u8> {
+        match self {
+            StoryState::Stage0 => Some(0),
+            StoryState::Stage1 => Some(1),
+            StoryState::Stage2 => Some(2),
+            StoryState::Stage3 => Some(3),
+            _ => None,
+        }
+    }
+
+    /// Whether a checkpoint of this stage goes with the state: a done story has passed stage 3, a paused
+    /// one may be in any, a queued one has none. Of a state that is not listed nobody can tell.
+    #[must_use]
+    pub fn fits(&self, stage: u8) -> bool {
+        match self {
+            StoryState::Queued => false,
+            StoryState::Done => stage == 3,
+            StoryState::Paused | StoryState::Other(_) => true,
+            state => state.stage() == Some(stage),
+        }
+    }
+}
+
+open_enum! {
+    /// Where tasks are kept.
+    StorageMode {
+        /// In files.
+        File = "file",
+        /// In Linear.
+        Linear = "linear",
+    }
+}
+
+/// The state of a pipeline, whole: from it a lead goes on after it was restarted.
+///
+/// Maps are by story id unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PipelineState {
+    /// Whether the pipeline is done; set before it cleans up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete: Option<bool>,
+    /// How many workers there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_workers: Option<Number>,
+    /// How many stories are neither `DONE` nor `PAUSED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stories_remaining: Option<Number>,
+    /// When the lead last wrote the state: its heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_check: Option<Timestamp>,
+    /// Where each story is.
+    #[serde(deserialize_with = "entries")]
+    pub story_state: BTreeMap<String, StoryState>,
+    /// The name of each story's worker.
+    #[serde(deserialize_with = "entries")]
+    pub worker_map: BTreeMap<String, String>,
+    /// How often each story went from `FAIL` back to stage 2, at most 2 times.
+    #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 2})))]
+    pub quality_cycles: BTreeMap<String, Number>,
+    /// How often each story was validated again after `NO-GO`, at most once.
+    #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 1})))]
+    pub validation_retries: BTreeMap<String, Number>,
+    /// How often each story's worker was started again after a crash, at most once.
+    #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 1})))]
+    pub crash_count: BTreeMap<String, Number>,
+    /// The ids of the stories that wait, the first one first.
+    #[serde(deserialize_with = "null_is_default")]
+    pub priority_queue_ids: Vec<String>,
+    /// What each stage of each story gave, for the report.
+    #[serde(deserialize_with = "entries")]
+    pub story_results: BTreeMap<String, StageResults>,
+    /// Troubles of the infrastructure, for the report.
+    #[serde(deserialize_with = "null_is_default")]
+    pub infra_issues: Vec<InfraIssue>,
+    /// The folder of each story's worktree; every story has one.
+    #[serde(deserialize_with = "entries")]
+    pub worktree_map: BTreeMap<String, String>,
+    /// The stories that must be done before each story.
+    #[serde(deserialize_with = "entries")]
+    pub depends_on: BTreeMap<String, Vec<String>>,
+    /// The id of each status of Linear, by the status's name; empty with tasks in files.
+    #[serde(deserialize_with = "entries")]
+    pub status_cache: BTreeMap<String, String>,
+    /// When each stage of each story began and ended.
+    #[serde(deserialize_with = "entries")]
+    pub stage_timestamps: BTreeMap<String, StageTimes>,
+    /// How much code each story gave.
+    #[serde(deserialize_with = "entries")]
+    pub git_stats: BTreeMap<String, GitStats>,
+    /// When the pipeline began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline_start_time: Option<Timestamp>,
+    /// How ready each story was at its `GO` of stage 1, 1 to 10: stage 3 may be faster for a ready one.
+    #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 1, "maximum": 10})))]
+    pub readiness_scores: BTreeMap<String, Number>,
+    /// The name of the team of workers, such as `pipeline-2026-02-15`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_name: Option<String>,
+    /// What was answered before the pipeline began, by question; every worker is told.
+    #[serde(deserialize_with = "entries")]
+    pub business_answers: BTreeMap<String, Value>,
+    /// Where tasks are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_mode: Option<StorageMode>,
+    /// The folder of the skills, as an absolute path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skill_repo_path: Option<String>,
+    /// What the project is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_brief: Option<ProjectBrief>,
+    /// What each story is about.
+    #[serde(deserialize_with = "entries")]
+    pub story_briefs: BTreeMap<String, StoryBrief>,
+}
+
+/// What the stages of a story gave, in a word each, such as `skip` or `Done`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StageResults {
+    /// What stage 0 gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage0: Option<String>,
+    /// What stage 1 gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage1: Option<String>,
+    /// What stage 2 gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage2: Option<String>,
+    /// What stage 3 gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage3: Option<String>,
+}
+
+impl StageResults {
+    /// What a stage gave; `None` where there is no such stage.
+    pub fn of_stage(&mut self, stage: u8) -> Option<&mut Option<String>> {
+        match stage {
+            0 => Some(&mut self.stage0),
+            1 => Some(&mut self.stage1),
+            2 => Some(&mut self.stage2),
+            3 => Some(&mut self.stage3),
+            _ => None,
+        }
+    }
+}
+
+/// A trouble of the infrastructure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct InfraIssue {
+    /// The phase of the pipeline it came up in: a name or a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Value>,
+    /// What kind of trouble it is.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl InfraIssue {
+    /// A trouble of this kind.
+    pub fn new(
+        phase: impl Into<Value>,
+        kind: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        InfraIssue {
+            phase: Some(phase.into()),
+            kind: Some(kind.into()),
+            message: Some(message.into()),
+        }
+    }
+}
+
+/// When the stages of a story began and ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StageTimes {
+    /// When stage 0 began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_0_start: Option<Timestamp>,
+    /// When stage 0 ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_0_end: Option<Timestamp>,
+    /// When stage 1 began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_1_start: Option<Timestamp>,
+    /// When stage 1 ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_1_end: Option<Timestamp>,
+    /// When stage 2 began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_2_start: Option<Timestamp>,
+    /// When stage 2 ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_2_end: Option<Timestamp>,
+    /// When stage 3 began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_3_start: Option<Timestamp>,
+    /// When stage 3 ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_3_end: Option<Timestamp>,
+}
+
+/// How much code a story gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct GitStats {
+    /// Lines that came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_added: Option<Number>,
+    /// Lines that went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_deleted: Option<Number>,
+    /// Files that differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_changed: Option<Number>,
+}
+
+/// What the project is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ProjectBrief {
+    /// What it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is made with: a text or a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tech: Option<Value>,
+    /// What kind of project it is.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The rules that matter most: a text or a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_rules: Option<Value>,
+}
+
+/// What a story is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StoryBrief {
+    /// What it is made with: a text or a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tech: Option<Value>,
+    /// The files that matter most: a text or a list.
+    #[serde(rename = "keyFiles", skip_serializing_if = "Option::is_none")]
+    pub key_files: Option<Value>,
+    /// How it is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approach: Option<String>,
+    /// How hard it is: a word or a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complexity: Option<Value>,
+}
+
+/// A map in which `null` counts as absent, as the whole and as a value.
+fn entries<'de, D, T>(deserializer: D) -> std::result::Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let map = Option::<BTreeMap<String, Option<T>>>::deserialize(deserializer)?;
+    let present = |(name, value): (String, Option<T>)| value.map(|value| (name, value));
+    Ok(map.into_iter().flatten().filter_map(present).collect())
+}
+
+impl PipelineState {
+    /// How often a story was tried again. A count that is not whole counts as the next whole one.
+    #[must_use]
+    pub fn counters(&self, story: &str) -> Counters {
+        let count = |map: &BTreeMap<String, Number>| {
+            map.get(story)
+                .map_or(0, |number| number.get().max(0.0).ceil() as u64)
+        };
+        Counters {
+            quality_cycles: count(&self.quality_cycles),
+            validation_retries: count(&self.validation_retries),
+            crashes: count(&self.crash_count),
+        }
+    }
+}
+
+impl Checkpoint for PipelineState {
+    const FORMAT: &'static str = "story-pipeline-state";
+    const IDENTITIES: &'static [Identity] = &[Identity {
+        list: "infra_issues",
+        by: &["type", "message"],
+    }];
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+
+    fn updated_at(&self) -> Option<&Timestamp> {
+        self.last_check.as_ref()
+    }
+
+    fn stamp(&mut self, now: DateTime<Utc>) {
+        self.last_check = Some(Timestamp::like(self.last_check.as_ref(), now));
+    }
+
+    fn files(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn status(&self) -> Status {
+        handoff::status(self)
+    }
+
+    fn handoff(&self) -> Handoff {
+        handoff::handoff(self)
+    }
+
+    fn inspect(&self, inspection: &mut Inspection<'_>) {
+        rules::inspect(self, inspection);
+    }
+
+    fn resume_plan(&self, _: &Knowledge<'_>) -> ResumePlan {
+        handoff::plan(self)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
+    }
+
+    fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+        recognise::state(path, document)
+    }
+
+    fn layout() -> Layout {
+        layout::state()
+    }
+}

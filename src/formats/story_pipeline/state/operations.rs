@@ -1,0 +1,278 @@
+//! What the lead does to the pipeline's state.
+
+use chrono::{DateTime, Utc};
+
+use super::{MAX_CRASHES, PipelineState, StoryState};
+use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result, Timestamp};
+use crate::formats::story_pipeline::{
+    NextStep, Number, StoryCheckpoint, Verdict, retry_name, worker_name,
+};
+
+/// What follows when a story's worker crashed and cannot be resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AfterCrash {
+    /// A worker is started anew.
+    Respawn {
+        /// Its name.
+        name: String,
+        /// Which new start it is, from 1.
+        attempt: u64,
+    },
+    /// The story is paused.
+    Pause,
+}
+
+impl PipelineState {
+    /// The stories that wait and whose prerequisites are all done, in order.
+    #[must_use]
+    pub fn ready(&self) -> Vec<&str> {
+        let is_done = |story: &String| self.story_state.get(story) == Some(&StoryState::Done);
+        self.priority_queue_ids
+            .iter()
+            .filter(|story| {
+                self.depends_on
+                    .get(*story)
+                    .is_none_or(|needed| needed.iter().all(is_done))
+            })
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// A story that waits begins with this stage; its worker's name comes back.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the story is begun already, or a prerequisite is not done; a transition when there is
+    /// no such stage.
+    pub fn begin_story(&mut self, story: &str, stage: u8, now: DateTime<Utc>) -> Result<String> {
+        let from = self.story_state.get(story);
+        if let Some(from) = from.filter(|state| **state != StoryState::Queued) {
+            let allowed: [&str; 0] = [];
+            return Err(Error::transition(
+                from.as_str(),
+                format!("STAGE_{stage}"),
+                allowed,
+            ));
+        }
+        let Some(state) = StoryState::of_stage(stage) else {
+            return Err(Error::refused(format!("there is no stage {stage}")));
+        };
+        let needed = self.depends_on.get(story).into_iter().flatten();
+        let open: Vec<&str> = needed
+            .filter(|id| self.story_state.get(*id) != Some(&StoryState::Done))
+            .map(String::as_str)
+            .collect();
+        if !open.is_empty() {
+            return Err(Error::refused(format!(
+                "{story} needs these stories first: {}",
+                open.join(", ")
+            )));
+        }
+        self.priority_queue_ids.retain(|waiting| waiting != story);
+        self.story_state.insert(story.to_owned(), state);
+        for counts in [
+            &mut self.quality_cycles,
+            &mut self.validation_retries,
+            &mut self.crash_count,
+        ] {
+            counts.entry(story.to_owned()).or_default();
+        }
+        Ok(self.enter(story, stage, now))
+    }
+
+    /// Takes what a worker left at the end of a stage, moves its story on, and says what follows.
+    ///
+    /// The counters, the times and results of stages and the readiness are kept. Nothing is changed while
+    /// the story has to wait.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the checkpoint is another story's, or its stage is not the one the pipeline has the
+    /// story in.
+    pub fn record(
+        &mut self,
+        story: &str,
+        checkpoint: &StoryCheckpoint,
+        now: DateTime<Utc>,
+    ) -> Result<NextStep> {
+        let Some(stage) = checkpoint.stage_number() else {
+            return Err(Error::refused("the checkpoint has no stage"));
+        };
+        if checkpoint.story().is_some_and(|id| id != story) {
+            return Err(Error::refused(format!("this is no checkpoint of {story}")));
+        }
+        let at = self.story_state.get(story);
+        if at.and_then(StoryState::stage) != Some(stage) {
+            let at = at.map_or("unknown", StoryState::as_str);
+            return Err(Error::refused(format!(
+                "the checkpoint of {story} is of stage {stage}, while the pipeline has it as {at}"
+            )));
+        }
+        let next = checkpoint.next_step(self.counters(story));
+        if matches!(next, NextStep::Wait(_)) {
+            return Ok(next);
+        }
+        let stamp = self.new_stamp(now);
+        let times = self.stage_timestamps.entry(story.to_owned()).or_default();
+        times.finish(stage, stamp);
+        let results = self.story_results.entry(story.to_owned()).or_default();
+        if let Some(result) = results.of_stage(stage) {
+            *result = Some(result_of(checkpoint, stage));
+        }
+        if checkpoint.verdict == Some(Verdict::Go)
+            && stage == 1
+            && let Some(readiness) = checkpoint.readiness
+        {
+            self.readiness_scores.insert(story.to_owned(), readiness);
+        }
+        match &next {
+            NextStep::Enter { stage } => {
+                self.move_to(story, *stage, now);
+            }
+            NextStep::Retry { attempt, .. } => {
+                let retries = &mut self.validation_retries;
+                retries.insert(story.to_owned(), count(*attempt));
+                self.move_to(story, 1, now);
+            }
+            NextStep::Rework { cycle, .. } => {
+                self.quality_cycles.insert(story.to_owned(), count(*cycle));
+                self.move_to(story, 2, now);
+            }
+            NextStep::Finish => self.leave(story, StoryState::Done),
+            NextStep::Pause(_) => self.leave(story, StoryState::Paused),
+            NextStep::Wait(_) => {}
+        }
+        Ok(next)
+    }
+
+    /// Records that a story's worker crashed and could not be resumed: one is started anew, and after
+    /// that the story is paused.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the story is in no stage.
+    pub fn crashed(&mut self, story: &str) -> Result<AfterCrash> {
+        let after = self.after_crash(story)?;
+        match &after {
+            AfterCrash::Respawn { name, attempt } => {
+                self.crash_count.insert(story.to_owned(), count(*attempt));
+                self.worker_map.insert(story.to_owned(), name.clone());
+            }
+            AfterCrash::Pause => self.leave(story, StoryState::Paused),
+        }
+        Ok(after)
+    }
+
+    /// What follows when a story's worker crashed and cannot be resumed.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the story is in no stage.
+    pub fn after_crash(&self, story: &str) -> Result<AfterCrash> {
+        let Some(stage) = self.story_state.get(story).and_then(StoryState::stage) else {
+            return Err(Error::refused(format!("{story} is in no stage")));
+        };
+        let crashes = self.counters(story).crashes;
+        if crashes >= MAX_CRASHES.into() {
+            return Ok(AfterCrash::Pause);
+        }
+        Ok(AfterCrash::Respawn {
+            name: retry_name(story, stage),
+            attempt: crashes + 1,
+        })
+    }
+
+    /// Marks the pipeline as complete, before it is cleaned up.
+    ///
+    /// # Errors
+    ///
+    /// Refused while a story is neither done nor paused.
+    pub fn finish(&mut self) -> Result<()> {
+        let is_open = |state: &StoryState| !matches!(state, StoryState::Done | StoryState::Paused);
+        let mut open: Vec<&str> = self
+            .story_state
+            .iter()
+            .filter(|(_, state)| is_open(state))
+            .map(|(story, _)| story.as_str())
+            .collect();
+        open.extend(self.priority_queue_ids.iter().map(String::as_str));
+        if open.is_empty() {
+            self.complete = Some(true);
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "the pipeline is not complete; these stories are neither DONE nor PAUSED: {}",
+            open.join(", ")
+        )))
+    }
+
+    fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
+        Timestamp::like(self.last_check.as_ref(), now)
+    }
+
+    fn enter(&mut self, story: &str, stage: u8, now: DateTime<Utc>) -> String {
+        let stamp = self.new_stamp(now);
+        let times = self.stage_timestamps.entry(story.to_owned()).or_default();
+        times.begin(stage, stamp);
+        let worker = worker_name(story, stage);
+        let before = self.worker_map.insert(story.to_owned(), worker.clone());
+        if before.is_none() {
+            self.change_workers(1.0);
+        }
+        worker
+    }
+
+    fn move_to(&mut self, story: &str, stage: u8, now: DateTime<Utc>) {
+        if let Some(state) = StoryState::of_stage(stage) {
+            self.story_state.insert(story.to_owned(), state);
+            self.enter(story, stage, now);
+        }
+    }
+
+    fn leave(&mut self, story: &str, state: StoryState) {
+        self.story_state.insert(story.to_owned(), state);
+        if self.worker_map.remove(story).is_some() {
+            self.change_workers(-1.0);
+        }
+        self.stories_remaining = less_or_more(self.stories_remaining, -1.0);
+    }
+
+    fn change_workers(&mut self, by: f64) {
+        self.active_workers = less_or_more(self.active_workers, by);
+    }
+}
+
+/// A count that is there is kept, at least at zero.
+fn less_or_more(number: Option<Number>, by: f64) -> Option<Number> {
+    number.map(|number| Number::from((number.get() + by).max(0.0)))
+}
+
+fn count(number: u64) -> Number {
+    Number::from(number as f64)
+}
+
+fn result_of(checkpoint: &StoryCheckpoint, stage: u8) -> String {
+    let verdict = checkpoint.verdict.as_ref();
+    match (stage, verdict) {
+        (1 | 3, Some(verdict)) => verdict.to_string(),
+        _ => "Done".to_owned(),
+    }
+}
+
+/// The operations that the format has.
+pub(super) const OPERATIONS: &[&str] = &["heartbeat", "complete"];
+
+pub(super) fn apply(
+    state: &mut PipelineState,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    match operation {
+        Operation::Heartbeat => state.stamp(circumstances.now),
+        Operation::Complete if circumstances.force => state.complete = Some(true),
+        Operation::Complete => state.finish()?,
+        other => return Err(Error::unsupported(other, OPERATIONS)),
+    }
+    Ok(())
+}

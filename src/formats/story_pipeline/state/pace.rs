@@ -1,0 +1,110 @@
+//! How long a pipeline and its stages take.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{PipelineState, StageTimes};
+use crate::checkpoint::Timestamp;
+use crate::formats::story_pipeline::StoryCheckpoint;
+
+/// How fast a story's tasks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pace {
+    /// Since stage 2 began.
+    pub elapsed: TimeDelta,
+    /// For each finished task, on average.
+    pub per_task: TimeDelta,
+    /// For the tasks that are left, at that pace.
+    pub rest: TimeDelta,
+}
+
+impl StageTimes {
+    /// When a stage began.
+    #[must_use]
+    pub fn start(&self, stage: u8) -> Option<&Timestamp> {
+        match stage {
+            0 => self.stage_0_start.as_ref(),
+            1 => self.stage_1_start.as_ref(),
+            2 => self.stage_2_start.as_ref(),
+            3 => self.stage_3_start.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// When a stage ended.
+    #[must_use]
+    pub fn end(&self, stage: u8) -> Option<&Timestamp> {
+        match stage {
+            0 => self.stage_0_end.as_ref(),
+            1 => self.stage_1_end.as_ref(),
+            2 => self.stage_2_end.as_ref(),
+            3 => self.stage_3_end.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn begin(&mut self, stage: u8, at: Timestamp) {
+        let (start, end) = match stage {
+            0 => (&mut self.stage_0_start, &mut self.stage_0_end),
+            1 => (&mut self.stage_1_start, &mut self.stage_1_end),
+            2 => (&mut self.stage_2_start, &mut self.stage_2_end),
+            _ => (&mut self.stage_3_start, &mut self.stage_3_end),
+        };
+        // A stage that begins again counts from its first start; it has no end until it ends.
+        start.get_or_insert(at);
+        *end = None;
+    }
+
+    pub(super) fn finish(&mut self, stage: u8, at: Timestamp) {
+        let end = match stage {
+            0 => &mut self.stage_0_end,
+            1 => &mut self.stage_1_end,
+            2 => &mut self.stage_2_end,
+            _ => &mut self.stage_3_end,
+        };
+        *end = Some(at);
+    }
+
+    /// How long a stage took, or takes until now; `None` where its start is not known.
+    #[must_use]
+    pub fn duration(&self, stage: u8, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let start = self.start(stage)?.time()?.to_utc();
+        let end = match self.end(stage) {
+            Some(end) => end.time()?.to_utc(),
+            None => now,
+        };
+        Some((end - start).max(TimeDelta::zero()))
+    }
+}
+
+impl PipelineState {
+    /// How long the pipeline has run.
+    #[must_use]
+    pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let start = self.pipeline_start_time.as_ref()?.time()?.to_utc();
+        Some((now - start).max(TimeDelta::zero()))
+    }
+
+    /// How fast the tasks of a story go; `None` before one is finished.
+    #[must_use]
+    pub fn pace(
+        &self,
+        story: &str,
+        checkpoint: &StoryCheckpoint,
+        now: DateTime<Utc>,
+    ) -> Option<Pace> {
+        let times = self.stage_timestamps.get(story)?;
+        let elapsed = times.duration(2, now)?;
+        let done = i32::try_from(checkpoint.completed().len()).ok()?;
+        let left = i32::try_from(checkpoint.remaining().len()).ok()?;
+        if done == 0 {
+            return None;
+        }
+        let per_task = elapsed / done;
+        Some(Pace {
+            elapsed,
+            per_task,
+            rest: per_task.checked_mul(left)?,
+        })
+    }
+}
