@@ -10,7 +10,8 @@ mod common;
 
 use agent_checkpoint::TaskCheckpoint;
 use agent_checkpoint::formats::{
-    BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint,
 };
 use agent_checkpoint::schema::{Contract, schema};
 use agent_checkpoint::strategies::task_checkpoint;
@@ -39,6 +40,7 @@ fn the_schemas_are_the_published_ones() {
             "story-pipeline-state",
             schema::<PipelineState>(Contract::Write),
         ),
+        ("agent-session", schema::<AgentCheckpoint>(Contract::Write)),
     ] {
         let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = format!("{schema:#}\n");

@@ -1,6 +1,6 @@
 //! What a judgement may take from outside the checkpoint.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::Key;
@@ -17,6 +17,9 @@ pub struct Knowledge<'a> {
     pub execution_spec: Option<&'a ExecutionSpec>,
     /// The state of the story, from the pipeline's own state: judges the stage of its checkpoint.
     pub story_state: Option<&'a str>,
+    /// How long was worked on the task: judges whether that is worth resuming, where the protocol
+    /// says so.
+    pub worked: Option<TimeDelta>,
 }
 
 impl<'a> Knowledge<'a> {
@@ -51,6 +54,13 @@ impl<'a> Knowledge<'a> {
     #[must_use]
     pub fn with_story_state(mut self, state: &'a str) -> Self {
         self.story_state = Some(state);
+        self
+    }
+
+    /// With the time that was worked on the task.
+    #[must_use]
+    pub fn with_worked(mut self, worked: TimeDelta) -> Self {
+        self.worked = Some(worked);
         self
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Feature `proptest`. Each function says what it generates and how often.
 
+mod agent_session;
 mod build_pipeline;
 mod deviating;
 mod json;
@@ -9,6 +10,7 @@ mod sitebuilder;
 mod story_pipeline;
 mod task;
 
+pub use agent_session::agent_checkpoint;
 pub use build_pipeline::build_checkpoint;
 pub use deviating::deviating;
 pub use json::{json_object, json_value, restyled};

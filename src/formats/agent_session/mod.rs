@@ -1,37 +1,198 @@
-//! `agent-session`.
+//! `agent-session`: one file for each agent of a group that works in parallel, so that a session
+//! that crashed or lost its context can be resumed.
 
-use chrono::{DateTime, Utc};
+mod handoff;
+mod layout;
+pub mod messages;
+mod numbers;
+mod operations;
+mod recovery;
+mod resume;
+mod rules;
+mod status;
+
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Checkpoint, Handoff, Inspection, Status, Timestamp};
+pub use layout::{newest_backup, take_over_id};
+pub use operations::StageEntry;
+pub use recovery::RESTART_BELOW;
+pub use resume::corrupt_plan;
+pub use status::{AgentStatus, AgentType};
 
-/// A checkpoint of the `agent-session` protocol.
+use super::task::null_is_default;
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
+    ResumePlan, Status, Timestamp,
+};
+use crate::json::Document;
+
+/// How long after a write the next one is expected.
+pub const INTERVAL: TimeDelta = TimeDelta::minutes(15);
+
+/// What one agent of a group did, is doing and does next, and how its work can be resumed.
+///
+/// Member names in the file are `snake_case`. Times are RFC 3339 with a zone. Files lie in
+/// `agent_checkpoints/`, named after the agent: that of `Secondary-A` is `secondary_a.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = ["agent_id", "status", "last_checkpoint"])))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct AgentCheckpoint {
+    /// Which agent this is, such as `Agent-Primary` or `Secondary-A`; the file is named after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required, length(min = 1)))]
+    pub agent_id: Option<String>,
+    /// Whether it coordinates the others or is one of them: `primary` or `secondary`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<AgentType>,
+    /// The session it works in; a resumed agent has a fresh one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The feature it owns, usually the name of its folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature: Option<String>,
+    /// The stage it is in: `S2.P1`, `S2.P2` or `S2.P3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// The phase in words, such as `Specification - Starting`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// When the checkpoint was last written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub last_checkpoint: Option<Timestamp>,
+    /// When the next write is due: 15 minutes after the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_checkpoint_expected: Option<Timestamp>,
+    /// What the agent is doing: `IN_PROGRESS`, `WAITING`, `BLOCKED` or `COMPLETE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub status: Option<AgentStatus>,
+    /// Whether work can go on from this checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub can_resume: Option<bool>,
+    /// What is in the way; at least one while the agent is blocked.
+    #[serde(deserialize_with = "null_is_default")]
+    pub blockers: Vec<String>,
+    /// Files changed since the last commit, relative to the project's root.
+    #[serde(deserialize_with = "null_is_default")]
+    pub files_modified: Vec<String>,
+    /// How to resume, in words for whoever does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_instructions: Option<String>,
+    /// What the agent is working on right now; null between two steps.
+    pub current_step: Option<String>,
+    /// Steps that are done, oldest first.
+    #[serde(deserialize_with = "null_is_default")]
+    pub completed_steps: Vec<String>,
+    /// Steps that are to be done next, in order.
+    #[serde(deserialize_with = "null_is_default")]
+    pub next_steps: Vec<String>,
+    /// When the agent last took part in the group's coordination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination_state: Option<CoordinationState>,
+    /// The agent whose work this one took over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_agent: Option<String>,
+    /// How the work was taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_notes: Option<String>,
+}
+
+/// When an agent last took part in the group's coordination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct AgentCheckpoint {}
+pub struct CoordinationState {
+    /// When it last looked for messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_inbox_check: Option<Timestamp>,
+    /// How many messages it had not read then, at least 0.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "numbers::whole_where_it_is"
+    )]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub unread_messages: Option<f64>,
+    /// When it last updated the group's overview, `EPIC_README.md`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_epic_readme_update: Option<Timestamp>,
+    /// When it last updated its own status file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_status_update: Option<Timestamp>,
+}
+
+impl AgentCheckpoint {
+    /// A new stamp, as finely as this file writes them.
+    fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
+        Timestamp::like(self.last_checkpoint.as_ref(), now)
+    }
+
+    /// How long ago the checkpoint was written; `None` when it does not say.
+    #[must_use]
+    pub fn age(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let last = self.last_checkpoint.as_ref()?.time()?;
+        Some(now.signed_duration_since(last))
+    }
+}
 
 impl Checkpoint for AgentCheckpoint {
     const FORMAT: &'static str = "agent-session";
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
-        None
+        self.last_checkpoint.as_ref()
     }
 
-    fn stamp(&mut self, _now: DateTime<Utc>) {}
+    fn stamp(&mut self, now: DateTime<Utc>) {
+        let last = self.new_stamp(now);
+        let is_time = |stamp: &&Timestamp| stamp.time().is_some();
+        let like = self.next_checkpoint_expected.as_ref().filter(is_time);
+        let next = Timestamp::like(like.or(Some(&last)), now + INTERVAL);
+        self.last_checkpoint = Some(last);
+        self.next_checkpoint_expected = Some(next);
+    }
 
     fn files(&self) -> Vec<&str> {
-        Vec::new()
+        let mut seen = std::collections::HashSet::new();
+        let files = self.files_modified.iter().map(String::as_str);
+        files.filter(|file| seen.insert(*file)).collect()
     }
 
     fn status(&self) -> Status {
-        Status::default()
+        handoff::status(self)
     }
 
     fn handoff(&self) -> Handoff {
-        Handoff::default()
+        handoff::handoff(self)
     }
 
-    fn inspect(&self, _inspection: &mut Inspection<'_>) {}
+    fn inspect(&self, inspection: &mut Inspection<'_>) {
+        rules::inspect(self, inspection);
+    }
+
+    fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
+        resume::plan(self, knowledge)
+    }
+
+    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
+        operations::apply(self, operation, circumstances)
+    }
+
+    fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+        layout::recognise(path, document)
+    }
+
+    fn layout() -> Layout {
+        layout::layout()
+    }
+
+    fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
+        Some(handoff::from_handoff(handoff, now))
+    }
 }

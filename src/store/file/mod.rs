@@ -138,6 +138,19 @@ impl FileStore {
         }
     }
 
+    /// The key of a file whose name does not tell it: that of its content. Where that leads to another
+    /// file or cannot be read, the name itself is the key, if it leads here: so a file that says it is
+    /// another's and a corrupt one are listed too, and loading them tells what is wrong.
+    fn key_of(&self, folder: &Path, name: &str, layout: &Layout) -> Option<Key> {
+        let leads_here = |key: &Key| (layout.file_name)(key).is_ok_and(|own| own == name);
+        let inside = self.key_inside(&folder.join(name), layout);
+        if inside.as_ref().is_some_and(leads_here) {
+            return inside;
+        }
+        let stem = Path::new(name).file_stem()?.to_str()?;
+        Key::new(stem).ok().filter(leads_here).or(inside)
+    }
+
     /// The key in the content of a file; `None` when it cannot be read or has none.
     fn key_inside(&self, path: &Path, layout: &Layout) -> Option<Key> {
         let key_in = layout.key_in?;
@@ -248,12 +261,9 @@ impl CheckpointStore for FileStore {
             };
             match (layout.role)(text) {
                 FileRole::Current(Some(key)) => keys.push(key),
-                FileRole::Current(None) => match self.key_inside(&folder.join(text), layout) {
-                    // Under another name it could not be loaded by its key.
-                    Some(key) if (layout.file_name)(&key).is_ok_and(|name| name == text) => {
-                        keys.push(key);
-                    }
-                    _ => foreign.push(name),
+                FileRole::Current(None) => match self.key_of(folder, text, layout) {
+                    Some(key) => keys.push(key),
+                    None => foreign.push(name),
                 },
                 FileRole::Foreign if text.ends_with(".json") => foreign.push(name),
                 FileRole::Archive | FileRole::Foreign => {}

@@ -1,0 +1,113 @@
+//! An agent's checkpoint in the words all formats share.
+
+use chrono::{DateTime, Utc};
+
+use super::{AgentCheckpoint, AgentStatus, AgentType};
+use crate::checkpoint::{Checkpoint, DoneItem, Handoff, OpenItem, Status};
+
+pub(super) fn status(agent: &AgentCheckpoint) -> Status {
+    let Some(status) = &agent.status else {
+        let begun = agent.current_step.is_some() || !agent.completed_steps.is_empty();
+        return if begun {
+            Status::InProgress
+        } else {
+            Status::NotStarted
+        };
+    };
+    match status.meaning() {
+        Some(AgentStatus::InProgress) => Status::InProgress,
+        Some(AgentStatus::Waiting) => Status::Paused,
+        Some(AgentStatus::Blocked) => Status::Blocked,
+        Some(AgentStatus::Complete) => Status::Complete,
+        _ => Status::Other(status.as_str().to_owned()),
+    }
+}
+
+pub(super) fn handoff(agent: &AgentCheckpoint) -> Handoff {
+    let phase = match (&agent.stage, &agent.phase) {
+        (Some(stage), Some(phase)) => Some(format!("{stage}: {phase}")),
+        (stage, phase) => stage.clone().or_else(|| phase.clone()),
+    };
+    let instructions = agent.recovery_instructions.iter();
+    Handoff {
+        task: agent.feature.clone(),
+        status: status(agent),
+        phase,
+        agent: agent.agent_id.clone(),
+        previous_agents: agent.previous_agent.iter().cloned().collect(),
+        updated_at: agent.last_checkpoint.clone(),
+        done: agent.completed_steps.iter().map(DoneItem::new).collect(),
+        in_progress: agent.current_step.iter().map(OpenItem::new).collect(),
+        pending: agent.next_steps.clone(),
+        blockers: agent.blockers.clone(),
+        files: agent.files().into_iter().map(str::to_owned).collect(),
+        instructions: instructions.chain(&agent.recovery_notes).cloned().collect(),
+        ..Handoff::default()
+    }
+}
+
+/// An agent's checkpoint with this hand-off. It has no place for a description, decisions and
+/// verification, and knows one agent before.
+pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckpoint {
+    let (stage, phase) = stage_and_phase(handoff.phase.as_deref());
+    let mut open = handoff.in_progress.iter().map(|item| item.text.clone());
+    let current_step = open.next();
+    // One step can be current; the others that were begun come next.
+    let mut next_steps: Vec<String> = open
+        .filter(|text| !handoff.pending.contains(text))
+        .collect();
+    next_steps.extend(handoff.pending.iter().cloned());
+    let mut instructions = handoff.instructions.iter().cloned();
+    let mut agent = AgentCheckpoint {
+        agent_id: handoff.agent.clone(),
+        agent_type: handoff.agent.as_deref().map(AgentType::of),
+        feature: handoff.task.clone(),
+        stage,
+        phase,
+        last_checkpoint: handoff.updated_at.clone(),
+        status: Some(from_status(handoff)),
+        can_resume: Some(handoff.status != Status::Complete),
+        blockers: handoff.blockers.clone(),
+        files_modified: handoff.files.clone(),
+        recovery_instructions: instructions.next(),
+        current_step,
+        completed_steps: handoff.done.iter().map(|item| item.text.clone()).collect(),
+        next_steps,
+        previous_agent: handoff.previous_agents.last().cloned(),
+        recovery_notes: instructions.next(),
+        ..AgentCheckpoint::default()
+    };
+    agent.stamp(now);
+    agent
+}
+
+/// Both, where the text begins with a stage such as `S2.P1`.
+fn stage_and_phase(text: Option<&str>) -> (Option<String>, Option<String>) {
+    let is_stage = |text: &str| {
+        let rest = text.strip_prefix('S').unwrap_or_default();
+        rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.contains(' ')
+    };
+    let Some(text) = text else {
+        return (None, None);
+    };
+    match text.split_once(": ") {
+        Some((stage, phase)) if is_stage(stage) => (Some(stage.into()), Some(phase.into())),
+        _ if is_stage(text) => (Some(text.into()), None),
+        _ => (None, Some(text.into())),
+    }
+}
+
+/// A blocked agent names what is in the way: without that it waits.
+fn from_status(handoff: &Handoff) -> AgentStatus {
+    match &handoff.status {
+        Status::Complete => AgentStatus::Complete,
+        Status::Blocked | Status::Failed if handoff.blockers.is_empty() => AgentStatus::Waiting,
+        Status::Blocked | Status::Failed => AgentStatus::Blocked,
+        Status::Paused => AgentStatus::Waiting,
+        Status::Other(text) => {
+            let status = AgentStatus::from(text.as_str()).meaning();
+            status.unwrap_or(AgentStatus::InProgress)
+        }
+        Status::NotStarted | Status::InProgress => AgentStatus::InProgress,
+    }
+}

@@ -1,0 +1,193 @@
+//! Where the protocol keeps its files, and what speaks for a file being one of them.
+
+use std::path::Path;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+
+use crate::checkpoint::{
+    Archive, Backups, Error, ErrorKind, Evidence, FileRole, Key, Layout, Result, is_unique_number,
+};
+use crate::json::Document;
+
+/// The folder of the checkpoints.
+const FOLDER: &str = "agent_checkpoints";
+/// The folder of the backups, in that of the checkpoints.
+const BACKUPS: &str = "backups";
+/// How many backups of an agent are kept.
+const BACKUPS_KEPT: usize = 10;
+const EXTENSION: &str = ".json";
+const ARCHIVES: [Archive; 3] = [Archive::Crashed, Archive::Aborted, Archive::Complete];
+
+pub(super) fn layout() -> Layout {
+    Layout {
+        file_name,
+        role,
+        key_in: Some(id_in),
+        archive_stem: |stem, archive, now| {
+            format!("{stem}_{}_{}", archive.as_str(), now.timestamp())
+        },
+        backups: Some(Backups::new(BACKUPS, backup_stem, is_backup, BACKUPS_KEPT)),
+    }
+}
+
+/// The file of an agent: its id in lower case with `-` as `_`, without a leading `agent_`. Whatever
+/// no file name may have is written as `%XX`, so no id leaves the folder.
+pub(super) fn file_name(key: &Key) -> Result<String> {
+    let refused = |reason| {
+        let text = key.to_string();
+        Error::new(ErrorKind::InvalidKey { text, reason })
+    };
+    let stem = plain_stem(key.as_str());
+    if archived(&stem).is_some() {
+        return Err(refused("its file would be taken for an archived one"));
+    }
+    let stem = Key::new(stem).map_err(|_| refused("nothing of it is left for a file name"))?;
+    (Layout::default().file_name)(&stem)
+}
+
+fn plain_stem(id: &str) -> String {
+    let id = id.to_lowercase().replace('-', "_");
+    match id.strip_prefix("agent_") {
+        Some(rest) => rest.to_owned(),
+        None => id,
+    }
+}
+
+/// Whether a key leads to the file of this name, or to an archive or a backup of it.
+pub(super) fn fits(name: &str, key: &Key) -> bool {
+    let own = name.strip_suffix(EXTENSION).unwrap_or(name);
+    let stem = plain_stem(key.as_str());
+    archived(&stem) == Some(own)
+        || backed_up(key.as_str()).is_some_and(|(stem, _)| stem == own)
+        || file_name(key).is_ok_and(|other| other == name)
+}
+
+fn role(name: &str) -> FileRole {
+    let Some(stem) = name.strip_suffix(EXTENSION) else {
+        return FileRole::Foreign;
+    };
+    if archived(stem).is_some() {
+        return FileRole::Archive;
+    }
+    match (Layout::default().role)(name) {
+        // A name is no id: who the agent is stands in the file.
+        FileRole::Current(Some(key)) if plain(key.as_str()) => FileRole::Current(None),
+        _ => FileRole::Foreign,
+    }
+}
+
+fn plain(stem: &str) -> bool {
+    !stem.contains('-') && stem.to_lowercase() == stem
+}
+
+/// The stem of an archived file's agent: `secondary_a_crashed_1768488300` is one of `secondary_a`.
+fn archived(stem: &str) -> Option<&str> {
+    ARCHIVES.iter().find_map(|archive| {
+        let (agent, number) = stem.rsplit_once(&format!("_{}_", archive.as_str()))?;
+        // The counter is separated by `-`, which an id becomes `_`.
+        (!agent.is_empty() && is_unique_number(&number.replacen('_', "-", 1))).then_some(agent)
+    })
+}
+
+fn backup_stem(stem: &str, now: DateTime<Utc>) -> String {
+    format!("{stem}_{}", now.format("%Y%m%d_%H%M%S"))
+}
+
+fn is_backup(name: &str, stem: &str) -> bool {
+    let agent = name.strip_suffix(EXTENSION).and_then(backed_up);
+    agent.is_some_and(|(agent, _)| agent == stem)
+}
+
+/// When a backup was made, and which of that second it is.
+type BackupTime = (NaiveDateTime, u32);
+
+/// The agent's stem and the time in the name of a backup, its ending left out. All of the name must
+/// fit: `secondary_a_new_20260115_143000` is none of `secondary_a`.
+fn backed_up(stem: &str) -> Option<(&str, BackupTime)> {
+    // `-` parts the store's own counter; a stem has none.
+    let (stem, counter) = match stem.split_once('-') {
+        Some((stem, counter)) if is_unique_number(counter) => (stem, counter.parse().ok()?),
+        Some(_) => return None,
+        None => (stem, 0),
+    };
+    let (agent, time) = stem.split_at_checked(stem.len().checked_sub(16)?)?;
+    let time = time.strip_prefix('_')?;
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let (day, hour) = time.split_once('_')?;
+    if agent.is_empty() || day.len() != 8 || !digits(day) || !digits(hour) {
+        return None;
+    }
+    let time = NaiveDateTime::parse_from_str(time, "%Y%m%d_%H%M%S").ok()?;
+    Some((agent, (time, counter)))
+}
+
+/// The newest backup of an agent among the names of the folder `backups`.
+///
+/// Names are read whole, so another agent's backups are never taken.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidKey`] when no file can be named after the agent.
+pub fn newest_backup<'n>(
+    agent: &Key,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<Option<&'n str>> {
+    let own = file_name(agent)?;
+    let own = own.strip_suffix(EXTENSION).unwrap_or(&own);
+    let dated = names.into_iter().filter_map(|name| {
+        let (agent, time) = backed_up(name.strip_suffix(EXTENSION)?)?;
+        (agent == own).then_some((time, name))
+    });
+    Ok(dated.max().map(|(_, name)| name))
+}
+
+/// The id of an agent that takes over from another and begins a file of its own, `{stem}_new.json`.
+#[must_use]
+pub fn take_over_id(agent_id: &str) -> String {
+    format!("{agent_id}-New")
+}
+
+/// Who the agent is, from the content of its file.
+fn id_in(document: &Document) -> Option<Key> {
+    let id = document.root().get("agent_id")?.as_str()?;
+    Key::new(id).ok()
+}
+
+/// Members that no other format has.
+const DISTINCTIVE: [&str; 7] = [
+    "agent_type",
+    "last_checkpoint",
+    "next_checkpoint_expected",
+    "can_resume",
+    "recovery_instructions",
+    "coordination_state",
+    "recovery_notes",
+];
+
+pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.filter(|name| lies_where_the_protocol_keeps_files(path, name));
+    let mut members = Vec::new();
+    if let Some(document) = document {
+        let root = document.root();
+        members.extend(DISTINCTIVE.into_iter().filter(|m| root.get(m).is_some()));
+    }
+    // One member alone could be anybody's.
+    if name.is_none() && members.len() < 2 {
+        return None;
+    }
+    Evidence::gather(name, &members)
+}
+
+fn lies_where_the_protocol_keeps_files(path: &Path, name: &str) -> bool {
+    let is_named = |path: Option<&Path>, name| path.is_some_and(|path| path.ends_with(name));
+    let folder = path.parent();
+    if is_named(folder, FOLDER) {
+        return role(name) != FileRole::Foreign;
+    }
+    let above = folder.and_then(Path::parent);
+    let stem = name.strip_suffix(EXTENSION);
+    is_named(folder, BACKUPS)
+        && is_named(above, FOLDER)
+        && stem.is_some_and(|s| backed_up(s).is_some())
+}

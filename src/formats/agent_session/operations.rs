@@ -1,0 +1,495 @@
+//! What an agent does to its checkpoint.
+
+use chrono::{DateTime, Utc};
+
+use super::{AgentCheckpoint, AgentStatus};
+use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result};
+use crate::formats::task::StepDone;
+
+/// What the current step reads like while the agent is at a sync point.
+const AT_SYNC: &str = "Waiting at sync point ";
+
+/// The stages in their order.
+const STAGES: [&str; 3] = ["S2.P1", "S2.P2", "S2.P3"];
+
+/// A stage that an agent enters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StageEntry {
+    /// The stage, such as `S2.P2`.
+    pub stage: String,
+    /// Its phase; when `None`, `{name of the stage} - Starting`.
+    pub phase: Option<String>,
+    /// Its steps; those that were left stay when `None`.
+    pub next_steps: Option<Vec<String>>,
+    /// How to resume in it; when `None`, from its beginning.
+    pub recovery_instructions: Option<String>,
+}
+
+impl StageEntry {
+    /// The stage, from its beginning.
+    pub fn new(stage: impl Into<String>) -> Self {
+        StageEntry {
+            stage: stage.into(),
+            ..StageEntry::default()
+        }
+    }
+
+    /// Names the phase.
+    #[must_use]
+    pub fn in_phase(mut self, phase: impl Into<String>) -> Self {
+        self.phase = Some(phase.into());
+        self
+    }
+
+    /// Sets the steps of the stage, in place of those that were left.
+    #[must_use]
+    pub fn with_steps(mut self, steps: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.next_steps = Some(steps.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Says how to resume in the stage.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.recovery_instructions = Some(instructions.into());
+        self
+    }
+}
+
+/// What a stage is called; an unknown one by its own name.
+pub(super) fn stage_name(stage: &str) -> &str {
+    match stage {
+        "S2.P1" => "Research Phase",
+        "S2.P2" => "Specification",
+        other => other,
+    }
+}
+
+/// The statuses that can follow: a blocked agent is unblocked first, and a complete one is done.
+fn followers(status: &AgentStatus) -> &'static [AgentStatus] {
+    use AgentStatus::{Blocked, Complete, InProgress, Waiting};
+    match status {
+        InProgress => &[Waiting, Blocked, Complete],
+        Waiting => &[InProgress, Blocked, Complete],
+        Blocked => &[InProgress],
+        _ => &[],
+    }
+}
+
+impl AgentCheckpoint {
+    fn meaning(&self) -> Option<AgentStatus> {
+        self.status.as_ref().and_then(AgentStatus::meaning)
+    }
+
+    /// Makes a transition of the protocol, or any where it is forced. A status that says the same in
+    /// other words stays; from one that nobody understands every transition is made.
+    fn enter(&mut self, to: AgentStatus, force: bool) -> Result<()> {
+        let from = self.meaning();
+        if let Some(from) = from.as_ref().filter(|_| !force) {
+            let stays = *from == to && *from != AgentStatus::Complete;
+            let allowed = followers(from);
+            if !stays && !allowed.contains(&to) {
+                return Err(Error::transition(from.as_str(), to.as_str(), allowed));
+            }
+        }
+        if from.as_ref() != Some(&to) {
+            self.status = Some(to);
+        }
+        Ok(())
+    }
+
+    /// Refuses what nobody does who is complete.
+    fn check_at_work(&self) -> Result<()> {
+        match self.meaning() {
+            Some(AgentStatus::Complete) => Err(Error::transition(
+                AgentStatus::Complete.as_str(),
+                AgentStatus::InProgress.as_str(),
+                followers(&AgentStatus::Complete),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a complete agent up again: a transition that the protocol does not have.
+    pub fn reopen(&mut self) {
+        if self.meaning() == Some(AgentStatus::Complete) {
+            self.status = Some(AgentStatus::InProgress);
+        }
+    }
+
+    /// The agent is alive: the stamps move on, nothing else.
+    pub fn heartbeat(&mut self, now: DateTime<Utc>) {
+        self.stamp(now);
+    }
+
+    /// Begins a step and hands back the one that was current and is put aside for it.
+    ///
+    /// A step that is put aside goes back to the head of the plan, unless it is in the plan. The step
+    /// that begins stays in the plan until it is finished. An agent that waits goes on with it; a
+    /// blocked one stays blocked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
+    pub fn start_step(&mut self, text: impl Into<String>) -> Result<Option<String>> {
+        self.check_at_work()?;
+        if self.meaning() == Some(AgentStatus::Waiting) {
+            self.stop_waiting();
+        }
+        Ok(self.set_current(text.into()))
+    }
+
+    fn set_current(&mut self, text: String) -> Option<String> {
+        let aside = self.current_step.replace(text);
+        let aside = aside.filter(|aside| Some(aside) != self.current_step.as_ref())?;
+        if !self.next_steps.contains(&aside) {
+            self.next_steps.insert(0, aside.clone());
+        }
+        Some(aside)
+    }
+
+    /// Records a finished step: it joins the finished ones and leaves the plan; its files join those
+    /// that were changed.
+    ///
+    /// The finished text may differ from the planned one: what leaves the plan is the step that is
+    /// named, else the planned one that reads the same, else the current step.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when neither a text nor a current step says
+    /// what was done, and when the step that is named is not in the plan;
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete. The
+    /// checkpoint is then unchanged.
+    pub fn finish_step(&mut self, done: &StepDone) -> Result<()> {
+        self.check_at_work()?;
+        let current = self.current_step.clone();
+        let Some(text) = done.text.clone().or_else(|| current.clone()) else {
+            return Err(Error::refused(
+                "no step is in progress; say what was finished",
+            ));
+        };
+        let leaves = match done.pending.clone() {
+            Some(named)
+                if !self.next_steps.contains(&named) && current.as_ref() != Some(&named) =>
+            {
+                return Err(Error::refused(format!(
+                    "{named:?} is no next step; next are {:?}",
+                    self.next_steps
+                )));
+            }
+            Some(named) => Some(named),
+            None if self.next_steps.contains(&text) => Some(text.clone()),
+            None => current.clone(),
+        };
+        if let Some(leaves) = leaves {
+            self.drop_next(&leaves);
+            if current.as_ref() == Some(&leaves) {
+                self.current_step = None;
+            }
+        }
+        self.completed_steps.push(text);
+        self.add_files(done.files_created.iter().chain(&done.files_modified));
+        Ok(())
+    }
+
+    fn drop_next(&mut self, step: &str) {
+        if let Some(at) = self.next_steps.iter().position(|next| next == step) {
+            self.next_steps.remove(at);
+        }
+    }
+
+    /// Adds files that were changed, each once.
+    pub fn add_files(&mut self, files: impl IntoIterator<Item = impl AsRef<str>>) {
+        for file in files {
+            let file = file.as_ref();
+            if !self.files_modified.iter().any(|known| known == file) {
+                self.files_modified.push(file.to_owned());
+            }
+        }
+    }
+
+    /// Empties the list of changed files: they are committed.
+    pub fn commit_files(&mut self) {
+        self.files_modified.clear();
+    }
+
+    /// Says how to resume from here; the agent knows best.
+    pub fn set_recovery_instructions(&mut self, text: impl Into<String>) {
+        self.recovery_instructions = Some(text.into());
+    }
+
+    /// Something is in the way: it is recorded once, and the agent is blocked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the text says nothing,
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
+    pub fn block(&mut self, blocker: impl Into<String>) -> Result<()> {
+        let blocker = blocker.into();
+        if blocker.trim().is_empty() {
+            return Err(Error::refused("say what is in the way"));
+        }
+        self.enter(AgentStatus::Blocked, false)?;
+        if !self.blockers.contains(&blocker) {
+            self.blockers.push(blocker);
+        }
+        Ok(())
+    }
+
+    /// Nothing is in the way any more, and nothing is waited for.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
+    pub fn unblock(&mut self) -> Result<()> {
+        self.check_at_work()?;
+        if self.meaning() == Some(AgentStatus::Waiting) {
+            self.stop_waiting();
+        }
+        self.enter(AgentStatus::InProgress, false)?;
+        self.blockers.clear();
+        Ok(())
+    }
+
+    /// The agent waits.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is blocked or complete.
+    pub fn wait(&mut self) -> Result<()> {
+        self.enter(AgentStatus::Waiting, false)
+    }
+
+    /// The agent is at a sync point and waits there. A step that was current goes back to the plan.
+    ///
+    /// Arriving twice at the same point changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](AgentCheckpoint::wait).
+    pub fn reach_sync(&mut self, name: &str) -> Result<()> {
+        self.sync(name, false)
+    }
+
+    fn sync(&mut self, name: &str, force: bool) -> Result<()> {
+        let before = self.sync_point() == Some(name);
+        self.enter(AgentStatus::Waiting, force)?;
+        if before {
+            return Ok(());
+        }
+        self.pass_sync();
+        self.set_current(format!("{AT_SYNC}{name}"));
+        Ok(())
+    }
+
+    /// The sync point that the agent is at.
+    #[must_use]
+    pub fn sync_point(&self) -> Option<&str> {
+        self.current_step.as_deref()?.strip_prefix(AT_SYNC)
+    }
+
+    /// The others are there as well: the agent goes on, and the sync point is a finished step.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the agent is at no sync point.
+    pub fn leave_sync(&mut self) -> Result<()> {
+        if self.sync_point().is_none() {
+            return Err(Error::refused(
+                "the agent is at no sync point; arrive at one first",
+            ));
+        }
+        self.check_at_work()?;
+        self.stop_waiting();
+        Ok(())
+    }
+
+    fn stop_waiting(&mut self) {
+        self.pass_sync();
+        if self.meaning() == Some(AgentStatus::Waiting) {
+            self.status = Some(AgentStatus::InProgress);
+        }
+    }
+
+    fn pass_sync(&mut self) {
+        if let Some(name) = self.sync_point() {
+            let passed = format!("Sync point {name} passed");
+            self.completed_steps.push(passed);
+            self.current_step = None;
+        }
+    }
+
+    /// Enters the next stage: the one before joins the finished steps as complete, with the step that
+    /// was current, and the instructions say to resume from the beginning of the new one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is blocked or complete,
+    /// and from one of the three stages to another than the next. The checkpoint is then unchanged.
+    pub fn enter_stage(&mut self, entry: StageEntry) -> Result<()> {
+        self.stage(entry, false)
+    }
+
+    /// Enters a stage, whatever the stage before: the loop back to an earlier one.
+    pub fn force_stage(&mut self, entry: StageEntry) -> Result<()> {
+        self.stage(entry, true)
+    }
+
+    fn stage(&mut self, entry: StageEntry, force: bool) -> Result<()> {
+        if !force {
+            self.check_at_work()?;
+            if self.meaning() == Some(AgentStatus::Blocked) {
+                let from = AgentStatus::Blocked;
+                return Err(Error::transition(
+                    from.as_str(),
+                    entry.stage,
+                    followers(&from),
+                ));
+            }
+            check_stage(self.stage.as_deref(), &entry.stage)?;
+        }
+        let name = stage_name(&entry.stage);
+        let instructions = entry
+            .recovery_instructions
+            .unwrap_or_else(|| format!("Resume from beginning of {}", entry.stage));
+        let phase = entry.phase.unwrap_or_else(|| format!("{name} - Starting"));
+        self.stop_waiting();
+        self.drop_next(&format!("Transition to {}", entry.stage));
+        if let Some(current) = self.current_step.take() {
+            self.drop_next(&current);
+            self.completed_steps.push(current);
+        }
+        if let Some(before) = self.stage.replace(entry.stage) {
+            let complete = format!("{before} complete");
+            if !self.completed_steps.contains(&complete) {
+                self.completed_steps.push(complete);
+            }
+        }
+        self.phase = Some(phase);
+        self.recovery_instructions = Some(instructions);
+        if let Some(steps) = entry.next_steps {
+            self.next_steps = steps;
+        }
+        Ok(())
+    }
+
+    /// The agent's work is done.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is blocked or complete.
+    pub fn complete(&mut self) -> Result<()> {
+        self.enter(AgentStatus::Complete, false)
+    }
+
+    /// The agent's work is done, whatever was in the way.
+    pub fn force_complete(&mut self) {
+        self.status = Some(AgentStatus::Complete);
+    }
+
+    /// The agent looked for messages and has not read so many.
+    pub fn check_inbox(&mut self, unread: u32, now: DateTime<Utc>) {
+        let stamp = self.new_stamp(now);
+        let state = self.coordination_state.get_or_insert_default();
+        state.last_inbox_check = Some(stamp);
+        state.unread_messages = Some(unread.into());
+    }
+
+    /// The agent updated the group's overview.
+    pub fn update_overview(&mut self, now: DateTime<Utc>) {
+        let stamp = self.new_stamp(now);
+        let state = self.coordination_state.get_or_insert_default();
+        state.last_epic_readme_update = Some(stamp);
+    }
+
+    /// The agent updated its own status file.
+    pub fn update_status_file(&mut self, now: DateTime<Utc>) {
+        let stamp = self.new_stamp(now);
+        let state = self.coordination_state.get_or_insert_default();
+        state.last_status_update = Some(stamp);
+    }
+}
+
+/// From one of the three stages only the next follows; of others the protocol says nothing.
+fn check_stage(from: Option<&str>, to: &str) -> Result<()> {
+    let place = |stage: &str| STAGES.iter().position(|known| *known == stage);
+    let (Some(from), Some(place_to)) = (from, place(to)) else {
+        return Ok(());
+    };
+    match place(from) {
+        Some(place_from) if place_to != place_from + 1 => {
+            let next = STAGES.get(place_from + 1);
+            Err(Error::transition(from, to, next))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The operations that the format has.
+pub(super) const OPERATIONS: &[&str] = &[
+    "step start",
+    "step done",
+    "note",
+    "block",
+    "unblock",
+    "heartbeat",
+    "pause",
+    "complete",
+    "restart",
+    "phase",
+    "stage",
+    "sync",
+];
+
+pub(super) fn apply(
+    agent: &mut AgentCheckpoint,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    let Circumstances { now, force, .. } = *circumstances;
+    let mut next = agent.clone();
+    if force {
+        next.reopen();
+    }
+    match operation {
+        Operation::StepStart { text } => {
+            next.start_step(text)?;
+        }
+        Operation::StepDone {
+            text,
+            pending,
+            files_created,
+            files_modified,
+        } => next.finish_step(&StepDone {
+            text: text.clone(),
+            pending: pending.clone(),
+            files_created: files_created.clone(),
+            files_modified: files_modified.clone(),
+        })?,
+        Operation::Note { text } => next.set_recovery_instructions(text),
+        Operation::Block { text } => next.block(text)?,
+        Operation::Unblock => next.unblock()?,
+        Operation::Heartbeat => next.heartbeat(now),
+        Operation::Pause => next.enter(AgentStatus::Waiting, force)?,
+        Operation::Complete => next.enter(AgentStatus::Complete, force)?,
+        Operation::Restart { because } => {
+            next.check_at_work()?;
+            let session = circumstances.session.or(agent.session_id.as_deref());
+            next = agent.restarted(because, session.map(str::to_owned), now);
+        }
+        Operation::Phase { name } => {
+            next.check_at_work()?;
+            next.phase = Some(name.clone());
+        }
+        Operation::Stage { name } => next.stage(StageEntry::new(name), force)?,
+        Operation::Sync { name } => next.sync(name, force)?,
+        other => return Err(Error::unsupported(other, OPERATIONS)),
+    }
+    let own = circumstances.agent.is_none() || circumstances.agent == next.agent_id.as_deref();
+    if let (true, Some(session)) = (own, circumstances.session) {
+        next.session_id = Some(session.to_owned());
+    }
+    *agent = next;
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! How an agent's work begins, is taken up again, is taken over, and begins anew.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::operations::stage_name;
+use super::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState, layout};
+use crate::checkpoint::{Checkpoint, Error, Key, Result};
+
+/// Less work than this is not worth resuming: the feature begins anew.
+pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
+
+/// The stage that every feature begins in.
+const FIRST_STAGE: &str = "S2.P1";
+
+impl AgentCheckpoint {
+    /// The checkpoint of an agent that begins a feature with this plan, in the first stage.
+    pub fn begin(
+        agent_id: impl Into<String>,
+        session_id: impl Into<String>,
+        feature: impl Into<String>,
+        plan: impl IntoIterator<Item = impl Into<String>>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let agent_id = agent_id.into();
+        let name = stage_name(FIRST_STAGE);
+        let mut agent = AgentCheckpoint {
+            agent_type: Some(AgentType::of(&agent_id)),
+            agent_id: Some(agent_id),
+            session_id: Some(session_id.into()),
+            feature: Some(feature.into()),
+            stage: Some(FIRST_STAGE.to_owned()),
+            phase: Some(format!("{name} - Starting")),
+            status: Some(AgentStatus::InProgress),
+            can_resume: Some(true),
+            recovery_instructions: Some(format!(
+                "Just started {FIRST_STAGE}. No work done yet. Start from beginning of \
+                 {FIRST_STAGE} {name} guide."
+            )),
+            next_steps: plan.into_iter().map(Into::into).collect(),
+            coordination_state: Some(CoordinationState::default()),
+            ..AgentCheckpoint::default()
+        };
+        agent.stamp(now);
+        agent.check_inbox(0, now);
+        agent.update_overview(now);
+        agent.update_status_file(now);
+        agent
+    }
+
+    /// Why nobody can go on from this checkpoint; `None` when somebody can.
+    pub(super) fn why_not_resumable(&self) -> Option<String> {
+        let id = self.agent_id.as_deref().unwrap_or("the agent");
+        let status = self.status.as_ref().and_then(AgentStatus::meaning);
+        if status == Some(AgentStatus::Complete) {
+            Some(format!("{id} is complete; there is nothing to resume"))
+        } else if self.can_resume == Some(false) {
+            Some(format!(
+                "{id} says that work cannot be resumed from this checkpoint (can_resume is false); \
+                 restart the feature instead"
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// The same agent goes on in a fresh session: agent, feature and stage stay, and it is in progress.
+    ///
+    /// What was in the way stays listed until it is unblocked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the work is complete or cannot be
+    /// resumed, and when the session is not a fresh one.
+    pub fn resume_session(&mut self, session_id: impl Into<String>) -> Result<()> {
+        let session_id = session_id.into();
+        self.check_resumable()?;
+        self.check_fresh(&session_id)?;
+        self.session_id = Some(session_id);
+        self.status = Some(AgentStatus::InProgress);
+        Ok(())
+    }
+
+    fn check_fresh(&self, session_id: &str) -> Result<()> {
+        if session_id.is_empty() || self.session_id.as_deref() == Some(session_id) {
+            return Err(Error::refused(
+                "whoever resumes works in a fresh session; give a new session id",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_resumable(&self) -> Result<()> {
+        self.why_not_resumable()
+            .map_or(Ok(()), |why| Err(Error::refused(why)))
+    }
+
+    /// The checkpoint of another agent that takes this one's work over, at the same feature and stage.
+    ///
+    /// Put it under the key of the new id: that of [`take_over_id`](super::take_over_id) begins the
+    /// file `{stem}_new.json` beside the old one. Or archive the old file as crashed first; then the
+    /// old id can be used again. What is in the way stays in the way.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the work is complete or cannot be
+    /// resumed, and when the session is not a fresh one;
+    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) when no file can be named after the new
+    /// id.
+    pub fn taken_over(
+        &self,
+        agent_id: impl Into<String>,
+        session_id: impl Into<String>,
+        notes: impl Into<String>,
+        now: DateTime<Utc>,
+    ) -> Result<AgentCheckpoint> {
+        let (agent_id, session_id) = (agent_id.into(), session_id.into());
+        self.check_resumable()?;
+        self.check_fresh(&session_id)?;
+        layout::file_name(&Key::new(agent_id.as_str())?)?;
+        let mut next = self.clone();
+        next.agent_id = Some(agent_id);
+        next.session_id = Some(session_id);
+        let status = self.status.as_ref().and_then(AgentStatus::meaning);
+        if status != Some(AgentStatus::Blocked) {
+            next.status = Some(AgentStatus::InProgress);
+        }
+        next.previous_agent.clone_from(&self.agent_id);
+        next.recovery_notes = Some(notes.into());
+        next.stamp(now);
+        Ok(next)
+    }
+
+    /// The checkpoint of the same agent and feature from scratch, in the first stage.
+    ///
+    /// Archive the old file as aborted first: nothing of it is in this one but the reason.
+    #[must_use]
+    pub fn restarted(
+        &self,
+        because: &str,
+        session_id: Option<String>,
+        now: DateTime<Utc>,
+    ) -> AgentCheckpoint {
+        let plan = [format!("Read {FIRST_STAGE} guide")];
+        let mut next = AgentCheckpoint::begin("", "", "", plan, now);
+        next.agent_id.clone_from(&self.agent_id);
+        next.agent_type.clone_from(&self.agent_type);
+        next.session_id = session_id;
+        next.feature.clone_from(&self.feature);
+        next.recovery_notes = Some(format!("Restarted from scratch: {because}"));
+        next
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether and how an agent's work is resumed.
+
+use super::{AgentCheckpoint, AgentStatus, RESTART_BELOW, messages, rules, take_over_id};
+use crate::checkpoint::{
+    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
+};
+
+pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
+    let mut plan = ResumePlan::of(&agent.handoff());
+    plan.message = found(agent);
+    ask(agent, &mut plan);
+    if let Some(worked) = knowledge.worked.filter(|worked| *worked < RESTART_BELOW) {
+        plan.restart(format!(
+            "Only {} minutes of work: restart {} from scratch; archive the checkpoint as aborted first",
+            worked.num_minutes(),
+            agent.feature.as_deref().unwrap_or("the feature"),
+        ));
+    }
+    if let Some(why) = agent.why_not_resumable() {
+        plan.refuse(why);
+    }
+    if plan.decision < ResumeDecision::Restart {
+        // First the same agent in a fresh session; where it does not come back, another.
+        plan.resume_agent.clone_from(&agent.agent_id);
+        plan.new_worker = agent.agent_id.as_deref().map(|id| {
+            let name = take_over_id(id);
+            let text = messages::take_over(agent, &name);
+            NewWorker::new(name, text)
+        });
+    }
+    plan
+}
+
+fn found(agent: &AgentCheckpoint) -> String {
+    let id = agent.agent_id.as_deref().unwrap_or("an agent");
+    match messages::place(agent) {
+        Some(place) => format!("Checkpoint found: {id} resumes from {place}"),
+        None => format!("Checkpoint found: {id} resumes"),
+    }
+}
+
+fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
+    let Some(status) = &agent.status else {
+        return;
+    };
+    match status.meaning() {
+        Some(AgentStatus::Waiting) => {
+            let step = agent.current_step.as_deref();
+            plan.ask(match agent.sync_point() {
+                Some(point) => format!("Are the others at sync point {point} as well?"),
+                None => format!(
+                    "The agent was waiting ({}). May it go on?",
+                    step.unwrap_or(status.as_str())
+                ),
+            });
+        }
+        Some(AgentStatus::Blocked) if !rules::has_blocker(agent) => {
+            plan.ask(
+                "The agent was blocked and left no blocker. What was in the way, and is it gone?",
+            );
+        }
+        None => plan.ask(format!(
+            "The status {:?} is none of the protocol's. What was the agent doing?",
+            status.as_str()
+        )),
+        _ => {}
+    }
+}
+
+/// What to do with a checkpoint that is corrupt: restore the newest backup, or restart from scratch
+/// when there is none.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) when no file can be named after the agent.
+pub fn corrupt_plan(agent: &Key, newest_backup: Option<&str>) -> Result<ResumePlan> {
+    let file = super::layout::file_name(agent)?;
+    let mut plan = ResumePlan::of(&Handoff::default());
+    match newest_backup {
+        Some(backup) => {
+            plan.message = format!("Checkpoint {file} is corrupted: restore backups/{backup}");
+            plan.warn(format!(
+                "{file} is corrupted; backups/{backup} is an earlier state of it. Compare it with \
+                 the files before proceeding."
+            ));
+        }
+        None => plan.restart(format!(
+            "Checkpoint {file} is corrupted and has no backup: restart from scratch; archive it as \
+             aborted first"
+        )),
+    }
+    Ok(plan)
+}

@@ -1,0 +1,65 @@
+//! The rules of the format.
+
+use super::{AgentCheckpoint, AgentStatus, CoordinationState, layout};
+use crate::checkpoint::{Inspection, Key};
+use crate::json::Code;
+
+pub(super) fn inspect(agent: &AgentCheckpoint, inspection: &mut Inspection<'_>) {
+    inspection.require("agent_id");
+    if let Some(id) = &agent.agent_id {
+        agent_id(id, inspection);
+    }
+    inspection.known("/agent_type", agent.agent_type.as_ref());
+    inspection.require("last_checkpoint");
+    inspection.timestamp("/last_checkpoint", agent.last_checkpoint.as_ref());
+    let next = agent.next_checkpoint_expected.as_ref();
+    inspection.expected_timestamp("/next_checkpoint_expected", next);
+    inspection.require("status");
+    inspection.known("/status", agent.status.as_ref());
+    if agent.status == Some(AgentStatus::Blocked)
+        && !has_blocker(agent)
+        && inspection.is_whole("/blockers")
+    {
+        inspection.report(
+            "/blockers",
+            Code::STATUS_RULE,
+            "a blocked agent names what is in the way",
+        );
+    }
+    if let Some(state) = &agent.coordination_state {
+        inspection.within("coordination_state", |inspection| {
+            coordination(state, inspection);
+        });
+    }
+}
+
+/// Whether anything is said to be in the way.
+pub(super) fn has_blocker(agent: &AgentCheckpoint) -> bool {
+    agent.blockers.iter().any(|text| !text.trim().is_empty())
+}
+
+fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
+    let own = Key::new(id).and_then(|key| layout::file_name(&key));
+    match (own, inspection.knowledge().key) {
+        (Err(error), _) => {
+            let message = format!("no file can be named after {id:?}: {error}");
+            inspection.report("/agent_id", Code::BAD_ID, message);
+        }
+        (Ok(name), Some(key)) if !layout::fits(&name, key) => {
+            let message = format!("{id:?} is kept under {key}; its own file is {name}");
+            inspection.report("/agent_id", Code::KEY_MISMATCH, message);
+        }
+        _ => {}
+    }
+}
+
+fn coordination(state: &CoordinationState, inspection: &mut Inspection<'_>) {
+    inspection.timestamp("/last_inbox_check", state.last_inbox_check.as_ref());
+    if let Some(unread) = state.unread_messages.filter(|unread| *unread < 0.0) {
+        let message = format!("{unread} messages cannot be unread");
+        inspection.report("/unread_messages", Code::OUT_OF_RANGE, message);
+    }
+    let overview = state.last_epic_readme_update.as_ref();
+    inspection.timestamp("/last_epic_readme_update", overview);
+    inspection.timestamp("/last_status_update", state.last_status_update.as_ref());
+}
