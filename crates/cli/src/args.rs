@@ -159,6 +159,9 @@ pub(crate) enum Verb {
         /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
+        /// What it is for: the feature of an agent-session, the task id of a sitebuilder task
+        #[arg(long, value_name = "ID", value_parser = words)]
+        task: Option<String>,
     },
     #[command(flatten)]
     Report(Report),

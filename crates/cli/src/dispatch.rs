@@ -77,4 +77,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_users_reference_lists_the_operations_of_every_format() {
+        let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let reference = std::fs::read_to_string(reference).unwrap();
+        for format in Formats::default().iter() {
+            let operations = dispatch!(format.name, C => C::OPERATIONS, else continue);
+            let operations: Vec<_> = operations.iter().map(|name| format!("`{name}`")).collect();
+            let row = format!("`{}` | {} |", format.name, operations.join(", "));
+            assert!(reference.contains(&row), "{row}");
+        }
+    }
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             resume::run(file.as_deref(), &how, global)
         }
-        Verb::Start { plan } => start::run(&plan, global),
+        Verb::Start { plan, task } => start::run(&plan, task.as_deref(), global),
         Verb::Report(report) => operate::run(report.into(), global),
         Verb::Batch => operate::batch(global),
         Verb::Convert { file, to, out } => {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, SitebuilderCheckpoint, StoryCheckpoint,
-    TaskCheckpoint, builder_state,
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint, TaskCheckpoint, builder_state,
 };
 use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::schema::{self, schema};
@@ -56,6 +56,7 @@ fn of(name: &str, contract: schema::Contract) -> Result<Value, Failure> {
         SitebuilderCheckpoint::FORMAT => schema::<SitebuilderCheckpoint>(contract),
         StoryCheckpoint::FORMAT => schema::<StoryCheckpoint>(contract),
         BuildCheckpoint::FORMAT => schema::<BuildCheckpoint>(contract),
+        PipelineState::FORMAT => schema::<PipelineState>(contract),
         other => return Err(Failure::new(format!("there is no schema of {other}"))),
     })
 }

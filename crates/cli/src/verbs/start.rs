@@ -1,33 +1,76 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
 use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::{Begun, Checkpoint, ResumeOptions, TaskCheckpoint};
+use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{Begun, Checkpoint, Error, ResumeOptions, TaskCheckpoint};
 
 use super::show::view;
 use crate::address::Target;
 use crate::args::Global;
+use crate::dispatch::dispatch;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::report::{count, resume, saved};
 
-pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn run(
+    plan: &[String],
+    task: Option<&str>,
+    global: &Global,
+) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
-    if ![TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
-        return Err(Failure::new(format!(
-            "{}: `start` begins checkpoints of the formats {} and {} only; of {} the first is written by its \
-             pipeline, or made from another format with `ckpt convert --to {} FILE --out {0}`",
-            target.path.display(),
-            TaskCheckpoint::FORMAT,
-            builder_state::FORMAT,
-            target.format.name,
-            target.format.name
-        )));
+    let now = super::now(global);
+    let agent = global.agent.as_deref();
+    let place = target.path.display();
+    let missing = |what: &str| {
+        let format = target.format.name;
+        Failure::new(format!("{place}: a checkpoint of {format} needs {what}"))
+    };
+    match target.format.name {
+        TaskCheckpoint::FORMAT | builder_state::FORMAT => {
+            if task.is_some() {
+                return Err(Failure::new(format!(
+                    "{place}: a task is named by its file or its host; leave --task out"
+                )));
+            }
+            let agent = agent.unwrap_or("ckpt");
+            let checkpoint = TaskCheckpoint::begin(agent, plan, now);
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        AgentCheckpoint::FORMAT => {
+            let key = target.key.as_str();
+            let agent = agent.or(global.key.as_ref().map(|_| key));
+            let agent = agent.ok_or_else(|| missing("the agent's id: name it with --agent"))?;
+            let session = global.session.as_deref();
+            let session = session.ok_or_else(|| missing("a session: name it with --session"))?;
+            let feature = task.ok_or_else(|| missing("a feature: name it with --task"))?;
+            let checkpoint = AgentCheckpoint::begin(agent, session, feature, plan, now);
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        SitebuilderCheckpoint::FORMAT => {
+            let agent = agent.ok_or_else(|| missing("an agent: name it with --agent"))?;
+            let task = task.ok_or_else(|| missing("a task id: name it with --task"))?;
+            let checkpoint = SitebuilderCheckpoint::begin(agent, task, plan, now);
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        other => Err(Failure::new(format!(
+            "{place}: `start` cannot begin a checkpoint of {other}: the first is written by its pipeline, or made \
+             from another format with `ckpt convert FILE --to {other} --out {place}`"
+        ))),
     }
-    let checkpoints = target.checkpoints::<TaskCheckpoint>(global);
+}
+
+fn begin<C: Checkpoint>(
+    target: &Target,
+    checkpoint: &C,
+    agent: &str,
+    plan: &[String],
+    global: &Global,
+) -> Result<Outcome, Failure> {
     let at = |error| target.error(error);
-    let agent = global.agent.as_deref().unwrap_or("ckpt");
-    let checkpoint = TaskCheckpoint::begin(agent, plan, super::now(global));
-    match checkpoints.begin(&target.key, &checkpoint).map_err(at)? {
+    refuse_other_name(target, checkpoint, global)?;
+    let checkpoints = target.checkpoints::<C>(global);
+    match checkpoints.begin(&target.key, checkpoint).map_err(at)? {
         Begun::Created(created) => {
             let mut outcome = Outcome::new();
             let place = match &target.slot {
@@ -44,15 +87,43 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
             saved::report(&mut outcome, global, &created, &[line]);
             Ok(outcome)
         }
-        _ => already_there(&target, global),
+        _ => already_there(target, global),
     }
+}
+
+/// Fails when the key in a folder is not the one that the checkpoint itself has.
+fn refuse_other_name<C: Checkpoint>(
+    target: &Target,
+    checkpoint: &C,
+    global: &Global,
+) -> Result<(), Failure> {
+    let layout = C::layout();
+    let (Some(key), Some(key_in)) = (&global.key, layout.key_in) else {
+        return Ok(());
+    };
+    let document = Document::new(checkpoint).map_err(Error::from)?;
+    let Some(own) = key_in(&document) else {
+        return Ok(());
+    };
+    let name = (layout.file_name)(&own)?;
+    if target
+        .path
+        .file_name()
+        .is_some_and(|path| path == name.as_str())
+    {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: the checkpoint would have the key {own}, and --key says {key}; make them agree",
+        target.path.display()
+    )))
 }
 
 /// Shows the checkpoint that is there, with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let view = view(target, global)?;
     let options = ResumeOptions::new(&global.root);
-    let resume = super::resume::of::<TaskCheckpoint>(target, &options, global)?;
+    let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(target, &options, global))?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&serde_json::json!({

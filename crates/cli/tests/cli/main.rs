@@ -12,6 +12,7 @@ mod batching;
 mod converting;
 mod operating;
 mod project;
+mod protocols;
 mod reading;
 mod reporting;
 mod resuming;

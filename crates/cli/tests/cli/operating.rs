@@ -175,23 +175,3 @@ fn a_report_without_a_checkpoint_makes_nothing() {
     }
     assert!(project.names().is_empty());
 }
-
-#[test]
-fn start_says_which_formats_it_begins() {
-    let project = Project::new();
-    for format in [
-        "agent-session",
-        "sitebuilder",
-        "story-pipeline",
-        "build-pipeline",
-    ] {
-        let place = ["--store", "s", "--key", "PRD-001", "--format", format];
-        let run = project.expect(2, &[&["start"], &place[..]].concat());
-        assert!(
-            run.error().contains("task and builder-state only"),
-            "{run:?}"
-        );
-        assert!(run.error().contains("ckpt convert"), "{run:?}");
-    }
-    assert!(project.names().is_empty());
-}
