@@ -159,9 +159,15 @@ pub(crate) enum Verb {
         /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
-        /// What it is for: the feature of an agent-session, the task id of a sitebuilder task
+        /// What it is for: the feature of an agent-session, the task id of a sitebuilder task, the document of a build
         #[arg(long, value_name = "ID", value_parser = words)]
         task: Option<String>,
+        /// What it is called: a sitebuilder task, or the document of a build
+        #[arg(long, value_name = "TEXT", value_parser = words)]
+        title: Option<String>,
+        /// The plan of a build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
+        #[arg(long, value_name = "FILE")]
+        spec: Option<PathBuf>,
     },
     #[command(flatten)]
     Report(Report),

@@ -64,7 +64,7 @@ pub(crate) fn say_unused(
 }
 
 /// The plan of a build, from its file.
-fn spec_of(path: &Path, global: &Global) -> Result<ExecutionSpec, Failure> {
+pub(crate) fn spec_of(path: &Path, global: &Global) -> Result<ExecutionSpec, Failure> {
     let text = read::text(path, global.max_bytes)?;
     let spec: ExecutionSpec = serde_json::from_str(&text).map_err(|error| {
         Failure::new(format!(

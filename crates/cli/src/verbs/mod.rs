@@ -45,7 +45,20 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             resume::run(file.as_deref(), &how, global)
         }
-        Verb::Start { plan, task } => start::run(&plan, task.as_deref(), global),
+        Verb::Start {
+            plan,
+            task,
+            title,
+            spec,
+        } => {
+            let what = start::What {
+                plan: &plan,
+                task: task.as_deref(),
+                title: title.as_deref(),
+                spec: spec.as_deref(),
+            };
+            start::run(&what, global)
+        }
         Verb::Report(report) => operate::run(report.into(), global),
         Verb::Batch => operate::batch(global),
         Verb::Convert { file, to, out } => {

@@ -1,7 +1,9 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
+use std::path::Path;
+
 use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint};
+use agent_checkpoint::formats::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Begun, Checkpoint, Error, ResumeOptions, TaskCheckpoint};
 
@@ -10,29 +12,30 @@ use crate::address::Target;
 use crate::args::Global;
 use crate::dispatch::dispatch;
 use crate::failure::Failure;
+use crate::given::spec_of;
 use crate::output::Outcome;
 use crate::report::{count, resume, saved};
 
-pub(super) fn run(
-    plan: &[String],
-    task: Option<&str>,
-    global: &Global,
-) -> Result<Outcome, Failure> {
+/// What is begun.
+pub(super) struct What<'a> {
+    pub(super) plan: &'a [String],
+    pub(super) task: Option<&'a str>,
+    pub(super) title: Option<&'a str>,
+    pub(super) spec: Option<&'a Path>,
+}
+
+pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     let now = super::now(global);
     let agent = global.agent.as_deref();
+    let format = target.format.name;
     let place = target.path.display();
-    let missing = |what: &str| {
-        let format = target.format.name;
-        Failure::new(format!("{place}: a checkpoint of {format} needs {what}"))
-    };
-    match target.format.name {
+    let missing =
+        |what: &str| Failure::new(format!("{place}: a checkpoint of {format} needs {what}"));
+    refuse_unused(&target, what)?;
+    let What { plan, task, .. } = *what;
+    match format {
         TaskCheckpoint::FORMAT | builder_state::FORMAT => {
-            if task.is_some() {
-                return Err(Failure::new(format!(
-                    "{place}: a task is named by its file or its host; leave --task out"
-                )));
-            }
             let agent = agent.unwrap_or("ckpt");
             let checkpoint = TaskCheckpoint::begin(agent, plan, now);
             begin(&target, &checkpoint, agent, plan, global)
@@ -50,12 +53,51 @@ pub(super) fn run(
         SitebuilderCheckpoint::FORMAT => {
             let agent = agent.ok_or_else(|| missing("an agent: name it with --agent"))?;
             let task = task.ok_or_else(|| missing("a task id: name it with --task"))?;
-            let checkpoint = SitebuilderCheckpoint::begin(agent, task, plan, now);
+            let mut checkpoint = SitebuilderCheckpoint::begin(agent, task, plan, now);
+            if let Some(title) = what.title {
+                checkpoint = checkpoint.with_title(title);
+            }
             begin(&target, &checkpoint, agent, plan, global)
+        }
+        BuildCheckpoint::FORMAT => {
+            let spec = what
+                .spec
+                .ok_or_else(|| missing("its plan: name the file with --spec"))?;
+            let spec = spec_of(spec, global)?;
+            let id = task.unwrap_or(target.key.as_str());
+            let title = what.title.unwrap_or_default();
+            let mut checkpoint = BuildCheckpoint::initialize(id, title, &spec, now)
+                .map_err(|error| target.error(error))?;
+            checkpoint.prd_title = what.title.map(str::to_owned);
+            let plan = checkpoint.pending_workstreams.clone();
+            begin(&target, &checkpoint, id, &plan, global)
         }
         other => Err(Failure::new(format!(
             "{place}: `start` cannot begin a checkpoint of {other}: the first is written by its pipeline, or made \
              from another format with `ckpt convert FILE --to {other} --out {place}`"
+        ))),
+    }
+}
+
+/// Fails when something is given that a format has no place for.
+fn refuse_unused(target: &Target, what: &What<'_>) -> Result<(), Failure> {
+    let format = target.format.name;
+    let has = |formats: &[&str]| formats.contains(&format);
+    let (site, build) = (SitebuilderCheckpoint::FORMAT, BuildCheckpoint::FORMAT);
+    let unused = [
+        ("--plan", !what.plan.is_empty() && has(&[build])),
+        (
+            "--task",
+            what.task.is_some() && has(&[TaskCheckpoint::FORMAT, builder_state::FORMAT]),
+        ),
+        ("--title", what.title.is_some() && !has(&[site, build])),
+        ("--spec", what.spec.is_some() && !has(&[build])),
+    ];
+    match unused.into_iter().find(|(_, is_unused)| *is_unused) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::new(format!(
+            "{}: a first checkpoint of {format} has no place for {option}; leave {option} out",
+            target.path.display()
         ))),
     }
 }

@@ -458,11 +458,72 @@ fn start_begins_what_has_a_beginning() {
     project.expect(0, &["validate", "progress/checkpoints/media-T1.json"]);
     let run = project.expect(2, &["start", "--store", "t.json", "--task", "x"]);
     assert!(run.error().contains("leave --task out"), "{run:?}");
-    for format in ["story-pipeline", "build-pipeline"] {
-        let place = ["--store", "s", "--key", "PRD-001", "--format", format];
-        let run = project.expect(2, &[&["start"], &place[..]].concat());
-        assert!(run.error().contains("ckpt convert FILE --to"), "{run:?}");
+    let place = [
+        "--store",
+        "s",
+        "--key",
+        "SHOP-1",
+        "--format",
+        "story-pipeline",
+    ];
+    let run = project.expect(2, &[&["start"], &place[..]].concat());
+    assert!(run.error().contains("ckpt convert FILE --to"), "{run:?}");
+}
+
+#[test]
+fn a_build_begins_with_its_plan() {
+    let project = Project::new();
+    let spec = r#"{"phases": [{"n": 1, "workstreams": [{"id": "WS1", "title": "A"}]},
+        {"n": 2, "workstreams": [{"id": "WS2", "title": "B"}]}], "gates": ["type-check"]}"#;
+    project.write("spec.json", spec);
+    let format = ["--format", "build-pipeline", "--now", NOW];
+    let key = ["--store", "c", "--key", "PRD-007"];
+    let start = [&["start"], &format[..]].concat();
+    for (more, code, says) in [
+        (&[][..], 2, "--spec"),
+        (&["--spec", "none.json"], 2, "no such file"),
+        (
+            &["--spec", "spec.json", "--plan", "x"],
+            2,
+            "leave --plan out",
+        ),
+        (
+            &["--spec", "spec.json", "--task", "PRD-008"],
+            2,
+            "would have the key PRD-008",
+        ),
+        (
+            &["--spec", "spec.json", "--task", "seven"],
+            4,
+            "is no id of this protocol",
+        ),
+    ] {
+        let run = project.expect(code, &[&start[..], &key, more].concat());
+        assert!(run.error().contains(says), "{run:?}");
     }
+    assert_eq!(project.names(), ["spec.json"]);
+    let run = project.expect(
+        0,
+        &[
+            &start[..],
+            &key,
+            &["--spec", "spec.json", "--title", "Labels"],
+        ]
+        .concat(),
+    );
+    assert_eq!(
+        run.out,
+        "started c/PRD-007.json for PRD-007: 2 steps, first: WS1\n"
+    );
+    let file = "c/PRD-007.json";
+    let made = parsed(&project, file);
+    assert_eq!(made["pending_workstreams"], json!(["WS1", "WS2"]));
+    assert_eq!(made["prd_title"], "Labels");
+    project.expect(0, &["validate", file, "--spec", "spec.json"]);
+    project.expect(0, &["workstream", "start", "WS1", "--store", file]);
+    project.expect(1, &[&start[..], &key, &["--spec", "spec.json"]].concat());
+    let run = project.expect(2, &["start", "--store", "t.json", "--spec", "spec.json"]);
+    assert!(run.error().contains("leave --spec out"), "{run:?}");
 }
 
 #[test]
