@@ -97,10 +97,16 @@ pub(super) fn unique_names(folder: &Path, stem: &str) -> impl Iterator<Item = Pa
     })
 }
 
-/// Gives a file a second name in `folder`, with a counter where that is taken.
+/// Gives a file a second name in `folder`, with a counter where that is taken. The counter only grows:
+/// a name that was pruned within the same second is not used again, or the newest would look oldest.
 fn link_unique(target: &Path, folder: &Path, stem: &str) -> Result<PathBuf, FileError> {
     let mut last = None;
-    for path in unique_names(folder, stem) {
+    let used = fs::read_dir(folder)
+        .map_err(FileError::on(Operation::Open, folder))?
+        .filter_map(|entry| counter_of(entry.ok()?.file_name().to_str()?, stem))
+        .max();
+    let first = used.map_or(0, |counter| counter + 1);
+    for path in unique_names(folder, stem).skip(first) {
         match fs::hard_link(target, &path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => last = Some(error),
@@ -111,6 +117,14 @@ fn link_unique(target: &Path, folder: &Path, stem: &str) -> Result<PathBuf, File
     }
     let error = last.unwrap_or_else(|| ErrorKind::AlreadyExists.into());
     Err(FileError::io(Operation::Link, folder, error))
+}
+
+/// The counter in a name that [`unique_names`] made of `stem`.
+fn counter_of(name: &str, stem: &str) -> Option<usize> {
+    match name.strip_prefix(stem)?.strip_suffix(".json")? {
+        "" => Some(0),
+        counter => counter.strip_prefix(UNIQUE_SEPARATOR)?.parse().ok(),
+    }
 }
 
 /// Copies a file to a name that is not taken, and has it on disk.
