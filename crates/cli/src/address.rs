@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agent_checkpoint::checkpoint::{FileRole, Layout};
 use agent_checkpoint::formats::builder_state::{self, Slot};
 use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
 use agent_checkpoint::json::Document;
@@ -11,6 +12,7 @@ use agent_checkpoint::{
 };
 
 use crate::args::Global;
+use crate::dispatch::layout_of;
 use crate::failure::Failure;
 use crate::read;
 
@@ -80,15 +82,6 @@ impl Target {
                 is_file_there,
             });
         }
-        if format.name != TaskCheckpoint::FORMAT {
-            return Err(Failure::new(format!(
-                "{}: this verb cannot work on the format {} yet; it takes {} and {}",
-                path.display(),
-                format.name,
-                TaskCheckpoint::FORMAT,
-                builder_state::FORMAT
-            )));
-        }
         if global.slot.is_some() {
             return Err(Failure::new(format!(
                 "{}: --slot is for builder-state host files, and this one is of the format {}; leave it out",
@@ -96,10 +89,7 @@ impl Target {
                 format.name
             )));
         }
-        let store = FileStore::single(&path, options)?;
-        let Some(key) = store.key().cloned() else {
-            return Err(Failure::new(format!("{}: has no key", path.display())));
-        };
+        let (store, key) = store_of(&path, document.as_ref(), Some(&format), global, options)?;
         Ok(Target {
             key,
             store: Box::new(store),
@@ -111,12 +101,17 @@ impl Target {
     }
 
     /// The checkpoints of the store, typed.
-    pub(crate) fn checkpoints(&self, global: &Global) -> Checkpoints<'_, TaskCheckpoint> {
+    pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<'_, C> {
         let checkpoints = Checkpoints::new(self.store.as_ref());
         match global.now {
             Some(now) => checkpoints.with_clock(FixedClock(now)),
             None => checkpoints,
         }
+    }
+
+    /// The store, for what needs no type.
+    pub(crate) fn store(&self) -> &dyn CheckpointStore {
+        self.store.as_ref()
     }
 
     /// An error at this checkpoint.
@@ -175,8 +170,7 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
                 store.display()
             )));
         };
-        let folder = FileStore::with_options(store, FileOptions::read_only());
-        return Ok(folder.path(&Key::new(key.as_str())?)?);
+        return file_in(store, &Key::new(key.as_str())?, global);
     }
     if let Some(key) = &global.key {
         let single = FileStore::single(store, FileOptions::read_only())?;
@@ -188,6 +182,86 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
         }
     }
     Ok(store.to_path_buf())
+}
+
+/// The file of a key in a folder: by the names of the format that is named, else the one that is there
+/// by the names of any format, else by the names of a task.
+fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure> {
+    let usual = folder.join((Layout::default().file_name)(key)?);
+    if let Some(name) = &global.format {
+        // A format that is not known is told by the verb; `set` takes it.
+        return Ok(match Formats::default().get(name) {
+            Ok(format) => folder.join((layout_of(format).file_name)(key)?),
+            Err(_) => usual,
+        });
+    }
+    let mut there: Vec<(PathBuf, &str)> = Vec::new();
+    for format in Formats::default().iter() {
+        if let Ok(name) = (layout_of(format).file_name)(key) {
+            let path = folder.join(name);
+            if path.exists() && there.iter().all(|(known, _)| *known != path) {
+                there.push((path, format.name));
+            }
+        }
+    }
+    match there.as_slice() {
+        [] => Ok(usual),
+        [(path, _)] => Ok(path.clone()),
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|(path, format)| format!("{} ({format})", path.display()))
+                .collect();
+            Err(Failure::new(format!(
+                "{}: several files may be meant by the key {:?}: {}; say which with --format",
+                folder.display(),
+                key.as_str(),
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// The store of a file and the key in it.
+///
+/// A file that has the name its protocol gives it is reached through its folder, so that the protocol's
+/// own backups are made. Any other file is a store by itself, under the key in its content.
+pub(crate) fn store_of(
+    path: &Path,
+    document: Option<&Document>,
+    format: Option<&Format>,
+    global: &Global,
+    options: FileOptions,
+) -> Result<(FileStore, Key), Error> {
+    let layout = format.map(layout_of).unwrap_or_default();
+    let name = path.file_name().and_then(|name| name.to_str());
+    let named = match (&global.key, &global.store) {
+        (Some(key), Some(store)) if is_folder(store, global) => Some(Key::new(key.as_str())?),
+        _ => None,
+    };
+    let found = named.or_else(|| {
+        let inside = layout.key_in.zip(document);
+        inside
+            .and_then(|(key_in, document)| key_in(document))
+            .or_else(|| match (layout.role)(name?) {
+                FileRole::Current(key) => key,
+                _ => None,
+            })
+    });
+    let Some(key) = found else {
+        let store = FileStore::single(path, options)?;
+        let key = store.key().cloned();
+        let key = key.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
+        return Ok((store, key));
+    };
+    let is_in_place = (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
+    let store = if is_in_place {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        FileStore::with_options(folder, options).with_layout(layout)
+    } else {
+        FileStore::single(path, options)?.with_key(key.clone())
+    };
+    Ok((store, key))
 }
 
 /// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.

@@ -15,10 +15,11 @@ use crate::output::Outcome;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done; nothing to report
-  1  done, with findings: violations, stale files, a resume that says verify or ask, a start where a checkpoint is
-  2  could not: usage, missing file, I/O
+  1  done, with findings: violations, stale files, a resume that says verify or ask, a start where a checkpoint is,
+     a conversion that does not hold everything
+  2  could not: usage, missing file, I/O, an operation that the format lacks
   3  corrupt input
-  4  refused: complete, newer schema version, values that would be lost
+  4  refused: complete, a transition that the protocol lacks, newer schema version, values that would be lost
   5  conflict: the checkpoint is not at the revision given with --expect
 Over several files the gravest wins: 2, 3, 5, 4, 1, 0.
 
@@ -49,7 +50,7 @@ pub(crate) struct Global {
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The format of the file, instead of detecting it: task or builder-state
+    /// The format of the file, instead of detecting it
     #[arg(long, global = true, value_name = "F")]
     pub(crate) format: Option<String>,
     /// A folder of checkpoint files (with --key), one checkpoint file, or a builder-state host file
@@ -94,6 +95,8 @@ pub(crate) enum Verb {
         /// The files; or --store
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        known: Known,
     },
     /// Show a checkpoint: task, agent, status, progress, steps, decisions, blockers, files, age
     Show {
@@ -146,57 +149,276 @@ pub(crate) enum Verb {
         /// Begin with the line "Resuming from checkpoint (created by …)"
         #[arg(long)]
         header: bool,
+        #[command(flatten)]
+        known: Known,
     },
     /// Begin a checkpoint in --store
     ///
     /// Where a checkpoint is already, it is shown with its resume verdict and not touched: exit 1.
     Start {
-        /// The steps of the plan, in order
+        /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
+        /// What it is for: the feature of an agent-session, the task id of a sitebuilder task, the document of a build
+        #[arg(long, value_name = "ID", value_parser = words)]
+        task: Option<String>,
+        /// What it is called: a sitebuilder task, or the document of a build
+        #[arg(long, value_name = "TEXT", value_parser = words)]
+        title: Option<String>,
+        /// The plan of a build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
+        #[arg(long, value_name = "FILE")]
+        spec: Option<PathBuf>,
     },
+    #[command(flatten)]
+    Report(Report),
+    /// Report several things as one change: one JSON object a line on standard input
+    ///
+    /// Each has "op", such as "step done", and what the verb takes: {"op": "step done", "text": "Wired it"}.
+    /// A line that is wrong or refused: nothing is written, and the line is named.
+    Batch,
+    /// Print the same hand-off in another format
+    ///
+    /// What that format cannot hold is listed on standard error: exit 1.
+    Convert {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// The other format
+        #[arg(long, value_name = "F")]
+        to: String,
+        /// Write it to this file, which must not be there yet
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of a format
+    Schema {
+        /// The format [default: all, as one object by name]
+        #[arg(value_name = "FORMAT")]
+        name: Option<String>,
+        /// For files as they are valid (read), or as this program writes them (write)
+        #[arg(long, value_name = "C", value_enum, default_value = "read")]
+        contract: Contract,
+        /// Write FORMAT.schema.json into this folder instead
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// For which side a schema is.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Contract {
+    /// A valid file
+    Read,
+    /// A file as this program writes it
+    Write,
+}
+
+/// The states of a story in its pipeline's state.
+const STORY_STATES: [&str; 7] = [
+    "QUEUED", "STAGE_0", "STAGE_1", "STAGE_2", "STAGE_3", "DONE", "PAUSED",
+];
+
+/// What a judgement takes from outside the file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Known {
+    /// The plan of the build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) spec: Option<PathBuf>,
+    /// The state of the story in its pipeline's state
+    #[arg(long, value_name = "S", value_parser = STORY_STATES)]
+    pub(crate) story_state: Option<String>,
+}
+
+/// What an agent or a supervisor reports; not every format has each.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Report {
     /// Report a step that begins or is finished
     #[command(subcommand)]
     Step(Step),
     /// Record a decision that the next agent must respect
-    Decide {
-        /// What was decided
-        #[arg(value_name = "TEXT", value_parser = words)]
-        text: String,
-        /// The reason, in at most 100 characters
-        #[arg(long, value_name = "TEXT")]
-        why: Option<String>,
-    },
+    Decide(Forcible<Decision>),
+    /// Note how far the work in progress is
+    Note(Forcible<Text>),
+    /// Report that something is in the way
+    Block(Forcible<Text>),
+    /// Report that nothing is in the way any more
+    Unblock(Forcible<Nothing>),
+    /// Report that the agent is alive
+    Heartbeat(Forcible<Nothing>),
+    /// Report that the task failed
+    Fail(Forcible<Text>),
+    /// Put the task aside until somebody says so
+    Pause(Forcible<Nothing>),
+    /// Report that the task is complete
+    Complete(Forcible<Nothing>),
+    /// Enter a phase
+    Phase(Forcible<Name>),
+    /// Enter a stage, by name or number
+    Stage(Forcible<Name>),
+    /// Report that the agent is at a sync point
+    Sync(Forcible<Name>),
+    /// Begin the task anew
+    Restart(Forcible<Because>),
+    /// Record what an activity of verification gave
+    Verify(Forcible<Verification>),
+    /// Report a subtask that begins, is finished or failed
+    #[command(subcommand)]
+    Subtask(Item),
+    /// Report a workstream that begins, is finished or failed
+    #[command(subcommand)]
+    Workstream(Item),
+    /// Report a task of the story that begins, is finished or failed
+    #[command(subcommand)]
+    Task(Item),
+    /// Report a gate that was passed
+    #[command(subcommand)]
+    Gate(Gate),
+}
+
+/// What is reported, and whether the protocol need not have the way there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Forcible<T: clap::Args> {
+    #[command(flatten)]
+    pub(crate) what: T,
+    /// Make a transition that the protocol does not have
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// A report that needs no more words.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Nothing {}
+
+/// A report in words.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Text {
+    /// What it is
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+}
+
+/// What is entered or passed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Name {
+    /// Its name
+    #[arg(value_name = "NAME", value_parser = words)]
+    pub(crate) name: String,
+}
+
+/// A reason.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Because {
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: String,
+}
+
+/// A decision.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Decision {
+    /// What was decided
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+    /// The reason, in at most 100 characters
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
+}
+
+/// A result of verification.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verification {
+    /// The activity, such as `unit tests`
+    #[arg(value_name = "ACTIVITY", value_parser = words)]
+    pub(crate) activity: String,
+    /// What it gave, as the format spells it, such as `passed`
+    #[arg(value_name = "STATUS", value_parser = words)]
+    pub(crate) status: String,
 }
 
 /// What became of a step.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Step {
     /// A step begins; it stays in the plan until it is done
-    Start {
-        /// The step, as the plan has it
-        #[arg(value_name = "TEXT", value_parser = words)]
-        text: String,
-    },
+    Start(Forcible<StepStart>),
     /// A step is finished
-    Done {
-        /// What was done [default: the current step]
-        #[arg(value_name = "TEXT", value_parser = words)]
-        text: Option<String>,
-        /// The step of the plan that is finished with it [default: one that reads like TEXT, else the current step]
-        #[arg(long, value_name = "TEXT")]
-        pending: Option<String>,
-        /// Files it made, relative to the project's folder
-        #[arg(long, value_name = "F", num_args = 1..)]
-        created: Vec<String>,
-        /// Files it changed, relative to the project's folder
-        #[arg(long, value_name = "F", num_args = 1..)]
-        modified: Vec<String>,
-    },
+    Done(Forcible<StepDone>),
+}
+
+/// A step that begins.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepStart {
+    /// The step, as the plan has it
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+}
+
+/// A step that is finished.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepDone {
+    /// What was done [default: the current step]
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: Option<String>,
+    /// The step of the plan that is finished with it [default: one that reads like TEXT, else the current step]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) pending: Option<String>,
+    /// Files it made, relative to the project's folder
+    #[arg(long, value_name = "F", num_args = 1..)]
+    pub(crate) created: Vec<String>,
+    /// Files it changed, relative to the project's folder
+    #[arg(long, value_name = "F", num_args = 1..)]
+    pub(crate) modified: Vec<String>,
+}
+
+/// What became of an item of the plan.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Item {
+    /// It begins
+    Start(Forcible<ItemStart>),
+    /// It is finished
+    Done(Forcible<ItemDone>),
+    /// It failed
+    Fail(Forcible<ItemFail>),
+}
+
+/// An item that begins.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ItemStart {
+    /// Its id
+    #[arg(value_name = "ID", value_parser = words)]
+    pub(crate) id: String,
+}
+
+/// An item that is finished.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ItemDone {
+    /// Its id
+    #[arg(value_name = "ID", value_parser = words)]
+    pub(crate) id: String,
+    /// Files it made or changed, relative to the project's folder
+    #[arg(long = "file", value_name = "F", num_args = 1..)]
+    pub(crate) files: Vec<String>,
+}
+
+/// An item that failed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ItemFail {
+    /// Its id
+    #[arg(value_name = "ID", value_parser = words)]
+    pub(crate) id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: Option<String>,
+}
+
+/// What became of a gate.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Gate {
+    /// It was passed
+    Pass(Forcible<Name>),
 }
 
 /// A text that says something: an unset shell variable must not become a step.
-fn words(text: &str) -> Result<String, String> {
+pub(crate) fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         Err("it is empty; say it in a few words".to_owned())
     } else {

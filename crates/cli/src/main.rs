@@ -4,18 +4,21 @@
 
 mod address;
 mod args;
+mod dispatch;
 mod exit;
 mod failure;
+mod given;
 mod output;
 mod read;
 mod report;
+mod reported;
 mod verbs;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let outcome = match args::parse() {
-        Ok(args) => verbs::run(&args),
+        Ok(args) => verbs::run(args),
         Err(outcome) => outcome,
     };
     output::print(&outcome)

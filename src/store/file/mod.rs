@@ -102,6 +102,16 @@ impl FileStore {
         })
     }
 
+    /// The same file, under a key of the caller's, such as the one in its content. A folder has no use
+    /// for it.
+    #[must_use]
+    pub fn with_key(mut self, named: Key) -> FileStore {
+        if let Place::Single { key, .. } = &mut self.place {
+            *key = named;
+        }
+        self
+    }
+
     /// The key of a store of one file; `None` for a folder.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {

@@ -1,15 +1,15 @@
 //! A checkpoint for a person.
 
-use agent_checkpoint::checkpoint::{Dropped, Handoff};
-use agent_checkpoint::{Loaded, Revision, TaskCheckpoint};
+use agent_checkpoint::checkpoint::Handoff;
+use agent_checkpoint::formats::Examined;
+use agent_checkpoint::json::Violation;
+use agent_checkpoint::{Revision, Stored};
 use serde::Serialize;
 
 use super::{Style, age, count, violation};
 use crate::address::Target;
 use crate::args::Global;
 use crate::output::{Outcome, one_line};
-use agent_checkpoint::Checkpoint;
-use agent_checkpoint::json::Violation;
 
 /// A checkpoint as `show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -30,52 +30,54 @@ pub(crate) struct Shown {
 /// All that `show` says of a checkpoint.
 pub(crate) struct View<'t> {
     target: &'t Target,
-    loaded: Loaded<TaskCheckpoint>,
-    earlier: Vec<Dropped>,
+    stored: Stored,
+    examined: Examined,
+    earlier: usize,
 }
 
 impl<'t> View<'t> {
-    /// The view of a loaded checkpoint, with the finished steps that it no longer holds.
+    /// The view of a checkpoint, with the number of finished steps that it no longer holds.
     pub(crate) fn new(
         target: &'t Target,
-        loaded: Loaded<TaskCheckpoint>,
-        earlier: Vec<Dropped>,
+        stored: Stored,
+        examined: Examined,
+        earlier: usize,
     ) -> Self {
-        let steps = |dropped: &Dropped| dropped.pointer.starts_with("/completedSteps/");
         View {
             target,
-            loaded,
-            earlier: earlier.into_iter().filter(steps).collect(),
+            stored,
+            examined,
+            earlier,
         }
     }
 
     /// Whether something is wrong with it.
     pub(crate) fn has_violations(&self) -> bool {
-        !self.loaded.violations.is_empty()
+        !self.examined.violations.is_empty()
     }
 
     /// For a program.
     pub(crate) fn shown(&self) -> Shown {
-        let handoff = self.loaded.checkpoint.handoff();
+        let handoff = self.examined.handoff.clone();
         Shown {
             file: self.target.path.display().to_string(),
             format: self.target.format.name,
             slot: self.target.slot.as_ref().map(ToString::to_string),
             key: self.target.shown_key().map(ToString::to_string),
-            revision: self.loaded.revision.clone(),
+            revision: self.stored.revision.clone(),
             status: handoff.status.to_string(),
             phase: handoff.phase.clone(),
             agent: handoff.agent.clone(),
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
-            violations: self.loaded.violations.clone(),
+            violations: self.examined.violations.clone(),
         }
     }
 
     /// For a person.
     pub(crate) fn print(&self, outcome: &mut Outcome, global: &Global) {
-        let handoff = self.loaded.checkpoint.handoff();
-        let context = &self.loaded.context;
+        let handoff = &self.examined.handoff;
+        let context = &self.stored.context;
         let task = handoff.task.clone().or_else(|| context.task.clone());
         let description = handoff
             .description
@@ -90,12 +92,12 @@ impl<'t> View<'t> {
             page.field("About", &description);
         }
         page.field("File", &self.place());
-        page.field("Agent", &agents(&handoff));
+        page.field("Agent", &agents(handoff));
         page.field("Status", handoff.status.as_str());
         page.field("Phase", handoff.phase.as_deref().unwrap_or("(none)"));
-        page.field("Progress", &self.progress(&handoff));
-        page.field("Updated", &updated(&handoff, global));
-        page.steps(&handoff, self.earlier.len());
+        page.field("Progress", &self.progress(handoff));
+        page.field("Updated", &updated(handoff, global));
+        page.steps(handoff, self.earlier);
         page.list(
             "Decisions",
             handoff
@@ -108,7 +110,7 @@ impl<'t> View<'t> {
         );
         page.list("Blockers", handoff.blockers.iter().cloned());
         page.list("Files", handoff.files.iter().cloned());
-        let found = &self.loaded.violations;
+        let found = &self.examined.violations;
         page.field("Violations", &found.len().to_string());
         for found in found {
             page.item("!", &violation(found));
@@ -130,7 +132,7 @@ impl<'t> View<'t> {
             .iter()
             .filter(|item| !handoff.pending.contains(&item.text))
             .count();
-        let done = handoff.done.len() + self.earlier.len();
+        let done = handoff.done.len() + self.earlier;
         let all = done + handoff.pending.len() + begun;
         format!("{done} of {}", count(all, "step"))
     }

@@ -28,13 +28,31 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
     for question in &plan.questions {
         outcome.say("question", question);
     }
+    if let Some(agent) = &plan.resume_agent {
+        outcome.note(format!(
+            "resume the agent {agent} if it is still there: it knows the work"
+        ));
+    }
+    if let Some(worker) = &plan.new_worker {
+        let begin = match plan.resume_agent {
+            Some(_) => "else begin the worker",
+            None => "begin the worker",
+        };
+        outcome.note(format!(
+            "{begin} {} with this in its prompt:\n{}",
+            worker.name, worker.block
+        ));
+    }
 }
 
 /// Says on standard error what is to be known first, or why there is no resume.
-pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan) {
+///
+/// `restarts` says whether the format has the operation that begins anew.
+pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, restarts: bool) {
     explain(outcome, plan);
     let advice = match plan.decision {
         ResumeDecision::Refuse => "start another task instead",
+        ResumeDecision::Restart if restarts => "begin anew with `ckpt restart --because TEXT`",
         ResumeDecision::Restart => "put the checkpoint aside and begin anew with `ckpt start`",
         _ => {
             outcome.exit = outcome.exit.and(exit(plan.decision));

@@ -7,13 +7,15 @@ use super::violation;
 use crate::args::Global;
 use crate::output::Outcome;
 
-/// Reports a save: one line for a person, or the whole of it as JSON; what was cut and what is wrong
+/// Reports a save: a line for each thing that was done, for a person, or the whole of it as JSON; what was cut and what is wrong
 /// now goes to standard error in either case.
-pub(crate) fn report(outcome: &mut Outcome, global: &Global, saved: &Saved, line: &str) {
+pub(crate) fn report(outcome: &mut Outcome, global: &Global, saved: &Saved, lines: &[String]) {
     if global.json {
         outcome.json(saved);
     } else {
-        outcome.line(crate::output::one_line(line));
+        for line in lines {
+            outcome.line(crate::output::one_line(line));
+        }
     }
     for dropped in &saved.truncation.dropped {
         outcome.note(cut(dropped, saved.truncation.kept_in.as_deref()));

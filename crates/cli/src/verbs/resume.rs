@@ -5,13 +5,15 @@ use std::path::Path;
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::{Prompt, PromptOptions};
 use agent_checkpoint::staleness::TrackedFile;
-use agent_checkpoint::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
+use agent_checkpoint::{Checkpoint, Resume, ResumeDecision, ResumeOptions, ResumePlan};
 use serde::Serialize;
 
 use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
-use crate::args::Global;
+use crate::args::{Global, Known};
+use crate::dispatch::dispatch;
 use crate::failure::Failure;
+use crate::given::{self, Given};
 use crate::output::Outcome;
 use crate::read;
 use crate::report::resume::{goes_on, verdict};
@@ -22,6 +24,7 @@ pub(super) struct How<'a> {
     pub(super) budget_tokens: Option<usize>,
     pub(super) description: Option<&'a str>,
     pub(super) header: bool,
+    pub(super) known: &'a Known,
 }
 
 /// What `resume --json` prints.
@@ -55,16 +58,20 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         return Ok(outcome);
     }
     let prompt = prompt(how, global)?;
+    let given = Given::read(how.known, global)?;
     let target = Target::to_read(file, global)?;
     let mut options = ResumeOptions::new(&global.root);
     if let Some(description) = how.description {
         options = options.with_description(description);
     }
-    let resume = target
-        .checkpoints(global)
-        .resume(&target.key, &options)
-        .map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
+    let format = target.format.name;
+    given::say_unused(&given.knowledge(), &target.path, format, &mut outcome);
+    options.execution_spec = given.spec;
+    options.story_state = given.story_state;
+    let (resume, restarts) = dispatch!(target.format.name, &target.path, C => {
+        Ok((of::<C>(&target, &options, global)?, C::OPERATIONS.contains(&"restart")))
+    })?;
     let mut render = PromptOptions::new();
     render.header = how.header;
     render.budget_tokens = how.budget_tokens;
@@ -114,8 +121,21 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         &mut outcome,
         &target.path.display().to_string(),
         &resume.plan,
+        restarts,
     );
     Ok(outcome)
+}
+
+/// What the library knows for going on.
+pub(super) fn of<C: Checkpoint>(
+    target: &Target,
+    options: &ResumeOptions,
+    global: &Global,
+) -> Result<Resume, Failure> {
+    target
+        .checkpoints::<C>(global)
+        .resume(&target.key, options)
+        .map_err(|error| target.error(error))
 }
 
 /// What is said of a corrupt file: that there is nothing to resume from, and what to do.

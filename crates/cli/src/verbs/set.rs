@@ -6,14 +6,14 @@ use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::store::Change;
 use agent_checkpoint::{
-    CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, FileStore, Format, Formats,
+    CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, Format, Formats,
     Outcome as Wrote, Revision, Saved,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::revision::token;
-use crate::address::{file_or_store, with_writer};
+use crate::address::{file_or_store, store_of, with_writer};
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -54,9 +54,9 @@ pub(super) fn run(
     let (path, assignments) = parse(words, global)?;
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     // A file that cannot be changed is told so before anything is made beside it.
-    if read::document(&path, global.max_bytes)?.is_none() {
+    let Some(present) = read::document(&path, global.max_bytes)? else {
         return Err(read::no_such_file(&path));
-    }
+    };
     let mut outcome = Outcome::new();
     let rules = Rules::new(global);
     if let (Rules::None, Some(name)) = (&rules, &global.format) {
@@ -65,10 +65,8 @@ pub(super) fn run(
         ));
     }
     let options = with_writer(FileOptions::default(), global).with_max_bytes(global.max_bytes);
-    let store = FileStore::single(&path, options)?;
-    let Some(key) = store.key().cloned() else {
-        return Err(read::no_such_file(&path));
-    };
+    let format = rules.of(&path, &present);
+    let (store, key) = store_of(&path, Some(&present), format.as_ref(), global, options)?;
     let mut changed = None;
     let saved = store
         .transact(&key, &mut |stored| {

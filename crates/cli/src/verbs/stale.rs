@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use agent_checkpoint::Staleness;
 use agent_checkpoint::staleness::{FileState, TrackedFile};
+use agent_checkpoint::{Checkpoint, Staleness};
 use comfy_table::Cell;
 use serde::Serialize;
 
 use crate::address::Target;
 use crate::args::Global;
+use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, harmless};
@@ -24,10 +25,7 @@ struct Report<'s> {
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_read(file, global)?;
-    let staleness = target
-        .checkpoints(global)
-        .stale(&target.key, &global.root)
-        .map_err(|error| target.error(error))?;
+    let staleness = dispatch!(target.format.name, &target.path, C => stale::<C>(&target, global))?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Report {
@@ -41,6 +39,13 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
     }
     outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
     Ok(outcome)
+}
+
+fn stale<C: Checkpoint>(target: &Target, global: &Global) -> Result<Staleness, Failure> {
+    target
+        .checkpoints::<C>(global)
+        .stale(&target.key, &global.root)
+        .map_err(|error| target.error(error))
 }
 
 fn print(staleness: &Staleness, outcome: &mut Outcome) {

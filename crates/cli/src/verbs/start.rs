@@ -1,21 +1,118 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
-use agent_checkpoint::{Begun, ResumeOptions, TaskCheckpoint};
+use std::path::Path;
+
+use agent_checkpoint::formats::builder_state;
+use agent_checkpoint::formats::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{Begun, Checkpoint, Error, ResumeOptions, TaskCheckpoint};
 
 use super::show::view;
 use crate::address::Target;
 use crate::args::Global;
+use crate::dispatch::dispatch;
 use crate::failure::Failure;
+use crate::given::spec_of;
 use crate::output::Outcome;
 use crate::report::{count, resume, saved};
 
-pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
+/// What is begun.
+pub(super) struct What<'a> {
+    pub(super) plan: &'a [String],
+    pub(super) task: Option<&'a str>,
+    pub(super) title: Option<&'a str>,
+    pub(super) spec: Option<&'a Path>,
+}
+
+pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
-    let checkpoints = target.checkpoints(global);
+    let now = super::now(global);
+    let agent = global.agent.as_deref();
+    let format = target.format.name;
+    let place = target.path.display();
+    let missing =
+        |what: &str| Failure::new(format!("{place}: a checkpoint of {format} needs {what}"));
+    refuse_unused(&target, what)?;
+    let What { plan, task, .. } = *what;
+    match format {
+        TaskCheckpoint::FORMAT | builder_state::FORMAT => {
+            let agent = agent.unwrap_or("ckpt");
+            let checkpoint = TaskCheckpoint::begin(agent, plan, now);
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        AgentCheckpoint::FORMAT => {
+            let key = target.key.as_str();
+            let agent = agent.or(global.key.as_ref().map(|_| key));
+            let agent = agent.ok_or_else(|| missing("the agent's id: name it with --agent"))?;
+            let session = global.session.as_deref();
+            let session = session.ok_or_else(|| missing("a session: name it with --session"))?;
+            let feature = task.ok_or_else(|| missing("a feature: name it with --task"))?;
+            let checkpoint = AgentCheckpoint::begin(agent, session, feature, plan, now);
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        SitebuilderCheckpoint::FORMAT => {
+            let agent = agent.ok_or_else(|| missing("an agent: name it with --agent"))?;
+            let task = task.ok_or_else(|| missing("a task id: name it with --task"))?;
+            let mut checkpoint = SitebuilderCheckpoint::begin(agent, task, plan, now);
+            if let Some(title) = what.title {
+                checkpoint = checkpoint.with_title(title);
+            }
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        BuildCheckpoint::FORMAT => {
+            let spec = what
+                .spec
+                .ok_or_else(|| missing("its plan: name the file with --spec"))?;
+            let spec = spec_of(spec, global)?;
+            let id = task.unwrap_or(target.key.as_str());
+            let title = what.title.unwrap_or_default();
+            let mut checkpoint = BuildCheckpoint::initialize(id, title, &spec, now)
+                .map_err(|error| target.error(error))?;
+            checkpoint.prd_title = what.title.map(str::to_owned);
+            let plan = checkpoint.pending_workstreams.clone();
+            begin(&target, &checkpoint, id, &plan, global)
+        }
+        other => Err(Failure::new(format!(
+            "{place}: `start` cannot begin a checkpoint of {other}: the first is written by its pipeline, or made \
+             from another format with `ckpt convert FILE --to {other} --out {place}`"
+        ))),
+    }
+}
+
+/// Fails when something is given that a format has no place for.
+fn refuse_unused(target: &Target, what: &What<'_>) -> Result<(), Failure> {
+    let format = target.format.name;
+    let has = |formats: &[&str]| formats.contains(&format);
+    let (site, build) = (SitebuilderCheckpoint::FORMAT, BuildCheckpoint::FORMAT);
+    let unused = [
+        ("--plan", !what.plan.is_empty() && has(&[build])),
+        (
+            "--task",
+            what.task.is_some() && has(&[TaskCheckpoint::FORMAT, builder_state::FORMAT]),
+        ),
+        ("--title", what.title.is_some() && !has(&[site, build])),
+        ("--spec", what.spec.is_some() && !has(&[build])),
+    ];
+    match unused.into_iter().find(|(_, is_unused)| *is_unused) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::new(format!(
+            "{}: a first checkpoint of {format} has no place for {option}; leave {option} out",
+            target.path.display()
+        ))),
+    }
+}
+
+fn begin<C: Checkpoint>(
+    target: &Target,
+    checkpoint: &C,
+    agent: &str,
+    plan: &[String],
+    global: &Global,
+) -> Result<Outcome, Failure> {
     let at = |error| target.error(error);
-    let agent = global.agent.as_deref().unwrap_or("ckpt");
-    let checkpoint = TaskCheckpoint::begin(agent, plan, super::now(global));
-    match checkpoints.begin(&target.key, &checkpoint).map_err(at)? {
+    refuse_other_name(target, checkpoint, global)?;
+    let checkpoints = target.checkpoints::<C>(global);
+    match checkpoints.begin(&target.key, checkpoint).map_err(at)? {
         Begun::Created(created) => {
             let mut outcome = Outcome::new();
             let place = match &target.slot {
@@ -29,20 +126,46 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
                     [first, ..] => format!("{}, first: {first}", count(plan.len(), "step")),
                 }
             );
-            saved::report(&mut outcome, global, &created, &line);
+            saved::report(&mut outcome, global, &created, &[line]);
             Ok(outcome)
         }
-        _ => already_there(&target, global),
+        _ => already_there(target, global),
     }
+}
+
+/// Fails when the key in a folder is not the one that the checkpoint itself has.
+fn refuse_other_name<C: Checkpoint>(
+    target: &Target,
+    checkpoint: &C,
+    global: &Global,
+) -> Result<(), Failure> {
+    let layout = C::layout();
+    let (Some(key), Some(key_in)) = (&global.key, layout.key_in) else {
+        return Ok(());
+    };
+    let document = Document::new(checkpoint).map_err(Error::from)?;
+    let Some(own) = key_in(&document) else {
+        return Ok(());
+    };
+    let name = (layout.file_name)(&own)?;
+    if target
+        .path
+        .file_name()
+        .is_some_and(|path| path == name.as_str())
+    {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: the checkpoint would have the key {own}, and --key says {key}; make them agree",
+        target.path.display()
+    )))
 }
 
 /// Shows the checkpoint that is there, with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let view = view(target, global)?;
-    let resume = target
-        .checkpoints(global)
-        .resume(&target.key, &ResumeOptions::new(&global.root))
-        .map_err(|error| target.error(error))?;
+    let options = ResumeOptions::new(&global.root);
+    let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(target, &options, global))?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&serde_json::json!({

@@ -8,9 +8,10 @@ use agent_checkpoint::{Error, ErrorKind, Formats};
 use serde::Serialize;
 
 use crate::address::files_or_store;
-use crate::args::Global;
+use crate::args::{Global, Known};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::given::{self, Given};
 use crate::output::{Outcome, one_line};
 use crate::read;
 use crate::report::{count, violation};
@@ -61,11 +62,16 @@ impl Corruption {
     }
 }
 
-pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<Outcome, Failure> {
+    let given = Given::read(known, global)?;
+    let mut knowledge = given.knowledge();
+    if let Some(now) = global.now {
+        knowledge = knowledge.with_now(now);
+    }
     let mut outcome = Outcome::new();
     let mut verdicts = Vec::new();
     for file in files_or_store(files, global)? {
-        match judge(&file, global, &mut outcome) {
+        match judge(&file, &knowledge, global, &mut outcome) {
             Ok(verdict) => verdicts.push(verdict),
             Err(failure) => outcome.fail(&failure),
         }
@@ -80,7 +86,12 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
-fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict, Failure> {
+fn judge(
+    file: &Path,
+    knowledge: &Knowledge<'_>,
+    global: &Global,
+    outcome: &mut Outcome,
+) -> Result<Verdict, Failure> {
     let formats = Formats::default();
     let verdict = |format: Option<String>, outcome| Verdict {
         file: file.display().to_string(),
@@ -114,11 +125,8 @@ fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict,
         Some(name) => *formats.get(name).map_err(|error| error.with_path(file))?,
         None => formats.detect(file, Some(&document))?.format,
     };
-    let mut knowledge = Knowledge::none();
-    if let Some(now) = global.now {
-        knowledge = knowledge.with_now(now);
-    }
-    let found = (format.examine)(&document, &knowledge).map_err(|error| error.with_path(file))?;
+    let found = (format.examine)(&document, knowledge).map_err(|error| error.with_path(file))?;
+    given::say_unused(knowledge, file, format.name, outcome);
     let word = if found.is_empty() {
         "valid"
     } else {

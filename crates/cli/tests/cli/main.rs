@@ -8,9 +8,14 @@
 
 mod addressing;
 mod bad_input;
+mod batching;
+mod converting;
+mod operating;
 mod project;
+mod protocols;
 mod reading;
 mod reporting;
 mod resuming;
+mod schemas;
 mod setting;
 mod usage;

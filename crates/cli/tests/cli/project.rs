@@ -1,6 +1,7 @@
 //! A temporary project, and `ckpt` run in it.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -90,7 +91,18 @@ impl Project {
     }
 
     pub(crate) fn ckpt(&self, arguments: &[&str]) -> Run {
-        let output = self.command().args(arguments).output().unwrap();
+        self.ckpt_given(arguments, "")
+    }
+
+    /// A run with this standard input.
+    pub(crate) fn ckpt_given(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
+        let mut command = self.command();
+        command.args(arguments).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A verb that reads no input may be gone before it is written.
+        let _ = child.stdin.take().unwrap().write_all(input.as_ref());
+        let output = child.wait_with_output().unwrap();
         let run = Run {
             code: output.status.code().unwrap(),
             out: String::from_utf8(output.stdout).unwrap(),

@@ -1,0 +1,92 @@
+//! From the name of a format to its type.
+
+use agent_checkpoint::Format;
+use std::path::Path;
+
+use agent_checkpoint::checkpoint::Layout;
+
+use crate::failure::Failure;
+
+/// Does `$work` with the type `$C` that the checkpoints of a format have.
+///
+/// A format whose documents are no checkpoints of a task gives `$other`; with the path of a file, a
+/// [`Failure`] that says so.
+macro_rules! dispatch {
+    ($format:expr, $path:expr, $C:ident => $work:expr) => {
+        dispatch!($format, $C => $work, else Err($crate::dispatch::no_checkpoint($format, $path)))
+    };
+    ($format:expr, $C:ident => $work:expr, else $other:expr) => {{
+        use agent_checkpoint::Checkpoint as _;
+        use agent_checkpoint::formats::{
+            AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint,
+            TaskCheckpoint, builder_state,
+        };
+        match $format {
+            TaskCheckpoint::FORMAT | builder_state::FORMAT => {
+                type $C = TaskCheckpoint;
+                $work
+            }
+            AgentCheckpoint::FORMAT => {
+                type $C = AgentCheckpoint;
+                $work
+            }
+            SitebuilderCheckpoint::FORMAT => {
+                type $C = SitebuilderCheckpoint;
+                $work
+            }
+            StoryCheckpoint::FORMAT => {
+                type $C = StoryCheckpoint;
+                $work
+            }
+            BuildCheckpoint::FORMAT => {
+                type $C = BuildCheckpoint;
+                $work
+            }
+            _ => $other,
+        }
+    }};
+}
+pub(crate) use dispatch;
+
+/// What is said of a format whose documents are no checkpoints of a task.
+pub(crate) fn no_checkpoint(format: &str, path: &Path) -> Failure {
+    Failure::new(format!(
+        "{}: a file of the format {format} is no checkpoint of one task; `validate`, `show`, `detect`, `revision` \
+         and `set` take it, and this verb takes the checkpoints of its tasks",
+        path.display()
+    ))
+}
+
+/// How a format names its files.
+pub(crate) fn layout_of(format: &Format) -> Layout {
+    dispatch!(format.name, C => C::layout(), else Layout::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_checkpoint::Formats;
+
+    #[test]
+    fn every_format_has_its_type() {
+        for format in Formats::default().iter() {
+            let name = dispatch!(format.name, C => Some(C::FORMAT), else None);
+            match format.name {
+                "builder-state" => assert_eq!(name, Some("task")),
+                "story-pipeline-state" => assert_eq!(name, None),
+                other => assert_eq!(name, Some(other)),
+            }
+        }
+    }
+
+    #[test]
+    fn the_users_reference_lists_the_operations_of_every_format() {
+        let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let reference = std::fs::read_to_string(reference).unwrap();
+        for format in Formats::default().iter() {
+            let operations = dispatch!(format.name, C => C::OPERATIONS, else continue);
+            let operations: Vec<_> = operations.iter().map(|name| format!("`{name}`")).collect();
+            let row = format!("`{}` | {} |", format.name, operations.join(", "));
+            assert!(reference.contains(&row), "{row}");
+        }
+    }
+}

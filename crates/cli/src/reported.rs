@@ -1,0 +1,392 @@
+//! What is reported, from the words of the command line or a line of JSON.
+
+use agent_checkpoint::checkpoint::{ItemKind, Operation};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::args::{self, Forcible, Gate, Item, Report, Step};
+
+/// One thing that is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reported {
+    pub(crate) operation: Operation,
+    /// Whether the protocol need not have the way there.
+    pub(crate) force: bool,
+}
+
+impl Reported {
+    fn new<T: clap::Args>(report: Forcible<T>, operation: impl FnOnce(T) -> Operation) -> Reported {
+        Reported {
+            operation: operation(report.what),
+            force: report.force,
+        }
+    }
+
+    /// What a line of JSON reports, or what is wrong with the line.
+    pub(crate) fn parse(line: &str) -> Result<Reported, String> {
+        let mut members: Map<String, Value> =
+            serde_json::from_str(line).map_err(|error| format!("is no JSON object ({error})"))?;
+        let force = match members.remove("force") {
+            None => false,
+            Some(Value::Bool(force)) => force,
+            Some(other) => return Err(format!("\"force\" is true or false, not {other}")),
+        };
+        let name = match members.remove("op") {
+            Some(Value::String(name)) => name,
+            Some(other) => return Err(format!("\"op\" is a text, not {other}")),
+            None => return Err("has no \"op\", such as \"step done\"".to_owned()),
+        };
+        let named = Map::from_iter([(name.clone(), Value::Object(members))]);
+        let line: Line = serde_json::from_value(Value::Object(named))
+            .map_err(|error| format!("{name:?}: {error}"))?;
+        Ok(Reported {
+            operation: line.operation(),
+            force,
+        })
+    }
+}
+
+impl From<Report> for Reported {
+    fn from(report: Report) -> Reported {
+        match report {
+            Report::Step(Step::Start(it)) => {
+                Reported::new(it, |it| Operation::StepStart { text: it.text })
+            }
+            Report::Step(Step::Done(it)) => Reported::new(it, |it| Operation::StepDone {
+                text: it.text,
+                pending: it.pending,
+                files_created: it.created,
+                files_modified: it.modified,
+            }),
+            Report::Decide(it) => Reported::new(it, |it| Operation::Decide {
+                text: it.text,
+                rationale: it.why,
+            }),
+            Report::Note(it) => Reported::new(it, |it| Operation::Note { text: it.text }),
+            Report::Block(it) => Reported::new(it, |it| Operation::Block { text: it.text }),
+            Report::Unblock(it) => Reported::new(it, |_| Operation::Unblock),
+            Report::Heartbeat(it) => Reported::new(it, |_| Operation::Heartbeat),
+            Report::Fail(it) => Reported::new(it, |it| Operation::Fail { text: it.text }),
+            Report::Pause(it) => Reported::new(it, |_| Operation::Pause),
+            Report::Complete(it) => Reported::new(it, |_| Operation::Complete),
+            Report::Phase(it) => Reported::new(it, |it| Operation::Phase { name: it.name }),
+            Report::Stage(it) => Reported::new(it, |it| Operation::Stage { name: it.name }),
+            Report::Sync(it) => Reported::new(it, |it| Operation::Sync { name: it.name }),
+            Report::Restart(it) => Reported::new(it, |it| Operation::Restart {
+                because: it.because,
+            }),
+            Report::Verify(it) => Reported::new(it, |it| Operation::Verify {
+                activity: it.activity,
+                status: it.status,
+            }),
+            Report::Subtask(item) => of_item(ItemKind::Subtask, item),
+            Report::Workstream(item) => of_item(ItemKind::Workstream, item),
+            Report::Task(item) => of_item(ItemKind::Task, item),
+            Report::Gate(Gate::Pass(it)) => {
+                Reported::new(it, |it| Operation::GatePass { name: it.name })
+            }
+        }
+    }
+}
+
+fn of_item(kind: ItemKind, item: Item) -> Reported {
+    match item {
+        Item::Start(it) => Reported::new(it, |it| Operation::ItemStart { kind, id: it.id }),
+        Item::Done(it) => Reported::new(it, |it| Operation::ItemDone {
+            kind,
+            id: it.id,
+            files: it.files,
+        }),
+        Item::Fail(it) => Reported::new(it, |it| Operation::ItemFail {
+            kind,
+            id: it.id,
+            because: it.because,
+        }),
+    }
+}
+
+/// A text that says something.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Words(String);
+
+impl TryFrom<String> for Words {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Words, String> {
+        args::words(&text).map(Words)
+    }
+}
+
+/// A name, or the number that stands for one.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "Value")]
+struct Name(String);
+
+impl TryFrom<Value> for Name {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Name, String> {
+        match value {
+            Value::String(text) => args::words(&text).map(Name),
+            Value::Number(number) if number.is_u64() => Ok(Name(number.to_string())),
+            other => Err(format!("a name or a whole number is expected, not {other}")),
+        }
+    }
+}
+
+/// A line of `ckpt batch`, by its `op`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum Line {
+    #[serde(rename = "step start")]
+    StepStart(TextLine),
+    #[serde(rename = "step done")]
+    StepDone(StepDoneLine),
+    #[serde(rename = "decide")]
+    Decide(DecideLine),
+    #[serde(rename = "note")]
+    Note(TextLine),
+    #[serde(rename = "block")]
+    Block(TextLine),
+    #[serde(rename = "unblock")]
+    Unblock(EmptyLine),
+    #[serde(rename = "heartbeat")]
+    Heartbeat(EmptyLine),
+    #[serde(rename = "fail")]
+    Fail(TextLine),
+    #[serde(rename = "pause")]
+    Pause(EmptyLine),
+    #[serde(rename = "complete")]
+    Complete(EmptyLine),
+    #[serde(rename = "phase")]
+    Phase(NameLine),
+    #[serde(rename = "stage")]
+    Stage(NameLine),
+    #[serde(rename = "sync")]
+    Sync(NameLine),
+    #[serde(rename = "restart")]
+    Restart(RestartLine),
+    #[serde(rename = "verify")]
+    Verify(VerifyLine),
+    #[serde(rename = "subtask start")]
+    SubtaskStart(ItemLine),
+    #[serde(rename = "subtask done")]
+    SubtaskDone(ItemDoneLine),
+    #[serde(rename = "subtask fail")]
+    SubtaskFail(ItemFailLine),
+    #[serde(rename = "workstream start")]
+    WorkstreamStart(ItemLine),
+    #[serde(rename = "workstream done")]
+    WorkstreamDone(ItemDoneLine),
+    #[serde(rename = "workstream fail")]
+    WorkstreamFail(ItemFailLine),
+    #[serde(rename = "task start")]
+    TaskStart(ItemLine),
+    #[serde(rename = "task done")]
+    TaskDone(ItemDoneLine),
+    #[serde(rename = "task fail")]
+    TaskFail(ItemFailLine),
+    #[serde(rename = "gate pass")]
+    GatePass(NameLine),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmptyLine {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextLine {
+    text: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NameLine {
+    name: Name,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RestartLine {
+    because: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VerifyLine {
+    activity: Words,
+    status: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecideLine {
+    text: Words,
+    #[serde(default)]
+    why: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepDoneLine {
+    #[serde(default)]
+    text: Option<Words>,
+    #[serde(default)]
+    pending: Option<String>,
+    #[serde(default)]
+    created: Vec<String>,
+    #[serde(default)]
+    modified: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemLine {
+    id: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemDoneLine {
+    id: Words,
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemFailLine {
+    id: Words,
+    #[serde(default)]
+    because: Option<Words>,
+}
+
+impl Line {
+    fn operation(self) -> Operation {
+        let start = |kind, it: ItemLine| Operation::ItemStart { kind, id: it.id.0 };
+        let done = |kind, it: ItemDoneLine| Operation::ItemDone {
+            kind,
+            id: it.id.0,
+            files: it.files,
+        };
+        let fail = |kind, it: ItemFailLine| Operation::ItemFail {
+            kind,
+            id: it.id.0,
+            because: it.because.map(|because| because.0),
+        };
+        match self {
+            Line::StepStart(it) => Operation::StepStart { text: it.text.0 },
+            Line::StepDone(it) => Operation::StepDone {
+                text: it.text.map(|text| text.0),
+                pending: it.pending,
+                files_created: it.created,
+                files_modified: it.modified,
+            },
+            Line::Decide(it) => Operation::Decide {
+                text: it.text.0,
+                rationale: it.why,
+            },
+            Line::Note(it) => Operation::Note { text: it.text.0 },
+            Line::Block(it) => Operation::Block { text: it.text.0 },
+            Line::Unblock(_) => Operation::Unblock,
+            Line::Heartbeat(_) => Operation::Heartbeat,
+            Line::Fail(it) => Operation::Fail { text: it.text.0 },
+            Line::Pause(_) => Operation::Pause,
+            Line::Complete(_) => Operation::Complete,
+            Line::Phase(it) => Operation::Phase { name: it.name.0 },
+            Line::Stage(it) => Operation::Stage { name: it.name.0 },
+            Line::Sync(it) => Operation::Sync { name: it.name.0 },
+            Line::Restart(it) => Operation::Restart {
+                because: it.because.0,
+            },
+            Line::Verify(it) => Operation::Verify {
+                activity: it.activity.0,
+                status: it.status.0,
+            },
+            Line::SubtaskStart(it) => start(ItemKind::Subtask, it),
+            Line::SubtaskDone(it) => done(ItemKind::Subtask, it),
+            Line::SubtaskFail(it) => fail(ItemKind::Subtask, it),
+            Line::WorkstreamStart(it) => start(ItemKind::Workstream, it),
+            Line::WorkstreamDone(it) => done(ItemKind::Workstream, it),
+            Line::WorkstreamFail(it) => fail(ItemKind::Workstream, it),
+            Line::TaskStart(it) => start(ItemKind::Task, it),
+            Line::TaskDone(it) => done(ItemKind::Task, it),
+            Line::TaskFail(it) => fail(ItemKind::Task, it),
+            Line::GatePass(it) => Operation::GatePass { name: it.name.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_what_its_name_says() {
+        for (line, name) in [
+            (r#"{"op":"step start","text":"a"}"#, "step start"),
+            (r#"{"op":"step done"}"#, "step done"),
+            (r#"{"op":"decide","text":"a","why":"b"}"#, "decide"),
+            (r#"{"op":"note","text":"a"}"#, "note"),
+            (r#"{"op":"block","text":"a"}"#, "block"),
+            (r#"{"op":"unblock"}"#, "unblock"),
+            (r#"{"op":"heartbeat"}"#, "heartbeat"),
+            (r#"{"op":"fail","text":"a"}"#, "fail"),
+            (r#"{"op":"pause"}"#, "pause"),
+            (r#"{"op":"complete"}"#, "complete"),
+            (r#"{"op":"phase","name":"a"}"#, "phase"),
+            (r#"{"op":"stage","name":2}"#, "stage"),
+            (r#"{"op":"sync","name":"a"}"#, "sync"),
+            (r#"{"op":"restart","because":"a"}"#, "restart"),
+            (r#"{"op":"verify","activity":"a","status":"b"}"#, "verify"),
+            (r#"{"op":"subtask start","id":"a"}"#, "subtask start"),
+            (
+                r#"{"op":"subtask done","id":"a","files":["f"]}"#,
+                "subtask done",
+            ),
+            (
+                r#"{"op":"subtask fail","id":"a","because":"b"}"#,
+                "subtask fail",
+            ),
+            (r#"{"op":"workstream start","id":"a"}"#, "workstream start"),
+            (r#"{"op":"workstream done","id":"a"}"#, "workstream done"),
+            (r#"{"op":"workstream fail","id":"a"}"#, "workstream fail"),
+            (r#"{"op":"task start","id":"a"}"#, "task start"),
+            (r#"{"op":"task done","id":"a"}"#, "task done"),
+            (r#"{"op":"task fail","id":"a"}"#, "task fail"),
+            (r#"{"op":"gate pass","name":"a"}"#, "gate pass"),
+        ] {
+            let reported = Reported::parse(line).unwrap();
+            assert_eq!(reported.operation.name(), name);
+            assert!(!reported.force);
+        }
+        let forced = Reported::parse(r#"{"op":"stage","name":2,"force":true}"#).unwrap();
+        let name = "2".to_owned();
+        assert_eq!(forced.operation, Operation::Stage { name });
+        assert!(forced.force);
+    }
+
+    #[test]
+    fn a_wrong_line_says_what_is_wrong() {
+        for (line, says) in [
+            ("[]", "no JSON object"),
+            ("{\"op\"", "no JSON object"),
+            ("{}", "has no \"op\""),
+            (r#"{"op":1}"#, "\"op\" is a text"),
+            (r#"{"op":"fly"}"#, "unknown variant `fly`"),
+            (r#"{"op":"note"}"#, "missing field `text`"),
+            (r#"{"op":"note","text":" "}"#, "it is empty"),
+            (
+                r#"{"op":"note","text":"a","why":"b"}"#,
+                "unknown field `why`",
+            ),
+            (r#"{"op":"stage","name":1.5}"#, "a whole number"),
+            (r#"{"op":"pause","force":1}"#, "\"force\" is true or false"),
+        ] {
+            let error = Reported::parse(line).unwrap_err();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `ckpt convert`: the same hand-off in another format.
+
+use std::path::Path;
+
+use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::formats::{builder_state, convert};
+use agent_checkpoint::fsio::{self, Present};
+use agent_checkpoint::json::{Document, Violation};
+use agent_checkpoint::{Checkpoint, Error, Format, Formats, Handoff, ResumeOptions};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::dispatch::dispatch;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::report::violation;
+
+/// What `convert --json` prints.
+#[derive(Serialize)]
+struct Report<'r> {
+    file: String,
+    format: &'static str,
+    to: &'static str,
+    out: Option<String>,
+    checkpoint: &'r RawValue,
+    not_held: &'r [String],
+    /// What could not be read of the file, or breaks its rules.
+    violations: &'r [Violation],
+    /// What the result lacks by the rules of its format.
+    result_violations: &'r [Violation],
+}
+
+/// A host file with nothing but a checkpoint.
+#[derive(Serialize)]
+struct Host<C> {
+    checkpoint: C,
+}
+
+pub(super) fn run(
+    file: Option<&Path>,
+    to: &str,
+    out: Option<&Path>,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let to = *Formats::default().get(to)?;
+    let target = Target::to_read(file, global)?;
+    if let Some(out) = out {
+        refuse_present(out)?;
+    }
+    let options = ResumeOptions::new(&global.root);
+    let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(&target, &options, global))?;
+    let mut handoff = resume.handoff;
+    // What the surroundings of the checkpoint tell of it goes along.
+    let is_own_name = handoff.task.is_some() || resume.task != target.key.as_str();
+    if is_own_name || target.slot.is_none() {
+        handoff.task = Some(resume.task.clone());
+    }
+    handoff.description = resume.description;
+    handoff.agent = handoff.agent.or_else(|| global.agent.clone());
+    handoff.done.splice(0..0, resume.earlier);
+    // A conversion is no progress: the time stays, and with it what `stale` says of the files.
+    let time = handoff.updated_at.as_ref().and_then(|at| at.time());
+    let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
+    let (document, mut not_held) =
+        dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
+    if !is_own_name {
+        // The name of a file is not in it: no format lost it.
+        let name = format!("task: {}", resume.task);
+        not_held.retain(|line| *line != name);
+    }
+    let lacks = (to.examine)(&document, &Knowledge::none())?;
+    if let Some(out) = out {
+        let text = document.text().as_bytes();
+        fsio::replace(out, text, Present::Absent).map_err(Error::from)?;
+    }
+    let mut outcome = Outcome::new();
+    if global.json {
+        let checkpoint = serde_json::from_str(document.text());
+        outcome.json(&Report {
+            file: target.path.display().to_string(),
+            format: target.format.name,
+            to: to.name,
+            out: out.map(|out| out.display().to_string()),
+            checkpoint: checkpoint
+                .map_err(|error| Failure::new(format!("the result is no JSON: {error}")))?,
+            not_held: &not_held,
+            violations: &resume.violations,
+            result_violations: &lacks,
+        });
+    } else if let Some(out) = out {
+        outcome.line(crate::output::one_line(&format!(
+            "{} ({}) is now {} ({})",
+            target.path.display(),
+            target.format.name,
+            out.display(),
+            to.name
+        )));
+    } else {
+        outcome.out.push_str(document.text());
+    }
+    for found in &resume.violations {
+        outcome.say("violation", &violation(found));
+        outcome.found();
+    }
+    for line in &not_held {
+        outcome.say("not held", line);
+        outcome.found();
+    }
+    for found in &lacks {
+        outcome.say("new violation", &violation(found));
+        outcome.found();
+    }
+    Ok(outcome)
+}
+
+/// Fails when there is something where the result is to go.
+fn refuse_present(out: &Path) -> Result<(), Failure> {
+    if std::fs::symlink_metadata(out).is_ok() {
+        return Err(Failure::new(format!(
+            "{}: is there already, and was not touched; name another file with --out",
+            out.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The text of a hand-off in a format, and what it does not hold.
+fn into<C: Checkpoint>(
+    handoff: &Handoff,
+    time: DateTime<Utc>,
+    format: &Format,
+) -> Result<(Document, Vec<String>), Failure> {
+    let converted = convert::<C>(handoff, time)?;
+    let mut checkpoint = converted.checkpoint;
+    let document = if format.name == builder_state::FORMAT {
+        Document::new(&Host { checkpoint })
+    } else {
+        if let Some(version) = C::SCHEMA_VERSION {
+            checkpoint.set_schema_version(version);
+        }
+        Document::new(&checkpoint)
+    };
+    Ok((document.map_err(Error::from)?, converted.not_held))
+}

@@ -1,0 +1,248 @@
+//! The verbs with which an agent reports, and `ckpt batch`.
+
+use std::io::Read;
+
+use agent_checkpoint::checkpoint::{Circumstances, ItemKind, Operation};
+use agent_checkpoint::formats::builder_state;
+use agent_checkpoint::formats::task::SourceFiles;
+use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::dispatch::dispatch;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::report::saved;
+use crate::reported::Reported;
+
+/// What a report did.
+#[derive(Default)]
+struct Told {
+    line: String,
+    notes: Vec<String>,
+}
+
+/// One report.
+pub(super) fn run(reported: Reported, global: &Global) -> Result<Outcome, Failure> {
+    change(vec![(None, reported)], global)
+}
+
+/// Several reports as one change, from standard input.
+pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(global.max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+    if bytes.len() as u64 > global.max_bytes {
+        return Err(Failure::new(format!(
+            "standard input has more than {} bytes; send fewer lines or raise --max-bytes",
+            global.max_bytes
+        )));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::new("standard input is no UTF-8 text; nothing was written"))?;
+    let mut reports = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let number = index + 1;
+        let reported = Reported::parse(line).map_err(|wrong| {
+            Failure::new(format!(
+                "line {number} of standard input: {wrong}; nothing was written"
+            ))
+        })?;
+        reports.push((Some(number), reported));
+    }
+    if reports.is_empty() {
+        return Err(Failure::new(
+            "standard input has no line; write one JSON object a line, such as {\"op\": \"step done\"}",
+        ));
+    }
+    change(reports, global)
+}
+
+/// Makes one change of all reports; the number is that of a line.
+fn change(
+    mut reports: Vec<(Option<usize>, Reported)>,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let target = Target::to_write(global)?;
+    let mut outcome = Outcome::new();
+    if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
+        for (_, reported) in &mut reports {
+            sort_files(&mut reported.operation, &mut outcome);
+        }
+    }
+    let (saved, told) =
+        dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, global))?;
+    let mut lines = Vec::new();
+    for Told { line, notes } in told {
+        lines.push(line);
+        for note in notes {
+            outcome.note(note);
+        }
+    }
+    saved::report(&mut outcome, global, &saved, &lines);
+    Ok(outcome)
+}
+
+/// Keeps the source files among those of a step; the others are named.
+fn sort_files(operation: &mut Operation, outcome: &mut Outcome) {
+    let Operation::StepDone {
+        files_created,
+        files_modified,
+        ..
+    } = operation
+    else {
+        return;
+    };
+    for files in [files_created, files_modified] {
+        let (taken, left_out) = SourceFiles::default().sort(files.iter().map(String::as_str));
+        for file in left_out {
+            outcome.note(format!(
+                "{file} is no source file (a tool made it, by its folder); it is not recorded"
+            ));
+        }
+        *files = taken;
+    }
+}
+
+fn apply<C: Checkpoint>(
+    target: &Target,
+    reports: &[(Option<usize>, Reported)],
+    global: &Global,
+) -> Result<(Saved, Vec<Told>), Failure> {
+    target.require_file()?;
+    let circumstances = Circumstances::at(super::now(global))
+        .by(global.agent.as_deref(), global.session.as_deref());
+    let mut told = Vec::new();
+    let mut at_line = None;
+    let saved = target
+        .checkpoints::<C>(global)
+        .try_update(&target.key, |checkpoint| {
+            // It may run again, on what a faster writer left.
+            told.clear();
+            for (line, Reported { operation, force }) in reports {
+                at_line = *line;
+                let before = checkpoint.clone();
+                checkpoint.apply(operation, &circumstances.forced(*force))?;
+                let is_changed = *checkpoint != before;
+                told.push(tell(
+                    operation,
+                    is_changed,
+                    &before.handoff(),
+                    &checkpoint.handoff(),
+                ));
+            }
+            at_line = None;
+            Ok(())
+        })
+        .map_err(|error| target.error(error));
+    match (saved, at_line) {
+        (Ok(saved), _) => Ok((saved, told)),
+        (Err(failure), None) => Err(failure),
+        (Err(failure), Some(line)) => Err(Failure {
+            message: format!(
+                "line {line} of standard input: {}; nothing was written",
+                failure.message
+            ),
+            ..failure
+        }),
+    }
+}
+
+/// What a report did, in a line.
+fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Handoff) -> Told {
+    let mut told = Told::default();
+    told.line = match operation {
+        Operation::StepStart { text } if is_changed => {
+            told.notes.extend(put_aside(before, after));
+            format!("started: {text}")
+        }
+        Operation::StepStart { text } => format!("already in progress: {text}"),
+        Operation::StepDone { .. } => {
+            let done = after.done.last();
+            let done = done.map_or("step", |item| item.text.as_str());
+            format!("done: {done}; {}", what_is_left(after))
+        }
+        Operation::Decide { text, .. } if is_changed => {
+            format!("decided: {text} (decision {})", after.decisions.len())
+        }
+        Operation::Decide { text, .. } => format!("decided already: {text}"),
+        operation => {
+            let line = words(operation, after);
+            if !is_changed {
+                format!("nothing changed: {line}")
+            } else if before.status != after.status && !names_status(operation) {
+                format!("{line}; the task is now {}", after.status)
+            } else {
+                line
+            }
+        }
+    };
+    told
+}
+
+fn words(operation: &Operation, after: &Handoff) -> String {
+    let item = |kind: &ItemKind, id: &str, what: &str| {
+        format!("{} {id} {what}; {}", kind.as_str(), what_is_left(after))
+    };
+    match operation {
+        Operation::Note { text } => format!("noted: {text}"),
+        Operation::Block { text } => format!("blocked: {text}"),
+        Operation::Unblock => format!("unblocked; the task is {}", after.status),
+        Operation::Heartbeat => "heartbeat".to_owned(),
+        Operation::Fail { text } => format!("failed: {text}"),
+        Operation::Pause => "paused".to_owned(),
+        Operation::Complete => "complete".to_owned(),
+        Operation::Restart { because } => format!("begun anew: {because}"),
+        Operation::ItemStart { kind, id } => item(kind, id, "begun"),
+        Operation::ItemDone { kind, id, .. } => item(kind, id, "done"),
+        Operation::ItemFail { kind, id, .. } => item(kind, id, "failed"),
+        Operation::GatePass { name } => format!("gate passed: {name}"),
+        Operation::Phase { name } => format!("phase: {name}"),
+        Operation::Stage { name } => format!("stage: {name}"),
+        Operation::Sync { name } => format!("at sync point: {name}"),
+        Operation::Verify { activity, status } => format!("verified: {activity} is {status}"),
+        other => other.name().to_owned(),
+    }
+}
+
+/// Whether the words for an operation say what state the task is in.
+fn names_status(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Block { .. }
+            | Operation::Unblock
+            | Operation::Fail { .. }
+            | Operation::Pause
+            | Operation::Complete
+            | Operation::Restart { .. }
+    )
+}
+
+/// What is left of the plan.
+fn what_is_left(handoff: &Handoff) -> String {
+    let next = match (handoff.in_progress.first(), handoff.pending.first()) {
+        (Some(current), _) => format!("in progress: {}", current.text),
+        (None, Some(next)) => format!("next: {next}"),
+        (None, None) => "nothing is left".to_owned(),
+    };
+    format!("{} pending, {next}", handoff.pending.len())
+}
+
+/// The work that was put aside for other work, with its note.
+fn put_aside(before: &Handoff, after: &Handoff) -> Option<String> {
+    let aside = before.in_progress.first()?;
+    if after.in_progress.iter().any(|item| item.text == aside.text) {
+        return None;
+    }
+    let note = match &aside.note {
+        Some(note) => format!("; its partial work was: {note}"),
+        None => String::new(),
+    };
+    Some(format!("{:?} was put back in the plan{note}", aside.text))
+}

@@ -1,0 +1,116 @@
+//! `ckpt batch`: several reports as one change.
+
+use serde_json::{Value, json};
+
+use crate::project::{EXAMPLE, Project, TASK, line_diff};
+
+const NOW: &str = "2026-03-02T09:00:00Z";
+const HERE: [&str; 5] = ["batch", "--store", "t.json", "--now", NOW];
+
+#[test]
+fn all_lines_are_one_change() {
+    let project = Project::with("t.json", TASK);
+    let input = r#"
+{"op": "note", "text": "half"}
+{"op": "step done", "text": "Made b", "created": ["src/b.rs", "target/x"]}
+
+{"op": "step start", "text": "Make c"}
+{"op": "decide", "text": "Use C", "why": "speed"}
+{"op": "block", "text": "CI is down"}
+"#;
+    let run = project.ckpt_given(&HERE, input);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(
+        run.out,
+        "noted: half\ndone: Made b; 1 pending, next: Make c\nstarted: Make c\ndecided: Use C (decision 1)\nblocked: CI is down\n"
+    );
+    assert!(
+        run.err.starts_with("note: target/x is no source file"),
+        "{run:?}"
+    );
+    let made: Value = serde_json::from_str(&project.read("t.json")).unwrap();
+    assert_eq!(
+        made["completedSteps"][1]["filesCreated"],
+        json!(["src/b.rs"])
+    );
+    assert_eq!(made["currentStep"]["description"], "Make c");
+    assert_eq!(made["blockers"], json!(["CI is down"]));
+    let again = project.ckpt_given(&HERE, "{\"op\": \"block\", \"text\": \"CI is down\"}");
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (0, "nothing changed: blocked: CI is down\n")
+    );
+}
+
+#[test]
+fn one_wrong_line_and_nothing_is_written() {
+    let project = Project::with("t.json", TASK);
+    let good = r#"{"op": "block", "text": "x"}"#;
+    for (line, code, says) in [
+        ("{", 2, "is no JSON object"),
+        (r#"{"text": "x"}"#, 2, "has no \"op\""),
+        (r#"{"op": "fly"}"#, 2, "unknown variant `fly`"),
+        (r#"{"op": "block"}"#, 2, "missing field `text`"),
+        (r#"{"op": "block", "text": ""}"#, 2, "it is empty"),
+        (
+            r#"{"op": "block", "text": "y", "txt": 1}"#,
+            2,
+            "unknown field `txt`",
+        ),
+        (
+            r#"{"op": "pause"}"#,
+            2,
+            "no operation `pause`; it has step start",
+        ),
+        (
+            r#"{"op": "step done", "text": "x", "pending": "Make z"}"#,
+            4,
+            "\"Make z\" is no pending step",
+        ),
+    ] {
+        let run = project.ckpt_given(&HERE, format!("{good}\n\n{line}\n{good}\n"));
+        assert_eq!(run.code, code, "{run:?}");
+        let error = run.error();
+        assert!(error.starts_with("line 3 of standard input: "), "{run:?}");
+        assert!(error.contains(says), "{run:?}");
+        assert!(error.ends_with("; nothing was written"), "{run:?}");
+        assert_eq!(run.out, "");
+        assert_eq!(project.read("t.json"), TASK, "{line}");
+    }
+}
+
+#[test]
+fn no_line_no_text_and_too_much_are_errors() {
+    let project = Project::with("t.json", TASK);
+    for (input, says) in [
+        (&b""[..], "standard input has no line"),
+        (b" \n\n", "standard input has no line"),
+        (b"\xff\xfe", "no UTF-8"),
+    ] {
+        let run = project.ckpt_given(&HERE, input);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.error().contains(says), "{run:?}");
+    }
+    let much = [&HERE[..], &["--max-bytes", "1000"]].concat();
+    let run = project.ckpt_given(&much, "\n".repeat(1001));
+    assert!(run.error().contains("more than 1000 bytes"), "{run:?}");
+    assert_eq!(project.read("t.json"), TASK);
+}
+
+#[test]
+fn a_batch_in_a_host_changes_its_slot_alone() {
+    let project = Project::with("builder-state.json", EXAMPLE);
+    let run = project.ckpt_given(
+        &["batch", "--store", "builder-state.json", "--now", NOW, "--json"],
+        "{\"op\": \"note\", \"text\": \"wired\"}\n{\"op\": \"phase\", \"name\": \"verification\"}\n",
+    );
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.json()["outcome"], "replaced");
+    let (went, came) = line_diff(EXAMPLE, &project.read("builder-state.json"));
+    assert_eq!(went.len(), came.len());
+    assert!(
+        came.iter().any(|line| line.contains("\"wired\"")),
+        "{came:?}"
+    );
+    project.expect(0, &["validate", "builder-state.json"]);
+}

@@ -1,0 +1,90 @@
+//! `ckpt convert`: the same hand-off in another format.
+
+use crate::project::{EXAMPLE, Project, TASK};
+
+#[test]
+fn a_task_in_its_own_format_loses_nothing() {
+    let project = Project::with("t.json", TASK);
+    let run = project.expect(0, &["convert", "--to", "task", "t.json"]);
+    assert_eq!(run.err, "");
+    let made = run.json();
+    assert_eq!(made["schemaVersion"], 1);
+    assert_eq!(
+        made["pendingSteps"],
+        serde_json::json!(["Make b", "Make c"])
+    );
+    // A conversion is no progress.
+    assert_eq!(made["metadata"]["lastUpdatedAt"], "2026-03-02T08:05:00Z");
+    assert_eq!(project.read("t.json"), TASK);
+    assert_eq!(project.names(), ["t.json"]);
+}
+
+#[test]
+fn what_is_not_held_is_listed() {
+    let project = Project::with("builder-state.json", EXAMPLE);
+    let run = project.expect(1, &["convert", "builder-state.json", "--to", "task"]);
+    assert_eq!(run.json()["phase"], "implementation");
+    assert!(run.err.contains("not held: task: US-003\n"), "{run:?}");
+    let run = project.expect(
+        1,
+        &["convert", "builder-state.json", "--to", "task", "--json"],
+    );
+    let report = run.json();
+    assert_eq!(report["format"], "builder-state");
+    assert_eq!(report["to"], "task");
+    assert_eq!(report["out"], serde_json::Value::Null);
+    assert_eq!(report["checkpoint"]["phase"], "implementation");
+    assert_eq!(report["not_held"][0], "task: US-003");
+    assert_eq!(report["violations"], serde_json::json!([]));
+    assert_eq!(report["result_violations"], serde_json::json!([]));
+}
+
+#[test]
+fn the_result_goes_into_a_file_that_is_not_there() {
+    let project = Project::with("t.json", TASK);
+    let arguments = [
+        "convert",
+        "t.json",
+        "--to",
+        "builder-state",
+        "--out",
+        "host.json",
+    ];
+    let run = project.expect(0, &arguments);
+    assert_eq!(run.out, "t.json (task) is now host.json (builder-state)\n");
+    assert_eq!(project.names(), ["host.json", "t.json"]);
+    project.expect(0, &["validate", "host.json", "--format", "builder-state"]);
+    let written = project.read("host.json");
+    let run = project.expect(2, &arguments);
+    assert!(
+        run.error().starts_with("host.json: is there already"),
+        "{run:?}"
+    );
+    assert_eq!(project.read("host.json"), written);
+    let back = project.expect(
+        0,
+        &[
+            "convert",
+            "host.json",
+            "--format",
+            "builder-state",
+            "--to",
+            "task",
+        ],
+    );
+    assert_eq!(back.json()["currentStep"]["description"], "Make b");
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let project = Project::with("t.json", TASK.replace("\"Make c\"", "17"));
+    let run = project.expect(1, &["convert", "t.json", "--to", "task"]);
+    assert!(run.err.contains("violation: /pendingSteps/1"), "{run:?}");
+    let run = project.expect(2, &["convert", "t.json", "--to", "paper"]);
+    assert!(
+        run.error().contains("\"paper\" is no known format"),
+        "{run:?}"
+    );
+    let run = project.expect(2, &["convert", "none.json", "--to", "task"]);
+    assert!(run.error().starts_with("none.json: "), "{run:?}");
+}
