@@ -57,6 +57,12 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     );
     text("phase", wanted.phase.as_deref(), held.phase.as_deref());
     text("agent", wanted.agent.as_deref(), held.agent.as_deref());
+    let stamp = |handoff: &Handoff| handoff.updated_at.as_ref().map(ToString::to_string);
+    text(
+        "time of the last change",
+        stamp(wanted).as_deref(),
+        stamp(held).as_deref(),
+    );
     let list = |what: &str, wanted: &[String], held: &[String], lost: &mut Vec<String>| {
         let missing = wanted.iter().filter(|item| !held.contains(item));
         lost.extend(missing.map(|item| format!("{what}: {item}")));
@@ -112,6 +118,8 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
                 let reason = decision.rationale.as_ref();
                 let reason = reason.filter(|_| made.rationale != decision.rationale);
                 lost.extend(reason.map(|why| format!("reason of {}: {why}", decision.text)));
+                let at = decision.at.as_ref().filter(|_| made.at != decision.at);
+                lost.extend(at.map(|at| format!("time of {}: {at}", decision.text)));
             }
         }
     }

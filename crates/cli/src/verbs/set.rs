@@ -74,7 +74,7 @@ pub(super) fn run(
             let before = &stored.document;
             let format = rules.of(&path, before);
             let violations = examine(format.as_ref(), before, global)?;
-            refuse_newer(&violations)?;
+            refuse_newer(&violations, &assignments)?;
             if let Some(expected) = &expect {
                 let (found, _) = token(&path, before, global)?;
                 if found != *expected {
@@ -228,10 +228,12 @@ fn examine(
 }
 
 /// A checkpoint of a later version, or of one that cannot be told, is not changed: its rules are not
-/// known.
-fn refuse_newer(violations: &[Violation]) -> Result<(), Error> {
+/// known. A version that cannot be read may be mended.
+fn refuse_newer(violations: &[Violation], assignments: &[Assignment]) -> Result<(), Error> {
+    let is_mended = |pointer: &str| assignments.iter().any(|set| set.pointer == pointer);
     let newer = violations.iter().find(|violation| {
-        violation.code == Code::NEWER_SCHEMA || violation.pointer.ends_with("/schemaVersion")
+        violation.code == Code::NEWER_SCHEMA
+            || (violation.pointer.ends_with("/schemaVersion") && !is_mended(&violation.pointer))
     });
     newer.map_or(Ok(()), |violation| {
         Err(Error::refused(format!(

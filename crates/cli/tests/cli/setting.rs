@@ -211,3 +211,14 @@ fn many_writers_at_once_lose_nothing() {
     let document: serde_json::Value = serde_json::from_str(&project.read("t.json")).unwrap();
     assert_eq!(document["blockers"].as_array().unwrap().len(), 8);
 }
+
+#[test]
+fn a_version_that_cannot_be_read_is_mended_first() {
+    let project = Project::with(
+        "t.json",
+        TASK.replace("\"schemaVersion\": 1", "\"schemaVersion\": \"1\""),
+    );
+    project.expect(4, &["set", "t.json", "/phase=\"planning\""]);
+    project.expect(0, &["set", "t.json", "/schemaVersion=1"]);
+    project.expect(0, &["set", "t.json", "/phase=\"planning\""]);
+}
