@@ -102,7 +102,10 @@ impl Target {
 
     /// The checkpoints of the store, typed.
     pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<'_, C> {
-        let checkpoints = Checkpoints::new(self.store.as_ref());
+        let mut checkpoints = Checkpoints::new(self.store.as_ref());
+        if global.allow_loss {
+            checkpoints = checkpoints.allowing_loss();
+        }
         match global.now {
             Some(now) => checkpoints.with_clock(FixedClock(now)),
             None => checkpoints,

@@ -56,6 +56,9 @@ pub(crate) struct Global {
     /// A folder of checkpoint files (with --key), one checkpoint file, or a builder-state host file
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
+    /// Let a report overwrite values that could not be read; they are kept with what was cut
+    #[arg(long, global = true)]
+    pub(crate) allow_loss: bool,
     /// The checkpoint in a folder: a task or agent id
     #[arg(long, global = true, value_name = "K")]
     pub(crate) key: Option<String>,

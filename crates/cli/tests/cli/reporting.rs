@@ -388,3 +388,20 @@ fn a_step_in_a_large_host_changes_the_lines_of_that_step() {
         "{new}"
     );
 }
+
+#[test]
+fn what_could_not_be_read_is_overwritten_only_when_that_is_allowed() {
+    let broken = r#"{"pendingSteps": [], "completedSteps": [], "blockers": "none"}"#;
+    let project = Project::with("t.json", broken);
+    let block = ["block", "no key", "--store", "t.json"];
+    let run = project.expect(4, &block);
+    assert!(run.error().contains("/blockers"), "{run:?}");
+    assert_eq!(project.read("t.json"), broken);
+    let run = project.ckpt(&[&block[..], &["--allow-loss", "--json"]].concat());
+    assert_eq!(run.json()["lost"], serde_json::json!(["/blockers"]));
+    assert!(
+        run.err.contains("could not be read, and was overwritten"),
+        "{run:?}"
+    );
+    assert!(project.read("t.json").contains(r#""blockers": ["no key"]"#));
+}

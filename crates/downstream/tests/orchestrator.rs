@@ -1,0 +1,81 @@
+//! What a user's own tests look like.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::path::Path;
+
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::strategies::{deviating, task_checkpoint};
+use agent_checkpoint::{
+    CheckpointStore, CheckpointStoreExt, Document, FileStore, Key, Knowledge, MemoryStore, Outcome,
+    TaskCheckpoint,
+};
+use agent_checkpoint_downstream::{BUILD_SCHEMA, Errand, Next, TASK_SCHEMA, formats, next};
+use proptest::prelude::*;
+
+#[test]
+fn an_errand_is_begun_resumed_and_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let key = Key::new("shopping").unwrap();
+    let step = || next(&store, &key, &["baker", "bank"], folder.path()).unwrap();
+    assert_eq!(step(), Next::Begin);
+    let errands = store.checkpoints::<Errand>();
+    errands.update(&key, Errand::make_stop).unwrap();
+    let Next::Resume(prompt) = step() else {
+        unreachable!("a stop is left");
+    };
+    assert!(
+        prompt.contains("- baker\n") && prompt.contains("1. bank\n"),
+        "{prompt}"
+    );
+    errands.update(&key, Errand::make_stop).unwrap();
+    assert_eq!(step(), Next::Nothing);
+}
+
+#[test]
+fn the_schemas_were_written_when_the_crate_was_built() {
+    for (schema, member) in [
+        (TASK_SCHEMA, "pendingSteps"),
+        (BUILD_SCHEMA, "gates_passed"),
+    ] {
+        let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+        assert!(schema["properties"][member].is_object(), "{member}");
+    }
+}
+
+#[test]
+fn a_format_of_our_own_stands_beside_the_librarys() {
+    let formats = formats();
+    let document = Document::from_text(r#"{"made":[1]}"#).unwrap();
+    let examine = formats.get("errand").unwrap().examine;
+    let violations = examine(&document, &Knowledge::none()).unwrap();
+    let found: Vec<_> = violations
+        .iter()
+        .map(|v| (&*v.pointer, v.code.as_str()))
+        .collect();
+    assert_eq!(found, [("/made/0", "wrong-type"), ("/left", "missing")]);
+    let path = Path::new("builder-state.json");
+    assert_eq!(
+        formats.detect(path, None).unwrap().format.name,
+        "builder-state"
+    );
+}
+
+proptest! {
+    /// Whatever agents write, this orchestrator loads it and destroys nothing.
+    #[test]
+    fn any_file_of_an_agent_loads_and_survives(
+        text in task_checkpoint().prop_flat_map(|task| deviating(serde_json::to_value(task).unwrap()))
+    ) {
+        let store = MemoryStore::new();
+        let key = Key::new("a").unwrap();
+        let document = Document::from_text(text).unwrap();
+        store.put(&key, &document, &PutOptions::new()).unwrap();
+        let tasks = store.checkpoints::<TaskCheckpoint>();
+        tasks.get(&key).unwrap();
+        prop_assert_eq!(tasks.update(&key, |_| {}).unwrap().outcome, Outcome::Unchanged);
+    }
+}
