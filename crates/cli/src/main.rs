@@ -17,9 +17,21 @@ mod verbs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    outlive_size_limits();
     let outcome = match args::parse() {
         Ok(args) => verbs::run(args),
         Err(outcome) => outcome,
     };
     output::print(&outcome)
+}
+
+/// A write beyond the size limit of files (`ulimit -f`) becomes an error that is reported, and the
+/// temporary file is removed; the signal that comes with it would end the process first.
+fn outlive_size_limits() {
+    #[cfg(unix)]
+    {
+        let signal = signal_hook::consts::SIGXFSZ;
+        // Should it fail, the process ends as it would have without.
+        let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
+    }
 }

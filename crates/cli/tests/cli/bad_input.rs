@@ -196,3 +196,28 @@ fn an_empty_text_is_no_step_and_no_decision() {
     }
     assert_eq!(project.read("t.json"), TASK);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_size_limit_of_files_is_an_error_and_leaves_the_file_as_it_was() {
+    let project = Project::with("t.json", TASK);
+    project.expect(0, &["decide", "first", "--store", "t.json"]);
+    let before = project.read("t.json");
+    let script = format!(
+        "ulimit -f 0; exec {} decide x --store t.json",
+        env!("CARGO_BIN_EXE_ckpt")
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(project.path(""))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("ckpt: ") && said.lines().count() == 1,
+        "{said}"
+    );
+    assert_eq!(project.read("t.json"), before);
+    assert!(!project.names().iter().any(|name| name.ends_with(".tmp")));
+}
