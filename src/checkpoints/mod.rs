@@ -186,7 +186,11 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             .document
             .read::<C>()
             .map_err(|error| Error::from(error).with_key(key))?;
-        let knowledge = Knowledge::none().with_now(self.clock.now()).with_key(key);
+        let knowledge = Knowledge {
+            now: Some(self.clock.now()),
+            key: self.judged(key),
+            ..Knowledge::none()
+        };
         Ok(Some(Loaded {
             violations: violations(&stored.document, &reading, &knowledge),
             is_partial: reading.is_partial(),
@@ -196,6 +200,12 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             modified: stored.modified,
             context: stored.context,
         }))
+    }
+
+    /// The key, where ids inside a checkpoint are judged by it.
+    fn judged<'k>(&self, key: &'k Key) -> Option<&'k Key> {
+        let capabilities = self.store.capabilities();
+        (!capabilities.embedded && !capabilities.keys_are_places).then_some(key)
     }
 
     /// The checkpoint under a key.
@@ -355,7 +365,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let cut = self.cut_from(key, &loaded.checkpoint)?;
         let staleness = self.staleness(&loaded, &cut, &options.root)?;
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
-        let knowledge = options.knowledge(self.clock.now(), key);
+        let knowledge = options.knowledge(self.clock.now(), self.judged(key));
         // Judged with all that is known here: a load knows less.
         let reading = loaded.document.read::<C>()?;
         let judged = violations(&loaded.document, &reading, &knowledge);

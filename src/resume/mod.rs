@@ -74,10 +74,14 @@ impl ResumeOptions {
         self
     }
 
-    pub(crate) fn knowledge<'k>(&'k self, now: DateTime<Utc>, key: &'k Key) -> Knowledge<'k> {
+    pub(crate) fn knowledge<'k>(
+        &'k self,
+        now: DateTime<Utc>,
+        key: Option<&'k Key>,
+    ) -> Knowledge<'k> {
         Knowledge {
             now: Some(now),
-            key: Some(key),
+            key,
             execution_spec: self.execution_spec.as_ref(),
             story_state: self.story_state.as_deref(),
             worked: self.worked,

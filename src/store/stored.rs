@@ -235,6 +235,9 @@ pub struct Capabilities {
     pub excludes_machines: bool,
     /// Documents stand inside a larger file, so a checkpoint has no version of its own.
     pub embedded: bool,
+    /// Keys are only names of places, such as a file that somebody named as they liked: ids inside the
+    /// documents are not judged by them.
+    pub keys_are_places: bool,
 }
 
 impl Capabilities {

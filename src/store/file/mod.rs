@@ -286,6 +286,7 @@ impl CheckpointStore for FileStore {
         Capabilities {
             survives_power_loss: self.options.durability == fsio::Durability::Full,
             excludes_processes: true,
+            keys_are_places: matches!(self.place, Place::Single { .. }),
             ..Capabilities::default()
         }
     }

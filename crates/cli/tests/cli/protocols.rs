@@ -557,3 +557,13 @@ fn a_hand_off_moves_between_formats() {
     assert!(!run.err.contains("new violation"), "{run:?}");
     assert_eq!(run.json()["metadata"]["createdBy"], "me");
 }
+
+/// The name of a file given by its path is no key: nothing inside is judged by it.
+#[test]
+fn a_file_may_be_called_anything() {
+    let story = include_str!("../../../../tests/cases/story-pipeline/valid-stage-2.json");
+    let project = Project::with("called-anything.json", story);
+    let run = project.expect(0, &["resume", "called-anything.json"]);
+    assert!(!run.err.contains("key-mismatch"), "{run:?}");
+    assert!(run.out.contains("# Resuming Task: SHOP-12"), "{run:?}");
+}
