@@ -8,6 +8,7 @@ mod common;
 
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, convert,
+    members_not_held,
 };
 use agent_checkpoint::strategies::{self, task_checkpoint};
 use agent_checkpoint::{Checkpoint, Document, Handoff, TaskCheckpoint};
@@ -109,5 +110,19 @@ fn what_the_target_cannot_hold_is_listed() {
     assert_eq!(
         converted.not_held,
         ["description: Do it", "instruction: Be kind"]
+    );
+}
+
+#[test]
+fn what_no_hand_off_tells_is_listed_member_by_member() {
+    let source = Document::from_text(
+        r#"{"session_id":"s-9","can_resume":false,"n":3,"kept":"Write it","nothing":null,"of_mine":{"x":["y"]}}"#,
+    )
+    .unwrap();
+    let held =
+        Document::from_text(r#"{"notes":"To do: Write it","n":3,"resumable":false}"#).unwrap();
+    assert_eq!(
+        members_not_held(&source, &held, &["agent: s-9".to_owned()]),
+        ["/can_resume: false", "/of_mine/x/0: \"y\""]
     );
 }

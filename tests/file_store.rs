@@ -533,3 +533,70 @@ fn an_idle_host_has_no_checkpoint_and_that_is_no_error() {
     assert_eq!(page.keys, [key("adhoc:7")]);
     assert_eq!(page.foreign, ["adhoc:x\n"]);
 }
+
+/// An orchestrator that named its files otherwise can switch without renaming them.
+#[test]
+fn a_file_of_another_name_is_found_by_the_id_inside() {
+    use agent_checkpoint::formats::AgentCheckpoint;
+    let folder = tempfile::tempdir().unwrap();
+    let agent = include_str!("cases/agent-session/valid.json");
+    let id = "Secondary-C";
+    assert!(agent.contains(id));
+    fs::write(folder.path().join("agent_secondary_c.json"), agent).unwrap();
+    let layout = <AgentCheckpoint as agent_checkpoint::Checkpoint>::layout();
+    let store = FileStore::open(folder.path()).with_layout(layout);
+    let agents = store.checkpoints::<AgentCheckpoint>();
+    assert_eq!(store.list(&Query::all()).unwrap().keys, [key(id)]);
+    let saved = agents
+        .update(&key(id), |agent| {
+            agent.current_step = Some("Section 5".into())
+        })
+        .unwrap();
+    assert_eq!(saved.outcome, agent_checkpoint::Outcome::Replaced);
+    assert!(!folder.path().join("secondary_c.json").exists());
+    // Beside the id's own file the other counts no more, and is named.
+    fs::write(folder.path().join("secondary_c.json"), agent).unwrap();
+    let page = store.list(&Query::all()).unwrap();
+    assert_eq!(page.keys, [key(id)]);
+    assert_eq!(page.foreign, ["agent_secondary_c.json"]);
+    // Of two others none is guessed.
+    fs::rename(
+        folder.path().join("secondary_c.json"),
+        folder.path().join("third.json"),
+    )
+    .unwrap();
+    let error = store.load(&key(id)).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Ambiguous { .. }),
+        "{error}"
+    );
+    let page = store.list(&Query::all()).unwrap();
+    assert_eq!(page.foreign.len() + page.keys.len(), 2);
+}
+
+#[test]
+fn a_store_of_one_file_keeps_the_protocols_backups_and_archives() {
+    use agent_checkpoint::formats::AgentCheckpoint;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("of-mine.json");
+    fs::write(&path, include_str!("cases/agent-session/valid.json")).unwrap();
+    let layout = <AgentCheckpoint as agent_checkpoint::Checkpoint>::layout();
+    let store = FileStore::single(&path, FileOptions::default())
+        .unwrap()
+        .with_layout(layout);
+    let only = store.key().unwrap().clone();
+    store
+        .checkpoints::<AgentCheckpoint>()
+        .update(&only, |agent| agent.current_step = Some("Section 5".into()))
+        .unwrap();
+    assert_eq!(
+        fs::read_dir(folder.path().join("backups")).unwrap().count(),
+        1
+    );
+    let now = time("2026-03-02T08:00:00Z");
+    let aside = store.archive(&only, Archive::Crashed, now).unwrap();
+    assert_eq!(
+        aside.file_name().unwrap(),
+        "of-mine_crashed_1772438400.json"
+    );
+}

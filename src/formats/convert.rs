@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result};
+use crate::json::{Document, Kind, Node};
 
 /// A checkpoint in another format, and what it cannot hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,12 +58,6 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     );
     text("phase", wanted.phase.as_deref(), held.phase.as_deref());
     text("agent", wanted.agent.as_deref(), held.agent.as_deref());
-    let stamp = |handoff: &Handoff| handoff.updated_at.as_ref().map(ToString::to_string);
-    text(
-        "time of the last change",
-        stamp(wanted).as_deref(),
-        stamp(held).as_deref(),
-    );
     let list = |what: &str, wanted: &[String], held: &[String], lost: &mut Vec<String>| {
         let missing = wanted.iter().filter(|item| !held.contains(item));
         lost.extend(missing.map(|item| format!("{what}: {item}")));
@@ -125,12 +120,14 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     }
     list("blocker", &wanted.blockers, &held.blockers, &mut lost);
     list("file", &wanted.files, &held.files, &mut lost);
-    list(
-        "instruction",
-        &wanted.instructions,
-        &held.instructions,
-        &mut lost,
-    );
+    // A format may join several instructions into one text.
+    let is_told = |item: &&String| {
+        held.instructions
+            .iter()
+            .any(|told| told.contains(item.as_str()))
+    };
+    let untold = wanted.instructions.iter().filter(|item| !is_told(item));
+    lost.extend(untold.map(|item| format!("instruction: {item}")));
     if let Some(verification) = &wanted.verification {
         let shown = held.verification.clone().unwrap_or_default();
         if verification.contract.is_some() && shown.contract != verification.contract {
@@ -144,4 +141,64 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
         }
     }
     lost
+}
+
+/// What of a source file stands nowhere in the converted one, member by member: also what no hand-off
+/// tells, such as a session's id, and members that nobody declared.
+///
+/// A text is there when a text of the result has it within; a number or a truth value when a member of
+/// the same name has it. `not_held` is what is known already, and is not told twice.
+#[must_use]
+pub fn members_not_held(source: &Document, held: &Document, not_held: &[String]) -> Vec<String> {
+    let mut there = Leaves::default();
+    there.gather(held.root(), "");
+    let mut lost = Vec::new();
+    walk(source.root(), "", &mut |name, node| {
+        let is_held = match node.as_str() {
+            Some(text) if text.trim().is_empty() => true,
+            Some(text) => {
+                let has = |held: &String| held.contains(&*text);
+                there.texts.iter().any(has) || not_held.iter().any(has)
+            }
+            None => {
+                let leaf = (name.to_owned(), node.raw().to_owned());
+                node.kind() == Kind::Null || there.others.contains(&leaf)
+            }
+        };
+        if !is_held {
+            lost.push(format!("{}: {}", node.pointer(), node.raw()));
+        }
+    });
+    lost
+}
+
+/// The texts of a document, and its numbers and truth values with their names.
+#[derive(Default)]
+struct Leaves {
+    texts: Vec<String>,
+    others: Vec<(String, String)>,
+}
+
+impl Leaves {
+    fn gather(&mut self, node: Node<'_>, name: &str) {
+        walk(node, name, &mut |name, node| match node.as_str() {
+            Some(text) => self.texts.push(text.into_owned()),
+            None => self.others.push((name.to_owned(), node.raw().to_owned())),
+        });
+    }
+}
+
+/// Visits every scalar with the name of the member that it, or the list it is in, stands under.
+fn walk<'d>(node: Node<'d>, name: &str, visit: &mut dyn FnMut(&str, Node<'d>)) {
+    match node.kind() {
+        Kind::Object => {
+            for (name, member) in node.members() {
+                walk(member, &name, visit);
+            }
+        }
+        Kind::Array => node
+            .elements()
+            .for_each(|element| walk(element, name, visit)),
+        _ => visit(name, node),
+    }
 }

@@ -112,6 +112,13 @@ impl Target {
         }
     }
 
+    /// The document of the checkpoint, for what needs no type.
+    pub(crate) fn load(&self) -> Result<Option<Document>, Failure> {
+        let stored = self.store.load(&self.key);
+        let stored = stored.map_err(|error| self.error(error))?;
+        Ok(stored.map(|stored| stored.document))
+    }
+
     /// The store, for what needs no type.
     pub(crate) fn store(&self) -> &dyn CheckpointStore {
         self.store.as_ref()
@@ -252,7 +259,7 @@ pub(crate) fn store_of(
             })
     });
     let Some(key) = found else {
-        let store = FileStore::single(path, options)?;
+        let store = FileStore::single(path, options)?.with_layout(layout);
         let key = store.key().cloned();
         let key = key.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
         return Ok((store, key));
@@ -262,7 +269,9 @@ pub(crate) fn store_of(
         let folder = path.parent().unwrap_or(Path::new(""));
         FileStore::with_options(folder, options).with_layout(layout)
     } else {
-        FileStore::single(path, options)?.with_key(key.clone())
+        FileStore::single(path, options)?
+            .with_layout(layout)
+            .with_key(key.clone())
     };
     Ok((store, key))
 }

@@ -199,17 +199,8 @@ fn fit_size(
             break;
         }
         if let Some(rationale) = &mut decision.rationale {
-            let long = compact_size(rationale);
             let pointer = format!("/decisions/{index}/rationale");
-            cut(
-                rationale,
-                SHORTEST_TEXT,
-                reason,
-                &pointer,
-                limits,
-                truncation,
-            );
-            size -= long - compact_size(rationale);
+            size -= shorten(rationale, reason, &pointer, limits, truncation);
         }
     }
     if size > limit
@@ -218,13 +209,32 @@ fn fit_size(
             .as_mut()
             .and_then(|step| step.partial_work.as_mut())
     {
-        let pointer = "/currentStep/partialWork";
-        cut(note, SHORTEST_TEXT, reason, pointer, limits, truncation);
+        shorten(note, reason, "/currentStep/partialWork", limits, truncation);
     }
     let size = compact_size(checkpoint);
     if size > limit {
         truncation.over_budget = Some(OverBudget::new(size, limit));
     }
+}
+
+/// Cuts a text to its shortest, where that makes it smaller (the mark has bytes too), and says by how
+/// many bytes.
+fn shorten(
+    text: &mut String,
+    reason: DropReason,
+    pointer: &str,
+    limits: &Limits,
+    truncation: &mut Truncation,
+) -> usize {
+    let long = compact_size(text);
+    let short = limits
+        .cut(text, SHORTEST_TEXT)
+        .map_or(long, |short| compact_size(&short));
+    if short >= long {
+        return 0;
+    }
+    cut(text, SHORTEST_TEXT, reason, pointer, limits, truncation);
+    long - short
 }
 
 /// The bytes of a value in its compact form.
@@ -341,5 +351,22 @@ mod tests {
             .finish_step(&super::super::StepDone::current(), now)
             .unwrap();
         assert!(shrink(&mut after, &Limits::default(), Some(&before)).is_empty());
+    }
+
+    #[test]
+    fn a_text_that_the_mark_would_make_longer_is_left() {
+        let mut checkpoint = task(0);
+        checkpoint.decisions = vec![Decision {
+            rationale: Some("x".repeat(41)),
+            ..Decision::new("b")
+        }];
+        let limits = Limits {
+            total_bytes: Some(1),
+            ..Limits::default()
+        };
+        let truncation = shrink(&mut checkpoint, &limits, None);
+        assert!(truncation.dropped.is_empty());
+        assert!(truncation.over_budget.is_some());
+        assert_eq!(checkpoint.decisions[0].rationale, Some("x".repeat(41)));
     }
 }

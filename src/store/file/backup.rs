@@ -62,15 +62,19 @@ impl<'t> BackUp<'t> {
             return;
         };
         let stem = self.stem();
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| (self.backups.is_backup)(name, &stem))
+        // By the time they were written, as protocols' own scripts do: these stamp names with local time.
+        let mut names: Vec<_> = entries
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let name = entry.file_name().into_string().ok()?;
+                let written = entry.metadata().ok()?.modified().ok()?;
+                let is_ours = (self.backups.is_backup)(&name, &stem);
+                is_ours.then(|| (written, in_order(&name), name))
+            })
             .collect();
-        // By their stamps and counters: a modification time tells when a text was written, not when it
-        // was kept.
-        names.sort_by_key(|name| in_order(name));
+        names.sort();
         let surplus = names.len().saturating_sub(self.backups.keep);
-        for name in &names[..surplus] {
+        for (_, _, name) in &names[..surplus] {
             let path = folder.join(name);
             if self.made.as_ref() != Some(&path) {
                 let _ = fs::remove_file(path);

@@ -5,6 +5,8 @@ mod durable_file;
 mod options;
 mod overflow;
 
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -48,7 +50,11 @@ enum Place {
     /// All checkpoints of a folder.
     Folder { path: PathBuf, layout: Layout },
     /// One file, whatever its name.
-    Single { path: PathBuf, key: Key },
+    Single {
+        path: PathBuf,
+        key: Key,
+        layout: Layout,
+    },
 }
 
 impl FileStore {
@@ -68,12 +74,13 @@ impl FileStore {
         }
     }
 
-    /// The same folder, with the file names of a protocol: see
-    /// [`Checkpoint::layout`](crate::Checkpoint::layout). A store of one file has no use for it.
+    /// The same place, with the file names of a protocol: see
+    /// [`Checkpoint::layout`](crate::Checkpoint::layout). One file keeps its name; its archives and
+    /// backups are named as the protocol does.
     #[must_use]
     pub fn with_layout(mut self, named: Layout) -> FileStore {
-        if let Place::Folder { layout, .. } = &mut self.place {
-            *layout = named;
+        match &mut self.place {
+            Place::Folder { layout, .. } | Place::Single { layout, .. } => *layout = named,
         }
         self
     }
@@ -97,7 +104,11 @@ impl FileStore {
             _ => Key::new(name.trim())?,
         };
         Ok(FileStore {
-            place: Place::Single { path, key },
+            place: Place::Single {
+                path,
+                key,
+                layout: Layout::default(),
+            },
             options,
         })
     }
@@ -123,14 +134,25 @@ impl FileStore {
 
     /// The file of a key, whether or not it exists.
     ///
+    /// Where the protocol has ids in its files, a file that is there already counts under the id inside,
+    /// whatever it is called, unless the id's own file is there too.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidKey`] when the key makes too long a name, and for another key than that
-    /// of a store of one file.
+    /// of a store of one file. [`ErrorKind::Ambiguous`] when two files of other names have the id.
     pub fn path(&self, key: &Key) -> Result<PathBuf> {
         match &self.place {
-            Place::Folder { path, layout } => Ok(path.join((layout.file_name)(key)?)),
-            Place::Single { path, key: only } if only == key => Ok(path.clone()),
+            Place::Folder { path, layout } => {
+                let usual = path.join((layout.file_name)(key)?);
+                if layout.key_in.is_none() || fsio::look(&usual)?.is_some() {
+                    return Ok(usual);
+                }
+                Ok(self.strange_file(path, layout, key)?.unwrap_or(usual))
+            }
+            Place::Single {
+                path, key: only, ..
+            } if only == key => Ok(path.clone()),
             Place::Single { .. } => Err(Error::new(ErrorKind::InvalidKey {
                 text: key.to_string(),
                 reason: "this store has one file only, under another key",
@@ -138,17 +160,67 @@ impl FileStore {
         }
     }
 
-    /// The key of a file whose name does not tell it: that of its content. Where that leads to another
-    /// file or cannot be read, the name itself is the key, if it leads here: so a file that says it is
-    /// another's and a corrupt one are listed too, and loading them tells what is wrong.
-    fn key_of(&self, folder: &Path, name: &str, layout: &Layout) -> Option<Key> {
-        let leads_here = |key: &Key| (layout.file_name)(key).is_ok_and(|own| own == name);
-        let inside = self.key_inside(&folder.join(name), layout);
-        if inside.as_ref().is_some_and(leads_here) {
-            return inside;
+    /// The file of another name that has this id inside.
+    fn strange_file(&self, folder: &Path, layout: &Layout, key: &Key) -> Result<Option<PathBuf>> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for name in names(folder)? {
+            let is_unnamed = name
+                .to_str()
+                .is_some_and(|name| (layout.role)(name) == FileRole::Current(None));
+            let path = folder.join(&name);
+            if is_unnamed && self.key_inside(&path, layout).as_ref() == Some(key) {
+                files.push(path);
+            }
         }
-        let stem = Path::new(name).file_stem()?.to_str()?;
-        Key::new(stem).ok().filter(leads_here).or(inside)
+        match files.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(only.clone())),
+            several => Err(Error::new(ErrorKind::Ambiguous {
+                what: "file with this id",
+                candidates: several
+                    .iter()
+                    .map(|file| file.display().to_string())
+                    .collect(),
+            })
+            .with_key(key)),
+        }
+    }
+
+    /// The keys of files whose names do not tell them. A file has the id inside, where that id leads to it;
+    /// else its name, where that does: so a corrupt file is listed too, and loading it tells what is wrong.
+    /// A file that no key leads to has none.
+    fn keys_of(
+        &self,
+        folder: &Path,
+        layout: &Layout,
+        names: Vec<String>,
+    ) -> Vec<(String, Option<Key>)> {
+        let inside: Vec<Option<Key>> = names
+            .iter()
+            .map(|name| self.key_inside(&folder.join(name), layout))
+            .collect();
+        let mut holders: HashMap<&Key, usize> = HashMap::new();
+        for key in inside.iter().flatten() {
+            *holders.entry(key).or_default() += 1;
+        }
+        let usual = |key: &Key| (layout.file_name)(key).unwrap_or_default();
+        let present: HashSet<&String> = names.iter().collect();
+        let keys: Vec<Option<Key>> = names
+            .iter()
+            .zip(&inside)
+            .map(|(name, inside)| {
+                let leads_here = |key: &&Key| {
+                    let usual = usual(key);
+                    usual == *name || (!present.contains(&usual) && holders.get(*key) == Some(&1))
+                };
+                let by_name = || {
+                    let stem = Path::new(name).file_stem()?.to_str()?;
+                    Key::new(stem).ok().filter(|key| usual(key) == *name)
+                };
+                inside.as_ref().filter(leads_here).cloned().or_else(by_name)
+            })
+            .collect();
+        names.into_iter().zip(keys).collect()
     }
 
     /// The key in the content of a file; `None` when it cannot be read or has none.
@@ -165,10 +237,7 @@ impl FileStore {
     /// [`ErrorKind::NotFound`] when there is none; whatever keeps it from being renamed. A corrupt
     /// checkpoint can be put aside too.
     pub fn archive(&self, key: &Key, archive: Archive, now: DateTime<Utc>) -> Result<PathBuf> {
-        let layout = match &self.place {
-            Place::Folder { layout, .. } => *layout,
-            Place::Single { .. } => Layout::default(),
-        };
+        let layout = *self.layout();
         self.file(key)?
             .set_aside(&|stem| (layout.archive_stem)(stem, archive, now))
             .map_err(|error| error.with_key(key))
@@ -176,10 +245,13 @@ impl FileStore {
 
     fn file(&self, key: &Key) -> Result<DurableFile<'_>> {
         let file = DurableFile::new(self.path(key)?, &self.options);
-        Ok(match &self.place {
-            Place::Folder { layout, .. } => file.with_backups(layout.backups),
-            Place::Single { .. } => file,
-        })
+        Ok(file.with_backups(self.layout().backups))
+    }
+
+    fn layout(&self) -> &Layout {
+        match &self.place {
+            Place::Folder { layout, .. } | Place::Single { layout, .. } => layout,
+        }
     }
 }
 
@@ -238,39 +310,33 @@ impl CheckpointStore for FileStore {
 
     fn list(&self, query: &Query) -> Result<Page> {
         let (folder, layout) = match &self.place {
-            Place::Single { path, key } => {
+            Place::Single { path, key, .. } => {
                 let there = fs_err::metadata(path).is_ok();
                 return Ok(query.page(there.then(|| key.clone())));
             }
             Place::Folder { path, layout } => (path, layout),
         };
-        let entries = match fs_err::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Page::default());
-            }
-            Err(error) => return Err(io_error(error)),
-        };
         let mut keys = Vec::new();
         let mut foreign = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(io_error)?.file_name();
+        let mut unnamed = Vec::new();
+        for name in names(folder)? {
             let Some(text) = name.to_str() else {
                 foreign.push(name);
                 continue;
             };
             match (layout.role)(text) {
                 FileRole::Current(Some(key)) => keys.push(key),
-                FileRole::Current(None) => match self.key_of(folder, text, layout) {
-                    Some(key) => keys.push(key),
-                    None => foreign.push(name),
-                },
+                FileRole::Current(None) => unnamed.push(text.to_owned()),
                 FileRole::Foreign if text.ends_with(".json") => foreign.push(name),
                 FileRole::Archive | FileRole::Foreign => {}
             }
         }
-        keys.sort();
-        keys.dedup();
+        for (name, key) in self.keys_of(folder, layout, unnamed) {
+            match key {
+                Some(key) => keys.push(key),
+                None => foreign.push(name.into()),
+            }
+        }
         let mut page = query.page(keys);
         foreign.sort();
         page.foreign = foreign;
@@ -290,6 +356,18 @@ impl CheckpointStore for FileStore {
             ..Capabilities::default()
         }
     }
+}
+
+/// The names in a folder; none when there is no such folder.
+fn names(folder: &Path) -> Result<Vec<OsString>> {
+    let entries = match fs_err::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_error(error)),
+    };
+    entries
+        .map(|entry| Ok(entry.map_err(io_error)?.file_name()))
+        .collect()
 }
 
 fn io_error(error: std::io::Error) -> Error {

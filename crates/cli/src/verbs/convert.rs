@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::Knowledge;
-use agent_checkpoint::formats::{builder_state, convert};
+use agent_checkpoint::formats::{builder_state, convert, members_not_held};
 use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Checkpoint, Error, Format, Formats, Handoff, ResumeOptions};
@@ -70,6 +70,10 @@ pub(super) fn run(
         // The name of a file is not in it: no format lost it.
         let name = format!("task: {}", resume.task);
         not_held.retain(|line| *line != name);
+    }
+    if let Some(source) = target.load()? {
+        let more = members_not_held(&source, &document, &not_held);
+        not_held.extend(more);
     }
     let lacks = (to.examine)(&document, &Knowledge::none())?;
     if let Some(out) = out {
