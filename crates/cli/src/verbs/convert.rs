@@ -6,7 +6,9 @@ use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::formats::{builder_state, convert, members_not_held};
 use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::json::{Document, Violation};
-use agent_checkpoint::{Checkpoint, Error, Format, Formats, Handoff, ResumeOptions};
+use agent_checkpoint::{
+    Checkpoint, Error, Format, Formats, Handoff, ResumeOptions, TaskCheckpoint,
+};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -64,14 +66,21 @@ pub(super) fn run(
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
-    let (document, mut not_held) =
+    let (mut document, mut not_held) =
         dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
+    let source = target.load()?;
+    let whole = source.as_ref().map(|source| as_it_is(source, &target, &to));
+    if let Some(whole) = whole.transpose()?.flatten() {
+        // Only what stands around the checkpoint is left behind.
+        not_held.retain(|line| line.starts_with("task: ") || line.starts_with("description: "));
+        document = whole;
+    }
     if !is_own_name {
         // The name of a file is not in it: no format lost it.
         let name = format!("task: {}", resume.task);
         not_held.retain(|line| *line != name);
     }
-    if let Some(source) = target.load()? {
+    if let Some(source) = source {
         let more = members_not_held(&source, &document, &not_held);
         not_held.extend(more);
     }
@@ -129,6 +138,36 @@ fn refuse_present(out: &Path) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// The checkpoint as it is, where the other format has the same object in it: nothing of it is lost.
+fn as_it_is(source: &Document, target: &Target, to: &Format) -> Result<Option<Document>, Error> {
+    let object_of = |format: &str| match format {
+        builder_state::FORMAT => TaskCheckpoint::FORMAT.to_owned(),
+        other => other.to_owned(),
+    };
+    if object_of(target.format.name) != object_of(to.name) {
+        return Ok(None);
+    }
+    let mut document = source.clone();
+    if to.name == builder_state::FORMAT {
+        document = Document::from_text("{\n}\n")?;
+        document.graft("/checkpoint", source)?;
+    } else if target.slot.is_some() {
+        // What stood inside a file becomes one of its own: its lines move to the left, and no byte of its
+        // values changes. Line ends stand only between values.
+        let mut host = Document::from_text("{\n  \"checkpoint\": null\n}\n")?;
+        host.graft("/checkpoint", source)?;
+        let inside = host.get("/checkpoint").map_or("{}", |node| node.raw());
+        document = Document::from_text(format!("{}\n", inside.replace("\n  ", "\n")))?;
+        if let (None, Some(version)) = (
+            document.get("/schemaVersion"),
+            TaskCheckpoint::SCHEMA_VERSION,
+        ) {
+            document.set("/schemaVersion", &version)?;
+        }
+    }
+    Ok(Some(document))
 }
 
 /// The text of a hand-off in a format, and what it does not hold.

@@ -73,6 +73,10 @@ fn the_result_goes_into_a_file_that_is_not_there() {
         ],
     );
     assert_eq!(back.json()["currentStep"]["description"], "Make b");
+    assert!(
+        back.out.contains("\n  \"x-mine\": {") && back.out.contains("1.50"),
+        "{back:?}"
+    );
 }
 
 #[test]
