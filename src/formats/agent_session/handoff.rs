@@ -24,9 +24,9 @@ pub(super) fn status(agent: &AgentCheckpoint) -> Status {
 }
 
 pub(super) fn handoff(agent: &AgentCheckpoint) -> Handoff {
-    let phase = match (&agent.stage, &agent.phase) {
+    let phase = match (agent.named_stage(), agent.named_phase()) {
         (Some(stage), Some(phase)) => Some(format!("{stage}: {phase}")),
-        (stage, phase) => stage.clone().or_else(|| phase.clone()),
+        (stage, phase) => stage.or(phase).map(str::to_owned),
     };
     let instructions = agent.recovery_instructions.iter();
     Handoff {

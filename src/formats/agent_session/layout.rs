@@ -38,11 +38,26 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
         Error::new(ErrorKind::InvalidKey { text, reason })
     };
     let stem = plain_stem(key.as_str());
-    if archived(&stem).is_some() {
+    if is_put_aside(&stem) {
         return Err(refused("its file would be taken for an archived one"));
     }
     let stem = Key::new(stem).map_err(|_| refused("nothing of it is left for a file name"))?;
     (Layout::default().file_name)(&stem)
+}
+
+/// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
+pub(super) fn same_agent(one: &str, other: &str) -> bool {
+    plain_stem(one) == plain_stem(other)
+}
+
+/// Whether an id reads like the name of an archive or a backup, so that no file is named after it.
+pub(super) fn reads_as_put_aside(id: &str) -> bool {
+    is_put_aside(&plain_stem(id))
+}
+
+/// A backup that somebody copied beside the checkpoints is no second checkpoint of its agent.
+fn is_put_aside(stem: &str) -> bool {
+    archived(stem).is_some() || backed_up(stem).is_some()
 }
 
 fn plain_stem(id: &str) -> String {
@@ -66,7 +81,7 @@ fn role(name: &str) -> FileRole {
     let Some(stem) = name.strip_suffix(EXTENSION) else {
         return FileRole::Foreign;
     };
-    if archived(stem).is_some() {
+    if is_put_aside(stem) {
         return FileRole::Archive;
     }
     match (Layout::default().role)(name) {

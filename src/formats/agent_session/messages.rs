@@ -4,7 +4,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::AgentCheckpoint;
 use super::operations::stage_name;
-use crate::checkpoint::{Checkpoint, Key, Result};
+use super::recovery::FIRST_STAGE;
+use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key, Result};
 
 /// How long an agent has to answer a status check.
 pub const TIME_TO_ANSWER: TimeDelta = TimeDelta::minutes(15);
@@ -32,7 +33,7 @@ fn file(id: &str) -> String {
 
 /// The stage with its phase: `S2.P2 Specification Phase`.
 pub(super) fn place(agent: &AgentCheckpoint) -> Option<String> {
-    let phase = agent.phase.as_deref().map(|phase| {
+    let phase = agent.named_phase().map(|phase| {
         let name = phase.split(" - ").next().unwrap_or(phase);
         if name.ends_with("Phase") {
             name.to_owned()
@@ -40,14 +41,19 @@ pub(super) fn place(agent: &AgentCheckpoint) -> Option<String> {
             format!("{name} Phase")
         }
     });
-    match (&agent.stage, phase) {
+    match (agent.named_stage(), phase) {
         (Some(stage), Some(phase)) => Some(format!("{stage} {phase}")),
-        (stage, phase) => stage.clone().or(phase),
+        (stage, phase) => stage.map(str::to_owned).or(phase),
     }
 }
 
 fn place_or_unknown(agent: &AgentCheckpoint) -> String {
     place(agent).unwrap_or_else(|| "an unknown stage".to_owned())
+}
+
+/// The whole minutes of an age; of a stamp that is ahead of the clock none have passed.
+fn minutes(age: TimeDelta) -> i64 {
+    age.num_minutes().max(0)
 }
 
 /// When the checkpoint was written and how long ago: `14:30 (45 minutes ago)`.
@@ -56,7 +62,11 @@ fn last_update(agent: &AgentCheckpoint, now: DateTime<Utc>, format: &str) -> Str
     match (last.and_then(|last| last.time()), agent.age(now)) {
         (Some(time), Some(age)) => {
             let at = time.to_utc().format(format);
-            format!("{at} ({} minutes ago)", age.num_minutes())
+            if age < -FUTURE_TOLERANCE {
+                format!("{at} (ahead of the clock here)")
+            } else {
+                format!("{at} ({} minutes ago)", minutes(age))
+            }
         }
         _ => "at an unknown time".to_owned(),
     }
@@ -103,38 +113,75 @@ pub fn resume(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
     )
 }
 
-/// The note in the handoff package of an agent that takes over.
+/// The note in the handoff package of an agent that takes over, with the file that the old agent's
+/// checkpoint is in: where it was archived first, [`handoff_note_from`] names the archive.
 #[must_use]
 pub fn handoff_note(agent: &AgentCheckpoint) -> String {
-    let id = id(agent);
+    handoff_note_from(agent, &file(id(agent)))
+}
+
+/// As [`handoff_note`], with the checkpoint in this file, such as
+/// `agent_checkpoints/secondary_a_crashed_1768489200.json`.
+#[must_use]
+pub fn handoff_note_from(agent: &AgentCheckpoint, file: &str) -> String {
     format!(
-        "Resuming work from crashed agent {id}.\nCheckpoint File: {}\n",
-        file(id)
+        "Resuming work from crashed agent {}.\nFeature: {}\nCheckpoint File: {file}\n\
+         Resume from: {}\n",
+        id(agent),
+        feature(agent),
+        place_or_unknown(agent),
     )
 }
 
-/// What the user gives an agent, called `new_id`, that takes over from one that crashed.
+/// The handoff package of an agent that begins the feature anew, after a restart from scratch: it says
+/// nothing of what was done before.
+#[must_use]
+pub fn fresh_handoff(agent: &AgentCheckpoint, new_id: &str) -> String {
+    let name = stage_name(FIRST_STAGE);
+    format!(
+        "I'm starting {} from scratch.\n\nMy Agent ID: {new_id}\nStart from: {FIRST_STAGE} {name}\n\n\
+         1. Create my checkpoint file: {}, with a fresh session_id.\n\
+         2. Start from the beginning of the {FIRST_STAGE} {name} guide.\n\
+         3. Update the checkpoint every {} minutes.\n",
+        feature(agent),
+        file(new_id),
+        super::INTERVAL.num_minutes(),
+    )
+}
+
+/// What the user gives an agent, called `new_id`, that takes over from one that crashed, whose file is
+/// in its place; where it was archived first, [`take_over_from`] names the archive.
 #[must_use]
 pub fn take_over(agent: &AgentCheckpoint, new_id: &str) -> String {
-    let old = id(agent);
-    let own = if new_id == old {
-        format!(
-            "Rename {} to its archive and create a NEW checkpoint file of that name",
-            file(old)
-        )
+    let old = file(id(agent));
+    let new = file(new_id);
+    let own = if new == old {
+        format!("Rename {old} to its archive and create a NEW checkpoint file of that name")
     } else {
-        format!("Create a NEW checkpoint file: {}", file(new_id))
+        format!("Create a NEW checkpoint file: {new}")
     };
+    taking_over(agent, new_id, &old, &own)
+}
+
+/// As [`take_over`], with the old agent's checkpoint in this file, such as
+/// `agent_checkpoints/secondary_a_crashed_1768489200.json`; so the new agent can have the old id.
+#[must_use]
+pub fn take_over_from(agent: &AgentCheckpoint, new_id: &str, file: &str) -> String {
+    let own = format!("Create a NEW checkpoint file: {}", self::file(new_id));
+    taking_over(agent, new_id, file, &own)
+}
+
+fn taking_over(agent: &AgentCheckpoint, new_id: &str, file: &str, own: &str) -> String {
+    let old = id(agent);
     let begin = agent.handoff();
     format!(
         "I'm taking over {} from crashed {old}.\n\n\
-         Checkpoint File: {}\nResume from: {}\nMy Agent ID: {new_id}\n\n\
+         Checkpoint File: {file}\nResume from: {}\nMy Agent ID: {new_id}\n\n\
          1. Read the checkpoint and the files it names as modified.\n\
          2. {own}, with previous_agent \"{old}\", recovery_notes and a fresh session_id.\n\
          3. Continue from: {}\n4. Confirm the takeover to the primary.\n\n\
          Recovery instructions: {}\n",
         feature(agent),
-        file(old),
         place_or_unknown(agent),
         begin.start_at().unwrap_or("the beginning of the stage"),
         agent
@@ -148,7 +195,7 @@ pub fn take_over(agent: &AgentCheckpoint, new_id: &str) -> String {
 /// inbox file. The agent has 15 minutes to answer. Times are in UTC.
 #[must_use]
 pub fn status_check(agent: &AgentCheckpoint, number: u32, now: DateTime<Utc>) -> String {
-    let minutes = agent.age(now).unwrap_or(STATUS_CHECK_AT).num_minutes();
+    let minutes = minutes(agent.age(now).unwrap_or(STATUS_CHECK_AT));
     format!(
         "## Message {number} ({}) ⏳ UNREAD\n\
          **Subject:** CHECKPOINT WARNING - No Update in {minutes} Minutes\n\
@@ -177,7 +224,7 @@ pub fn escalation(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
     let id = id(agent);
     let feature = feature(agent);
     let place = place_or_unknown(agent);
-    let minutes = agent.age(now).unwrap_or(ESCALATION_AT).num_minutes();
+    let minutes = minutes(agent.age(now).unwrap_or(ESCALATION_AT));
     format!(
         "🚨 STALE AGENT: {}\n\n\
          - Agent: {id}\n- Feature: {feature}\n- Last checkpoint: {}\n- Last known stage: {place}\n\

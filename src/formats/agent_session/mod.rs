@@ -132,12 +132,27 @@ impl AgentCheckpoint {
         Timestamp::like(self.last_checkpoint.as_ref(), now)
     }
 
+    /// The stage, where it has a name.
+    fn named_stage(&self) -> Option<&str> {
+        said(self.stage.as_deref())
+    }
+
+    /// The phase, where it has a name.
+    fn named_phase(&self) -> Option<&str> {
+        said(self.phase.as_deref())
+    }
+
     /// How long ago the checkpoint was written; `None` when it does not say.
     #[must_use]
     pub fn age(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let last = self.last_checkpoint.as_ref()?.time()?;
         Some(now.signed_duration_since(last))
     }
+}
+
+/// A text, where it says something.
+fn said(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.trim().is_empty())
 }
 
 impl Checkpoint for AgentCheckpoint {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{AgentCheckpoint, AgentStatus};
+use super::{AgentCheckpoint, AgentStatus, layout};
 use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result};
 use crate::formats::task::StepDone;
 
@@ -93,10 +93,22 @@ impl AgentCheckpoint {
                 return Err(Error::transition(from.as_str(), to.as_str(), allowed));
             }
         }
+        if matches!(to, AgentStatus::InProgress | AgentStatus::Complete) {
+            // Whoever goes on or is done waits for nobody.
+            self.pass_sync();
+        }
         if from.as_ref() != Some(&to) {
             self.status = Some(to);
         }
         Ok(())
+    }
+
+    /// Whatever the status was, the agent works from now on.
+    pub(super) fn go_on(&mut self) {
+        self.pass_sync();
+        if self.meaning() != Some(AgentStatus::InProgress) {
+            self.status = Some(AgentStatus::InProgress);
+        }
     }
 
     /// Refuses what nobody does who is complete.
@@ -114,7 +126,7 @@ impl AgentCheckpoint {
     /// Takes a complete agent up again: a transition that the protocol does not have.
     pub fn reopen(&mut self) {
         if self.meaning() == Some(AgentStatus::Complete) {
-            self.status = Some(AgentStatus::InProgress);
+            self.go_on();
         }
     }
 
@@ -126,23 +138,31 @@ impl AgentCheckpoint {
     /// Begins a step and hands back the one that was current and is put aside for it.
     ///
     /// A step that is put aside goes back to the head of the plan, unless it is in the plan. The step
-    /// that begins stays in the plan until it is finished. An agent that waits goes on with it; a
-    /// blocked one stays blocked.
+    /// that begins stays in the plan until it is finished. An agent that waits goes on with it, and
+    /// has passed the sync point it was at; a blocked one stays blocked.
     ///
     /// # Errors
     ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the text says nothing,
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
     pub fn start_step(&mut self, text: impl Into<String>) -> Result<Option<String>> {
+        let text = text.into();
+        says(&text, "say what is to be done")?;
         self.check_at_work()?;
-        if self.meaning() == Some(AgentStatus::Waiting) {
-            self.stop_waiting();
-        }
-        Ok(self.set_current(text.into()))
+        self.stop_waiting();
+        Ok(self.set_current(text))
     }
 
     fn set_current(&mut self, text: String) -> Option<String> {
-        let aside = self.current_step.replace(text);
-        let aside = aside.filter(|aside| Some(aside) != self.current_step.as_ref())?;
+        let same = self.current_step.as_ref() == Some(&text);
+        let aside = if same { None } else { self.put_aside() };
+        self.current_step = Some(text);
+        aside
+    }
+
+    /// The step that is current goes back to the head of the plan, unless it is in the plan.
+    fn put_aside(&mut self) -> Option<String> {
+        let aside = self.current_step.take()?;
         if !self.next_steps.contains(&aside) {
             self.next_steps.insert(0, aside.clone());
         }
@@ -153,12 +173,14 @@ impl AgentCheckpoint {
     /// that were changed.
     ///
     /// The finished text may differ from the planned one: what leaves the plan is the step that is
-    /// named, else the planned one that reads the same, else the current step.
+    /// named, else the planned one that reads the same, else the current step. Waiting at a sync point
+    /// is no such step: finished, it is [left](AgentCheckpoint::leave_sync); other work that was done
+    /// there does not end it.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when neither a text nor a current step says
-    /// what was done, and when the step that is named is not in the plan;
+    /// what was done, when the text says nothing, and when the step that is named is not in the plan;
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete. The
     /// checkpoint is then unchanged.
     pub fn finish_step(&mut self, done: &StepDone) -> Result<()> {
@@ -169,6 +191,18 @@ impl AgentCheckpoint {
                 "no step is in progress; say what was finished",
             ));
         };
+        says(&text, "say what was finished")?;
+        let at_sync = self.sync_point().is_some();
+        let named = done.pending.as_ref().unwrap_or(&text);
+        if at_sync && current.as_ref() == Some(named) {
+            if current.as_ref() != Some(&text) {
+                self.current_step = None;
+                self.completed_steps.push(text);
+            }
+            self.stop_waiting();
+            self.add_files(done.files_created.iter().chain(&done.files_modified));
+            return Ok(());
+        }
         let leaves = match done.pending.clone() {
             Some(named)
                 if !self.next_steps.contains(&named) && current.as_ref() != Some(&named) =>
@@ -180,7 +214,7 @@ impl AgentCheckpoint {
             }
             Some(named) => Some(named),
             None if self.next_steps.contains(&text) => Some(text.clone()),
-            None => current.clone(),
+            None => current.clone().filter(|_| !at_sync),
         };
         if let Some(leaves) = leaves {
             self.drop_next(&leaves);
@@ -227,9 +261,7 @@ impl AgentCheckpoint {
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
     pub fn block(&mut self, blocker: impl Into<String>) -> Result<()> {
         let blocker = blocker.into();
-        if blocker.trim().is_empty() {
-            return Err(Error::refused("say what is in the way"));
-        }
+        says(&blocker, "say what is in the way")?;
         self.enter(AgentStatus::Blocked, false)?;
         if !self.blockers.contains(&blocker) {
             self.blockers.push(blocker);
@@ -243,10 +275,6 @@ impl AgentCheckpoint {
     ///
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
     pub fn unblock(&mut self) -> Result<()> {
-        self.check_at_work()?;
-        if self.meaning() == Some(AgentStatus::Waiting) {
-            self.stop_waiting();
-        }
         self.enter(AgentStatus::InProgress, false)?;
         self.blockers.clear();
         Ok(())
@@ -267,12 +295,14 @@ impl AgentCheckpoint {
     ///
     /// # Errors
     ///
-    /// As [`wait`](AgentCheckpoint::wait).
+    /// As [`wait`](AgentCheckpoint::wait); and [`ErrorKind::Refused`](crate::ErrorKind::Refused) when
+    /// the point has no name.
     pub fn reach_sync(&mut self, name: &str) -> Result<()> {
         self.sync(name, false)
     }
 
     fn sync(&mut self, name: &str, force: bool) -> Result<()> {
+        says(name, "name the sync point")?;
         let before = self.sync_point() == Some(name);
         self.enter(AgentStatus::Waiting, force)?;
         if before {
@@ -320,23 +350,35 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Enters the next stage: the one before joins the finished steps as complete, with the step that
-    /// was current, and the instructions say to resume from the beginning of the new one.
+    /// Enters the next stage: the one before joins the finished steps as complete, and the instructions
+    /// say to resume from the beginning of the new one.
+    ///
+    /// A step that was current is put aside as in [`start_step`](AgentCheckpoint::start_step): nobody
+    /// said that it is finished. The step that is the transition itself leaves the plan.
     ///
     /// # Errors
     ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the stage has no name,
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is blocked or complete,
     /// and from one of the three stages to another than the next. The checkpoint is then unchanged.
     pub fn enter_stage(&mut self, entry: StageEntry) -> Result<()> {
         self.stage(entry, false)
     }
 
-    /// Enters a stage, whatever the stage before: the loop back to an earlier one.
+    /// Enters a stage, whatever the stage and the status before: the loop back to an earlier one. The
+    /// agent is in progress; the stage it leaves is complete only where the new one follows it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the stage has no name.
     pub fn force_stage(&mut self, entry: StageEntry) -> Result<()> {
         self.stage(entry, true)
     }
 
     fn stage(&mut self, entry: StageEntry, force: bool) -> Result<()> {
+        says(&entry.stage, "name the stage")?;
+        let follows = check_stage(self.stage.as_deref(), &entry.stage);
+        let completes = follows.is_ok() && self.stage.as_ref() != Some(&entry.stage);
         if !force {
             self.check_at_work()?;
             if self.meaning() == Some(AgentStatus::Blocked) {
@@ -347,20 +389,17 @@ impl AgentCheckpoint {
                     followers(&from),
                 ));
             }
-            check_stage(self.stage.as_deref(), &entry.stage)?;
+            follows?;
         }
         let name = stage_name(&entry.stage);
         let instructions = entry
             .recovery_instructions
             .unwrap_or_else(|| format!("Resume from beginning of {}", entry.stage));
         let phase = entry.phase.unwrap_or_else(|| format!("{name} - Starting"));
-        self.stop_waiting();
+        self.go_on();
+        self.put_aside();
         self.drop_next(&format!("Transition to {}", entry.stage));
-        if let Some(current) = self.current_step.take() {
-            self.drop_next(&current);
-            self.completed_steps.push(current);
-        }
-        if let Some(before) = self.stage.replace(entry.stage) {
+        if let Some(before) = self.stage.replace(entry.stage).filter(|_| completes) {
             let complete = format!("{before} complete");
             if !self.completed_steps.contains(&complete) {
                 self.completed_steps.push(complete);
@@ -385,6 +424,7 @@ impl AgentCheckpoint {
 
     /// The agent's work is done, whatever was in the way.
     pub fn force_complete(&mut self) {
+        self.pass_sync();
         self.status = Some(AgentStatus::Complete);
     }
 
@@ -409,6 +449,14 @@ impl AgentCheckpoint {
         let state = self.coordination_state.get_or_insert_default();
         state.last_status_update = Some(stamp);
     }
+}
+
+/// Refuses a text that says nothing.
+fn says(text: &str, advice: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::refused(advice));
+    }
+    Ok(())
 }
 
 /// From one of the three stages only the next follows; of others the protocol says nothing.
@@ -449,7 +497,19 @@ pub(super) fn apply(
 ) -> Result<()> {
     let Circumstances { now, force, .. } = *circumstances;
     let mut next = agent.clone();
-    if force {
+    let by_the_agent = circumstances.agent.is_none_or(|reporter| {
+        agent
+            .agent_id
+            .as_deref()
+            .is_some_and(|id| layout::same_agent(reporter, id))
+    });
+    let own_session = circumstances.session.filter(|_| by_the_agent);
+    // A sign of life and a word for the next agent go with being complete.
+    let goes_with_complete = matches!(
+        operation,
+        Operation::Heartbeat | Operation::Note { .. } | Operation::Complete
+    );
+    if force && !goes_with_complete {
         next.reopen();
     }
     match operation {
@@ -475,10 +535,14 @@ pub(super) fn apply(
         Operation::Complete => next.enter(AgentStatus::Complete, force)?,
         Operation::Restart { because } => {
             next.check_at_work()?;
-            let session = circumstances.session.or(agent.session_id.as_deref());
-            next = agent.restarted(because, session.map(str::to_owned), now);
+            if by_the_agent {
+                agent.check_fresh(own_session.unwrap_or_default())?;
+            }
+            // Where another reports it, the agent names its session with its own first report.
+            next = agent.restarted(because, own_session.map(str::to_owned), now);
         }
         Operation::Phase { name } => {
+            says(name, "name the phase")?;
             next.check_at_work()?;
             next.phase = Some(name.clone());
         }
@@ -486,8 +550,7 @@ pub(super) fn apply(
         Operation::Sync { name } => next.sync(name, force)?,
         other => return Err(Error::unsupported(other, OPERATIONS)),
     }
-    let own = circumstances.agent.is_none() || circumstances.agent == next.agent_id.as_deref();
-    if let (true, Some(session)) = (own, circumstances.session) {
+    if let Some(session) = own_session {
         next.session_id = Some(session.to_owned());
     }
     *agent = next;

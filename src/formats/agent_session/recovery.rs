@@ -10,7 +10,7 @@ use crate::checkpoint::{Checkpoint, Error, Key, Result};
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
 
 /// The stage that every feature begins in.
-const FIRST_STAGE: &str = "S2.P1";
+pub(super) const FIRST_STAGE: &str = "S2.P1";
 
 impl AgentCheckpoint {
     /// The checkpoint of an agent that begins a feature with this plan, in the first stage.
@@ -65,7 +65,7 @@ impl AgentCheckpoint {
 
     /// The same agent goes on in a fresh session: agent, feature and stage stay, and it is in progress.
     ///
-    /// What was in the way stays listed until it is unblocked.
+    /// What was in the way stays listed until it is unblocked; a sync point that it waited at is passed.
     ///
     /// # Errors
     ///
@@ -76,14 +76,14 @@ impl AgentCheckpoint {
         self.check_resumable()?;
         self.check_fresh(&session_id)?;
         self.session_id = Some(session_id);
-        self.status = Some(AgentStatus::InProgress);
+        self.go_on();
         Ok(())
     }
 
-    fn check_fresh(&self, session_id: &str) -> Result<()> {
-        if session_id.is_empty() || self.session_id.as_deref() == Some(session_id) {
+    pub(super) fn check_fresh(&self, session_id: &str) -> Result<()> {
+        if session_id.trim().is_empty() || self.session_id.as_deref() == Some(session_id) {
             return Err(Error::refused(
-                "whoever resumes works in a fresh session; give a new session id",
+                "whoever resumes or restarts works in a fresh session; give a new session id (--session)",
             ));
         }
         Ok(())
@@ -98,7 +98,8 @@ impl AgentCheckpoint {
     ///
     /// Put it under the key of the new id: that of [`take_over_id`](super::take_over_id) begins the
     /// file `{stem}_new.json` beside the old one. Or archive the old file as crashed first; then the
-    /// old id can be used again. What is in the way stays in the way.
+    /// old id can be used again. What is in the way stays in the way. When the new agent took part in
+    /// coordination is for it to say.
     ///
     /// # Errors
     ///
@@ -118,11 +119,15 @@ impl AgentCheckpoint {
         self.check_fresh(&session_id)?;
         layout::file_name(&Key::new(agent_id.as_str())?)?;
         let mut next = self.clone();
+        if AgentType::of(&agent_id) == AgentType::Primary {
+            next.agent_type = Some(AgentType::Primary);
+        }
         next.agent_id = Some(agent_id);
         next.session_id = Some(session_id);
+        next.coordination_state = None;
         let status = self.status.as_ref().and_then(AgentStatus::meaning);
         if status != Some(AgentStatus::Blocked) {
-            next.status = Some(AgentStatus::InProgress);
+            next.go_on();
         }
         next.previous_agent.clone_from(&self.agent_id);
         next.recovery_notes = Some(notes.into());

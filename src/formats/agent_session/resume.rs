@@ -2,7 +2,7 @@
 
 use super::{AgentCheckpoint, AgentStatus, RESTART_BELOW, messages, rules, take_over_id};
 use crate::checkpoint::{
-    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
+    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, Status,
 };
 
 pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
@@ -17,7 +17,11 @@ pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> Resume
         ));
     }
     if let Some(why) = agent.why_not_resumable() {
-        plan.refuse(why);
+        // Of little work nothing is lost by beginning anew, whether or not it could be resumed.
+        let complete = agent.status() == Status::Complete;
+        if complete || plan.decision < ResumeDecision::Restart {
+            plan.refuse(why);
+        }
     }
     if plan.decision < ResumeDecision::Restart {
         // First the same agent in a fresh session; where it does not come back, another.
@@ -41,6 +45,7 @@ fn found(agent: &AgentCheckpoint) -> String {
 
 fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
     let Some(status) = &agent.status else {
+        plan.ask("The checkpoint has no status. What was the agent doing?");
         return;
     };
     match status.meaning() {

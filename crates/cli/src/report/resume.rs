@@ -52,7 +52,9 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
     explain(outcome, plan);
     let advice = match plan.decision {
         ResumeDecision::Refuse => "start another task instead",
-        ResumeDecision::Restart if restarts => "begin anew with `ckpt restart --because TEXT`",
+        ResumeDecision::Restart if restarts => {
+            "begin anew with `ckpt restart --because TEXT --session ID`"
+        }
         ResumeDecision::Restart => "put the checkpoint aside and begin anew with `ckpt start`",
         _ => {
             outcome.exit = outcome.exit.and(exit(plan.decision));

@@ -179,7 +179,7 @@ fn an_agents_day() {
             .starts_with("at sync point: SYNC-1")
     );
     assert_eq!(
-        place.does(&["restart", "--because", "wrong turn"]),
+        place.does(&["restart", "--because", "wrong turn", "--session", "s2"]),
         "begun anew: wrong turn\n"
     );
     assert_eq!(
