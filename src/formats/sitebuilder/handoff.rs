@@ -7,12 +7,12 @@ use super::{Context, SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError, T
 use crate::checkpoint::{DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem};
 
 pub(super) fn status(checkpoint: &SitebuilderCheckpoint) -> Status {
-    match &checkpoint.status {
-        Some(TaskStatus::InProgress) => Status::InProgress,
-        Some(TaskStatus::Blocked) => Status::Blocked,
-        Some(TaskStatus::Complete) => Status::Complete,
-        Some(TaskStatus::Other(text)) => Status::Other(text.clone()),
-        None => Status::NotStarted,
+    match (checkpoint.state(), &checkpoint.status) {
+        (Some(TaskStatus::InProgress), _) => Status::InProgress,
+        (Some(TaskStatus::Blocked), _) => Status::Blocked,
+        (Some(TaskStatus::Complete), _) => Status::Complete,
+        (_, Some(unknown)) => Status::Other(unknown.as_str().to_owned()),
+        (_, None) => Status::NotStarted,
     }
 }
 
@@ -20,9 +20,7 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
     let items = &checkpoint.subtasks.items;
     let of = |status: &SubtaskStatus| {
         let status = status.clone();
-        items
-            .iter()
-            .filter(move |item| item.status.as_ref() == Some(&status))
+        items.iter().filter(move |item| item.is(&status))
     };
     let mut view = Handoff {
         task: checkpoint.task_id.clone(),
@@ -41,7 +39,7 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
         instructions: instructions(checkpoint),
         ..Handoff::default()
     };
-    if checkpoint.status == Some(TaskStatus::Complete) {
+    if checkpoint.state() == Some(TaskStatus::Complete) {
         // Exactly the open criteria are left.
         view.in_progress.clear();
         view.pending = owned(checkpoint.open_criteria());
@@ -87,7 +85,7 @@ fn done(item: &Subtask, checkpoint: &SitebuilderCheckpoint) -> DoneItem {
 
 /// The errors in the way: those that block, and of a blocked task those that do not say.
 fn blockers(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
-    let blocked = checkpoint.status == Some(TaskStatus::Blocked);
+    let blocked = checkpoint.state() == Some(TaskStatus::Blocked);
     let blocks = |error: &&TaskError| error.blocking.unwrap_or(blocked);
     let blocking = checkpoint.errors.iter().filter(blocks).map(message);
     let blocking: Vec<_> = blocking.collect();
@@ -126,7 +124,7 @@ fn verification(checkpoint: &SitebuilderCheckpoint) -> Option<VerificationItem> 
 
 fn instructions(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
     let context = &checkpoint.context;
-    let is_open = checkpoint.status != Some(TaskStatus::Complete);
+    let is_open = checkpoint.state() != Some(TaskStatus::Complete);
     let mut lines = Vec::new();
     let texts = [&context.notes, &checkpoint.resume_instructions];
     if is_open {
@@ -161,7 +159,7 @@ fn instructions(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
     let failed: Vec<_> = subtasks
         .items
         .iter()
-        .filter(|item| item.status == Some(SubtaskStatus::Failed) && is_open)
+        .filter(|item| item.is(&SubtaskStatus::Failed) && is_open)
         .map(name)
         .collect();
     if !failed.is_empty() {

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::SitebuilderCheckpoint;
+use super::operations::continue_from;
 
 /// The head of the table of active checkpoints in `progress/STATUS.md`.
 pub const STATUS_HEADING: &str = "\
@@ -17,9 +18,9 @@ impl SitebuilderCheckpoint {
     #[must_use]
     pub fn progress_message(&self) -> String {
         format!(
-            "@orchestrator: Task {} progress: {}%",
+            "@orchestrator: Task {} progress: {}",
             self.task(),
-            self.percent().unwrap_or_default()
+            told(self.percent())
         )
     }
 
@@ -37,7 +38,7 @@ impl SitebuilderCheckpoint {
             return left.clone();
         }
         match self.start_at() {
-            Some(start) => format!("Continue from {start}"),
+            Some(start) => continue_from(start),
             None => "No subtask is left that the checkpoint names; check the acceptance criteria \
                      and complete the task"
                 .to_owned(),
@@ -50,7 +51,7 @@ impl SitebuilderCheckpoint {
         row(
             self.agent.as_deref().unwrap_or("—"),
             self.task(),
-            self.percent().unwrap_or_default(),
+            self.percent(),
             &self.age(now),
             self.status.as_ref().map_or("—", |status| status.as_str()),
         )
@@ -59,7 +60,7 @@ impl SitebuilderCheckpoint {
     /// The row of a task that is planned and has no checkpoint yet.
     #[must_use]
     pub fn planned_row(agent: &str, task_id: &str) -> String {
-        row(agent, task_id, 0, "—", "not started")
+        row(agent, task_id, Some(0), "—", "not started")
     }
 
     fn task(&self) -> &str {
@@ -85,11 +86,17 @@ impl SitebuilderCheckpoint {
     }
 }
 
-fn row(agent: &str, task: &str, percent: u8, age: &str, status: &str) -> String {
+/// Where neither counts nor the file tell, nobody has done 0 %.
+fn told(percent: Option<u8>) -> String {
+    percent.map_or_else(|| "unknown".to_owned(), |percent| format!("{percent}%"))
+}
+
+fn row(agent: &str, task: &str, percent: Option<u8>, age: &str, status: &str) -> String {
     format!(
-        "| {} | {} | {percent}% | {} | {} |",
+        "| {} | {} | {} | {} | {} |",
         cell(agent),
         cell(task),
+        told(percent),
         cell(age),
         cell(status)
     )

@@ -20,8 +20,8 @@ pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, Operation,
-    Result, ResumePlan, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, OpenEnum,
+    Operation, Result, ResumePlan, Status, Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -51,6 +51,35 @@ open_enum! {
     }
 }
 
+/// A state as its protocol spells it: agents write `COMPLETED`, `In Progress` and `in-progress` as well.
+fn spelled(text: &str) -> String {
+    let word = text.trim().to_lowercase().replace(['-', ' '], "_");
+    match word.as_str() {
+        "completed" => "complete".to_owned(),
+        _ => word,
+    }
+}
+
+impl TaskStatus {
+    /// The listed state that the text means; `None` when nobody can tell.
+    ///
+    /// Understood are the listed words in capitals, with `-` or a space for `_`, and `completed`.
+    #[must_use]
+    pub fn meaning(&self) -> Option<TaskStatus> {
+        let meant = TaskStatus::from(spelled(self.as_str()).as_str());
+        meant.is_known().then_some(meant)
+    }
+}
+
+impl SubtaskStatus {
+    /// The listed state that the text means, as [`TaskStatus::meaning`] tells it.
+    #[must_use]
+    pub fn meaning(&self) -> Option<SubtaskStatus> {
+        let meant = SubtaskStatus::from(spelled(self.as_str()).as_str());
+        meant.is_known().then_some(meant)
+    }
+}
+
 /// How far an agent is with one task.
 ///
 /// Member names in the file are `snake_case`. Times are RFC 3339 with a zone, paths relative to the
@@ -63,10 +92,7 @@ open_enum! {
 pub struct SitebuilderCheckpoint {
     /// The id of this run of the task: `{agent}-{task_id}-{YYYYMMDD-HHMMSS}`, with the time it began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(required, regex(pattern = r"-\d{8}-\d{6}$"))
-    )]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub checkpoint_id: Option<String>,
     /// The type of the agent, such as `migration`; with the task's id it names the file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +212,12 @@ pub struct Subtask {
 }
 
 impl Subtask {
+    /// Whether it has this state, in whatever spelling.
+    fn is(&self, state: &SubtaskStatus) -> bool {
+        let meaning = self.status.as_ref().and_then(SubtaskStatus::meaning);
+        meaning.as_ref() == Some(state)
+    }
+
     /// A subtask with this state and no output.
     pub fn new(id: impl Into<String>, status: SubtaskStatus) -> Self {
         Subtask {
@@ -338,6 +370,11 @@ impl SitebuilderCheckpoint {
     pub fn key(&self) -> Option<Key> {
         let (agent, task) = (self.agent.as_deref()?, self.task_id.as_deref()?);
         Key::new(format!("{agent}-{task}")).ok()
+    }
+
+    /// What the task's state means, in whatever spelling.
+    fn state(&self) -> Option<TaskStatus> {
+        self.status.as_ref().and_then(TaskStatus::meaning)
     }
 
     fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {

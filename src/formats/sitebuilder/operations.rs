@@ -100,10 +100,13 @@ impl SitebuilderCheckpoint {
     ) -> Self {
         let (agent, task_id) = (agent.into(), task_id.into());
         let stamp = Timestamp::like(None, now);
-        let items = plan
+        let items: Vec<Subtask> = plan
             .into_iter()
-            .map(|id| Subtask::new(id, SubtaskStatus::Pending));
-        let mut begun = SitebuilderCheckpoint {
+            .map(|id| Subtask::new(id, SubtaskStatus::Pending))
+            .collect();
+        // Without a plan nobody knows how many there will be.
+        let total = (!items.is_empty()).then(|| super::progress::count(items.iter()));
+        SitebuilderCheckpoint {
             checkpoint_id: Some(checkpoint_id(&agent, &task_id, now)),
             agent: Some(agent),
             task_id: Some(task_id),
@@ -112,15 +115,14 @@ impl SitebuilderCheckpoint {
             started_at: Some(stamp.clone()),
             updated_at: Some(stamp),
             subtasks: Subtasks {
+                total,
+                completed: Some(0.0),
                 failed: Some(0.0),
-                items: items.collect(),
-                ..Subtasks::default()
+                items,
             },
             resumable: Some(true),
             ..SitebuilderCheckpoint::default()
-        };
-        begun.recount();
-        begun
+        }
     }
 
     /// Says what is to be done.
@@ -158,17 +160,17 @@ impl SitebuilderCheckpoint {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while the task is blocked and when the subtask
-    /// is complete, [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete;
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the id says nothing, while the task is
+    /// blocked and when the subtask is complete, [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete;
     /// unless it is forced.
     pub fn start_subtask(&mut self, id: &str, circumstances: &Circumstances<'_>) -> Result<()> {
-        let state = self.subtask(id).and_then(|item| item.status.clone());
-        if state == Some(SubtaskStatus::Complete) && !circumstances.force {
+        says(id, "name the subtask")?;
+        if self.is_finished(id) && !circumstances.force {
             return Err(Error::refused(format!(
                 "the subtask {id:?} is complete already; force it to begin it again"
             )));
         }
-        if self.status == Some(TaskStatus::Blocked)
+        if self.state() == Some(TaskStatus::Blocked)
             && !self.errors.is_empty()
             && !circumstances.force
         {
@@ -189,16 +191,17 @@ impl SitebuilderCheckpoint {
     /// # Errors
     ///
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete, unless a
-    /// criterion is open or it is forced.
+    /// criterion is open or it is forced; [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the id
+    /// says nothing.
     pub fn finish_subtask(
         &mut self,
         id: &str,
         done: &SubtaskDone,
         circumstances: &Circumstances<'_>,
     ) -> Result<()> {
+        says(id, "name the subtask")?;
         self.record(circumstances.force)?;
-        let complete = Some(SubtaskStatus::Complete);
-        let again = self.subtask(id).is_some_and(|item| item.status == complete);
+        let again = self.is_finished(id);
         self.set_subtask(id, SubtaskStatus::Complete);
         self.add_files(&done.files_created, &done.files_modified);
         let files = done.files_created.iter().chain(&done.files_modified);
@@ -212,13 +215,17 @@ impl SitebuilderCheckpoint {
             return Ok(());
         }
         let next = self.subtasks.open().next().and_then(|item| item.id.clone());
+        let noted = self.context.next_to_process.take();
         self.context.last_processed = Some(done.processed.as_deref().unwrap_or(id).to_owned());
         self.context.next_to_process = done.next.clone().or(next);
-        // Instructions that begin with what is done now would send the next agent back.
-        let misleads = |text: &String| mentions(text, id);
-        if self.resume_instructions.as_ref().is_some_and(misleads) {
-            let next = self.context.next_to_process.as_ref();
-            self.resume_instructions = next.map(|next| format!("Continue from {next}"));
+        // The agent's own words stay; a sentence that says no more than the context follows it.
+        let follows = |text: &String| {
+            let mut starts = noted.as_deref().into_iter().chain([id]);
+            starts.any(|start| *text == continue_from(start))
+        };
+        if self.resume_instructions.as_ref().is_some_and(follows) {
+            let next = self.context.next_to_process.as_deref();
+            self.resume_instructions = next.map(continue_from);
         }
         Ok(())
     }
@@ -236,8 +243,8 @@ impl SitebuilderCheckpoint {
         because: Option<&str>,
         circumstances: &Circumstances<'_>,
     ) -> Result<()> {
-        let state = self.subtask(id).and_then(|item| item.status.as_ref());
-        if state == Some(&SubtaskStatus::Complete) && !circumstances.force {
+        says(id, "name the subtask")?;
+        if self.is_finished(id) && !circumstances.force {
             return Err(Error::refused(format!(
                 "the subtask {id:?} is complete already; force it to count as failed"
             )));
@@ -274,22 +281,23 @@ impl SitebuilderCheckpoint {
     /// # Errors
     ///
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete, unless it is
-    /// forced.
+    /// forced; [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the message says nothing.
     pub fn block(
         &mut self,
         kind: &str,
         message: &str,
         circumstances: &Circumstances<'_>,
     ) -> Result<()> {
-        match &self.status {
-            Some(TaskStatus::Complete | TaskStatus::Other(_)) if !circumstances.force => {
-                return Err(self.no_way_to(&TaskStatus::Blocked));
-            }
-            Some(TaskStatus::Complete) => self.completed_at = None,
-            _ => {}
+        says(message, "say what is in the way")?;
+        let complete = self.state() == Some(TaskStatus::Complete);
+        if (complete || self.is_in_unknown_state()) && !circumstances.force {
+            return Err(self.no_way_to(&TaskStatus::Blocked));
+        }
+        if complete {
+            self.completed_at = None;
         }
         self.add_error(kind, message, true, circumstances.now);
-        self.status = Some(TaskStatus::Blocked);
+        self.take_state(TaskStatus::Blocked);
         self.resumable = Some(true);
         Ok(())
     }
@@ -371,7 +379,7 @@ impl SitebuilderCheckpoint {
         circumstances: &Circumstances<'_>,
     ) -> Result<()> {
         let before = self.acceptance_criteria_met.get(criterion).copied();
-        let complete = self.status == Some(TaskStatus::Complete);
+        let complete = self.state() == Some(TaskStatus::Complete);
         if complete && !met && before != Some(Some(false)) {
             if !circumstances.force {
                 return Err(Error::refused(format!(
@@ -405,14 +413,17 @@ impl SitebuilderCheckpoint {
     /// is not met or a subtask is neither complete nor failed. Forced, it is completed all the same:
     /// a partial completion, which resumes with the criteria that are open.
     pub fn complete(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        let whole = self.may_complete();
+        let is_whole = whole.is_ok();
         if !circumstances.force {
-            self.may_complete()?;
+            whole?;
         }
         let before = self.completed_at.as_ref().or(self.updated_at.as_ref());
         self.completed_at = Some(Timestamp::like(before, circumstances.now));
-        self.status = Some(TaskStatus::Complete);
+        self.take_state(TaskStatus::Complete);
         self.resumable = Some(false);
-        if self.subtasks.percent().is_none() {
+        // Of a partial completion without counts nobody knows how much is done.
+        if is_whole && self.subtasks.percent().is_none() {
             self.progress_percent = Some(100.0);
         }
         self.keep_percent();
@@ -420,8 +431,9 @@ impl SitebuilderCheckpoint {
     }
 
     fn may_complete(&self) -> Result<()> {
-        match &self.status {
-            Some(TaskStatus::Blocked | TaskStatus::Other(_)) => {
+        match self.state() {
+            Some(TaskStatus::Blocked) => return Err(self.no_way_to(&TaskStatus::Complete)),
+            None if self.is_in_unknown_state() => {
                 return Err(self.no_way_to(&TaskStatus::Complete));
             }
             Some(TaskStatus::Complete)
@@ -446,7 +458,7 @@ impl SitebuilderCheckpoint {
         let subtasks = &self.subtasks;
         let open: Vec<_> = subtasks
             .open()
-            .filter(|item| item.status != Some(SubtaskStatus::Failed))
+            .filter(|item| !item.is(&SubtaskStatus::Failed))
             .filter_map(|item| item.id.as_deref())
             .collect();
         if !open.is_empty() {
@@ -467,7 +479,13 @@ impl SitebuilderCheckpoint {
 
     fn no_way_to(&self, to: &TaskStatus) -> Error {
         let from = self.status.as_ref().map_or("", TaskStatus::as_str);
-        let allowed: &[&str] = match &self.status {
+        if self.is_in_unknown_state() {
+            return Error::refused(format!(
+                "the status {from:?} is none of the protocol's, so nothing is known to follow it; set \
+                 it to in_progress, blocked or complete first, or force this"
+            ));
+        }
+        let allowed: &[&str] = match self.state() {
             Some(TaskStatus::Blocked) => &["in_progress"],
             Some(TaskStatus::InProgress) => &["blocked", "complete"],
             Some(TaskStatus::Complete) if !self.open_criteria().is_empty() => &["in_progress"],
@@ -476,23 +494,36 @@ impl SitebuilderCheckpoint {
         Error::transition(from, to.as_str(), allowed)
     }
 
+    /// Whether there is a state, and nobody can tell what it means.
+    fn is_in_unknown_state(&self) -> bool {
+        self.status.is_some() && self.state().is_none()
+    }
+
+    /// The task has this state from now on; a spelling that says so already stays.
+    fn take_state(&mut self, state: TaskStatus) {
+        if self.state().as_ref() != Some(&state) {
+            self.status = Some(state);
+        }
+    }
+
     /// The task is in progress from now on.
     fn go_on(&mut self, force: bool) -> Result<()> {
-        match &self.status {
-            Some(TaskStatus::Complete) if force || !self.open_criteria().is_empty() => {
-                self.reopen();
-            }
-            Some(TaskStatus::Complete | TaskStatus::Other(_)) if !force => {
+        if self.state() == Some(TaskStatus::Complete) {
+            if !force && self.open_criteria().is_empty() {
                 return Err(self.no_way_to(&TaskStatus::InProgress));
             }
-            _ => self.status = Some(TaskStatus::InProgress),
+            self.reopen();
+        } else if self.is_in_unknown_state() && !force {
+            return Err(self.no_way_to(&TaskStatus::InProgress));
+        } else {
+            self.take_state(TaskStatus::InProgress);
         }
         Ok(())
     }
 
     /// Something was done or tried: a blocked task stays blocked.
     fn record(&mut self, force: bool) -> Result<()> {
-        if self.status == Some(TaskStatus::Blocked) {
+        if self.state() == Some(TaskStatus::Blocked) {
             return Ok(());
         }
         self.go_on(force)
@@ -509,6 +540,11 @@ impl SitebuilderCheckpoint {
         items.find(|item| item.id.as_deref() == Some(id))
     }
 
+    fn is_finished(&self, id: &str) -> bool {
+        let item = self.subtask(id);
+        item.is_some_and(|item| item.is(&SubtaskStatus::Complete))
+    }
+
     fn subtask_mut(&mut self, id: &str) -> Option<&mut Subtask> {
         let mut items = self.subtasks.items.iter_mut();
         items.find(|item| item.id.as_deref() == Some(id))
@@ -517,41 +553,44 @@ impl SitebuilderCheckpoint {
     /// Gives a subtask this state, and keeps the counts.
     fn set_subtask(&mut self, id: &str, status: SubtaskStatus) {
         let subtasks = &self.subtasks;
-        let known = subtasks.total.is_some() || subtasks.completed.is_some();
-        let all_listed = subtasks.lists_all() || !known;
+        let all_listed = subtasks.lists_all();
         let listed_complete = subtasks.listed(&SubtaskStatus::Complete);
+        let listed_failed = subtasks.listed(&SubtaskStatus::Failed);
         let before = match self.subtask_mut(id) {
+            Some(item) if item.is(&status) => return,
             Some(item) => item.status.replace(status.clone()),
             None => {
                 self.subtasks.items.push(Subtask::new(id, status.clone()));
                 None
             }
         };
-        if before == Some(status.clone()) {
-            return;
-        }
         if all_listed {
             self.recount();
             return;
         }
-        // Counts are of all subtasks, so they move by one.
+        // Counts are of all subtasks, so they move by one; what was not counted is not known now.
+        let before = before.as_ref().and_then(SubtaskStatus::meaning);
         let moved =
             |of: SubtaskStatus| f64::from(status == of) - f64::from(before.as_ref() == Some(&of));
         let subtasks = &mut self.subtasks;
+        let counted = subtasks.total.is_some() || subtasks.completed.is_some();
         let completed = subtasks.completed.unwrap_or(listed_complete);
         let completed = (completed + moved(SubtaskStatus::Complete)).max(0.0);
-        subtasks.completed = Some(completed);
-        let failed = subtasks.failed.unwrap_or_default() + moved(SubtaskStatus::Failed);
-        if subtasks.failed.is_some() || failed > 0.0 {
+        if counted {
+            subtasks.completed = Some(completed);
+        }
+        let failed = subtasks.failed.unwrap_or(listed_failed) + moved(SubtaskStatus::Failed);
+        if subtasks.failed.is_some() || (counted && failed > 0.0) {
             subtasks.failed = Some(failed.max(0.0));
         }
         let settled = [SubtaskStatus::Complete, SubtaskStatus::Failed];
-        let open = subtasks.items.iter().filter(|item| {
-            let status = item.status.as_ref();
-            !status.is_some_and(|status| settled.contains(status))
-        });
+        let open = subtasks
+            .items
+            .iter()
+            .filter(|item| !settled.iter().any(|state| item.is(state)));
         let least = completed + failed.max(0.0) + super::progress::count(open);
         // A subtask that was not planned makes the task longer.
+        let least = least.max(super::progress::count(subtasks.items.iter()));
         subtasks.total = subtasks.total.map(|total| total.max(least));
         if subtasks.lists_all() {
             // Now that the list is whole, it tells better than counting along.
@@ -596,13 +635,17 @@ impl SitebuilderCheckpoint {
     }
 }
 
-/// Whether a text names an id, not merely a longer one that contains it.
-fn mentions(text: &str, id: &str) -> bool {
-    let part = |char: char| char.is_alphanumeric() || char == '-' || char == '_';
-    !id.is_empty()
-        && text
-            .match_indices(id)
-            .any(|(at, _)| !text[..at].ends_with(part) && !text[at + id.len()..].starts_with(part))
+/// The library's own words for where to go on.
+pub(super) fn continue_from(start: &str) -> String {
+    format!("Continue from {start}")
+}
+
+/// Refuses a text that says nothing.
+fn says(text: &str, advice: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::refused(advice));
+    }
+    Ok(())
 }
 
 pub(super) fn apply(
@@ -681,7 +724,7 @@ fn step(
     }
     let items = checkpoint.subtasks.items.iter();
     let mut begun = items
-        .filter(|item| item.status == Some(SubtaskStatus::InProgress))
+        .filter(|item| item.is(&SubtaskStatus::InProgress))
         .filter_map(|item| item.id.as_deref());
     match (begun.next(), begun.next(), text) {
         (Some(only), None, _) => Ok(only.to_owned()),

@@ -19,26 +19,24 @@ impl Subtasks {
         Some((self.total? - self.completed.unwrap_or_default()).max(0.0))
     }
 
-    /// Whether as many are listed as there are.
+    /// Whether as many are listed as there are said to be, or more.
     #[must_use]
     pub fn lists_all(&self) -> bool {
-        self.total == Some(count(self.items.iter()))
+        let listed = count(self.items.iter());
+        self.total
+            .is_some_and(|total| (0.0..=listed).contains(&total))
     }
 
     /// The listed ones that a resume goes on with: all that are not complete, in order.
     pub fn open(&self) -> impl Iterator<Item = &Subtask> {
         self.items
             .iter()
-            .filter(|item| item.status != Some(SubtaskStatus::Complete))
+            .filter(|item| !item.is(&SubtaskStatus::Complete))
     }
 
     /// How many of the listed ones have this state.
     pub(super) fn listed(&self, status: &SubtaskStatus) -> f64 {
-        count(
-            self.items
-                .iter()
-                .filter(|item| item.status.as_ref() == Some(status)),
-        )
+        count(self.items.iter().filter(|item| item.is(status)))
     }
 }
 
@@ -80,7 +78,7 @@ impl SitebuilderCheckpoint {
     /// stamps do not tell or run backwards.
     #[must_use]
     pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        let end = match self.status {
+        let end = match self.state() {
             Some(TaskStatus::Complete) => self.completed_at.as_ref().and_then(utc),
             _ => Some(now),
         };
@@ -91,7 +89,7 @@ impl SitebuilderCheckpoint {
     /// follows a session that ended does not count.
     #[must_use]
     pub fn time_worked(&self) -> Option<TimeDelta> {
-        let end = match self.status {
+        let end = match self.state() {
             Some(TaskStatus::Complete) => self.completed_at.as_ref(),
             _ => self.updated_at.as_ref(),
         };

@@ -2,7 +2,7 @@
 //! completed with criteria open.
 
 use super::{SitebuilderCheckpoint, SubtaskStatus, TaskStatus};
-use crate::checkpoint::ResumePlan;
+use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
 impl SitebuilderCheckpoint {
     /// Where the next agent begins.
@@ -11,7 +11,7 @@ impl SitebuilderCheckpoint {
     /// the subtask in progress, else the first that is not complete.
     #[must_use]
     pub fn start_at(&self) -> Option<&str> {
-        if self.status == Some(TaskStatus::Complete) {
+        if self.state() == Some(TaskStatus::Complete) {
             return self.open_criteria().first().copied();
         }
         let noted = self.context.next_to_process.as_deref();
@@ -19,7 +19,7 @@ impl SitebuilderCheckpoint {
             .subtasks
             .items
             .iter()
-            .find(|item| item.status == Some(SubtaskStatus::InProgress));
+            .find(|item| item.is(&SubtaskStatus::InProgress));
         let open = begun.or_else(|| self.subtasks.open().next());
         noted
             .filter(|next| !next.is_empty())
@@ -35,12 +35,14 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
     let mut plan = ResumePlan::of(&handoff);
     plan.start_at = checkpoint.start_at().map(str::to_owned);
     let task = checkpoint.task_id.as_deref().unwrap_or("the task");
-    let percent = checkpoint.percent().unwrap_or_default();
     plan.message = format!(
-        "Resuming {task} from its checkpoint at {percent}%: {}",
+        "Resuming {task} from its checkpoint{}: {}",
+        checkpoint
+            .percent()
+            .map_or_else(String::new, |percent| format!(" at {percent}%")),
         checkpoint.continuation()
     );
-    match &checkpoint.status {
+    match checkpoint.state() {
         Some(TaskStatus::Complete) => {
             let open = checkpoint.open_criteria();
             if open.is_empty() {
@@ -52,6 +54,7 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
                      these: {}",
                     open.join(", ")
                 );
+                plan.new_worker = Some(dispatch(checkpoint));
             }
             return plan;
         }
@@ -60,12 +63,15 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
             plan.ask("The task is blocked and no error says by what. What is in the way?");
         }
         Some(TaskStatus::Blocked) => {}
-        Some(TaskStatus::Other(status)) => plan.refuse(format!(
-            "{task} has the status {status:?}; only in_progress and blocked can be resumed"
-        )),
-        None => plan.refuse(format!(
-            "{task} has no status; only in_progress and blocked can be resumed"
-        )),
+        _ => {
+            let has = match &checkpoint.status {
+                Some(status) => format!("the status {:?}", status.as_str()),
+                None => "no status".to_owned(),
+            };
+            plan.refuse(format!(
+                "{task} has {has}; only in_progress and blocked can be resumed"
+            ));
+        }
     }
     for blocker in blockers {
         plan.ask(format!(
@@ -79,5 +85,30 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
         };
         plan.refuse(format!("The checkpoint of {task} {says}"));
     }
+    if plan.decision < ResumeDecision::Restart {
+        plan.new_worker = Some(dispatch(checkpoint));
+    }
     plan
+}
+
+/// What a supervisor dispatches: an agent of the same type, with exactly what is left.
+fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
+    let command = checkpoint.dispatch_command();
+    let criteria = checkpoint.open_criteria();
+    let open = checkpoint.subtasks.open();
+    let subtasks: Vec<&str> = open.filter_map(|item| item.id.as_deref()).collect();
+    let mut block = vec![command.clone()];
+    let mut tell = |what: &str, left: &[&str]| {
+        if !left.is_empty() {
+            block.push(format!("{what}: {}", left.join(", ")));
+        }
+    };
+    tell("Acceptance criteria that are not met", &criteria);
+    tell("Subtasks that are not complete", &subtasks);
+    let agent = checkpoint.agent.as_deref().unwrap_or("an agent");
+    NewWorker::new(agent, block.join("\n"))
+        .with_input("command", command)
+        .with_input("task_id", checkpoint.task_id.clone())
+        .with_input("criteria", criteria)
+        .with_input("subtasks", subtasks)
 }

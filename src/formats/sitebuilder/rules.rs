@@ -8,7 +8,7 @@ pub(super) fn inspect(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspe
     for name in ["checkpoint_id", "agent", "task_id", "status", "updated_at"] {
         inspection.require(name);
     }
-    ids(checkpoint, inspection);
+    key(checkpoint, inspection);
     inspection.known("/status", checkpoint.status.as_ref());
     inspection.timestamp("/started_at", checkpoint.started_at.as_ref());
     inspection.timestamp("/updated_at", checkpoint.updated_at.as_ref());
@@ -28,23 +28,8 @@ pub(super) fn inspect(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspe
     }
 }
 
-fn ids(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
+fn key(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
     let (agent, task) = (checkpoint.agent.as_deref(), checkpoint.task_id.as_deref());
-    if let Some(id) = checkpoint.checkpoint_id.as_deref() {
-        let whose = |part: Option<&str>, name: &str| part.map_or(name.to_owned(), str::to_owned);
-        if !is_checkpoint_id(id, agent, task) {
-            let form = format!(
-                "{}-{}-YYYYMMDD-HHMMSS",
-                whose(agent, "{agent}"),
-                whose(task, "{task_id}")
-            );
-            inspection.report(
-                "/checkpoint_id",
-                Code::BAD_ID,
-                format!("{id:?} is not {form}"),
-            );
-        }
-    }
     if let (Some(key), Some(agent), Some(task)) = (inspection.knowledge().key, agent, task) {
         let expected = format!("{agent}-{task}");
         if key.as_str() != expected {
@@ -60,29 +45,6 @@ fn ids(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
             );
         }
     }
-}
-
-/// Whether an id ends with a time and begins with what is known of agent and task.
-fn is_checkpoint_id(id: &str, agent: Option<&str>, task: Option<&str>) -> bool {
-    let Some((rest, clock)) = id.rsplit_once('-') else {
-        return false;
-    };
-    let Some((owner, day)) = rest.rsplit_once('-') else {
-        return false;
-    };
-    let digits = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let is_time = digits(day, 8)
-        && digits(clock, 6)
-        && chrono::NaiveDateTime::parse_from_str(&format!("{day}{clock}"), "%Y%m%d%H%M%S").is_ok();
-    let owned = match (agent, task) {
-        (Some(agent), Some(task)) => owner == format!("{agent}-{task}"),
-        (Some(agent), None) => owner.starts_with(&format!("{agent}-")),
-        (None, Some(task)) => owner.ends_with(&format!("-{task}")),
-        (None, None) => !owner.is_empty(),
-    };
-    is_time && owned
 }
 
 fn percent(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
@@ -123,6 +85,11 @@ fn subtasks(subtasks: &Subtasks, inspection: &mut Inspection<'_>) {
     // Counts are of all subtasks, the list may be of some.
     if !subtasks.lists_all() || !inspection.is_whole("/items") {
         return;
+    }
+    let listed = super::progress::count(subtasks.items.iter());
+    if let Some(total) = subtasks.total.filter(|total| *total < listed) {
+        let message = format!("{total}, but {listed} subtasks are listed");
+        inspection.report("/total", Code::COUNT_MISMATCH, message);
     }
     // A spelling that nobody declared may mean any state.
     let plain = |item: &super::Subtask| item.status.as_ref().is_some_and(OpenEnum::is_known);
