@@ -351,6 +351,10 @@ fn a_number_of_messages_is_a_number_of_at_least_none() {
 fn an_id_can_name_a_file_and_fits_its_key() {
     let broken = with(json!({"agent_id": ""}));
     assert_eq!(broken, one("/agent_id", Code::BAD_ID));
+    let nothing = with(json!({"agent_id": "Agent-"}));
+    assert_eq!(nothing, one("/agent_id", Code::BAD_ID));
+    // Reading like an archive is no fault of an id.
+    assert_eq!(with(json!({"agent_id": "secondary_a_crashed_17"})), vec![]);
     let under = |id: &str, key_text: &str| {
         let key = key(key_text);
         found(
@@ -407,6 +411,19 @@ fn every_write_stamps_now_and_fifteen_minutes_on() {
     assert_eq!(
         agent.next_checkpoint_expected.unwrap().text(),
         "2026-01-15T15:15:00Z"
+    );
+
+    // Each as finely as it was.
+    let mut mixed = read(CREATED);
+    mixed.next_checkpoint_expected = Some(Timestamp::parse("2026-01-15T14:45:00.5Z"));
+    mixed.stamp(time("2026-01-15T15:00:00.987654Z"));
+    assert_eq!(
+        mixed.last_checkpoint.unwrap().text(),
+        "2026-01-15T15:00:00Z"
+    );
+    assert_eq!(
+        mixed.next_checkpoint_expected.unwrap().text(),
+        "2026-01-15T15:15:00.987Z"
     );
 
     let mut fine = read(CREATED);
@@ -572,17 +589,121 @@ fn a_sync_point_is_waited_at_and_then_a_finished_step() {
     assert!(agent.leave_sync().is_err());
     assert!(at(AgentStatus::Blocked).reach_sync("x").is_err());
     // Whatever the agent does next, it has passed the point.
-    for go_on in [
-        |agent: &mut AgentCheckpoint| agent.start_step("On").map(drop),
-        AgentCheckpoint::unblock,
-        |agent: &mut AgentCheckpoint| agent.reach_sync("another"),
-    ] {
+    let text = "Waiting at sync point S2 to S3";
+    for (at, go_on) in ways_out().into_iter().enumerate() {
         let mut agent = before.clone();
         go_on(&mut agent).unwrap();
-        assert_eq!(
-            agent.completed_steps.last().unwrap(),
-            "Sync point S2 to S3 passed"
+        assert!(
+            agent
+                .completed_steps
+                .contains(&"Sync point S2 to S3 passed".into()),
+            "{at}"
         );
+        assert_ne!(agent.current_step.as_deref(), Some(text), "{at}");
+        assert!(!agent.next_steps.contains(&text.into()), "{at}");
+        assert!(!agent.completed_steps.contains(&text.into()), "{at}");
+        // Steps of the plan are still in it.
+        assert_eq!(
+            agent.next_steps[0], "Writing Acceptance Criteria in spec.md",
+            "{at}"
+        );
+    }
+}
+
+/// All ways to leave a sync point.
+fn ways_out() -> Vec<fn(&mut AgentCheckpoint) -> agent_checkpoint::Result<()>> {
+    fn apply(
+        agent: &mut AgentCheckpoint,
+        operation: &Operation,
+        force: bool,
+    ) -> agent_checkpoint::Result<()> {
+        agent.apply(operation, &circumstances().forced(force))
+    }
+    vec![
+        |agent| agent.start_step("On").map(drop),
+        AgentCheckpoint::unblock,
+        |agent| agent.reach_sync("another"),
+        |agent| agent.resume_session("def-456"),
+        |agent| {
+            *agent = agent.taken_over("Secondary-B", "def-456", "n", time(NOW))?;
+            Ok(())
+        },
+        |agent| {
+            agent.block("No data")?;
+            agent.unblock()
+        },
+        |agent| {
+            agent.block("No data")?;
+            agent.start_step("On").map(drop)
+        },
+        |agent| agent.finish_step(&StepDone::current()),
+        |agent| agent.finish_step(&StepDone::new("Waiting at sync point S2 to S3")),
+        AgentCheckpoint::complete,
+        |agent| apply(agent, &Operation::Complete, false),
+        |agent| {
+            agent.force_complete();
+            Ok(())
+        },
+        |agent| {
+            agent.status = Some(AgentStatus::Complete);
+            agent.reopen();
+            Ok(())
+        },
+        |agent| agent.enter_stage(StageEntry::new("S2.P3")),
+        |agent| agent.force_stage(StageEntry::new("S2.P1")),
+    ]
+}
+
+#[test]
+fn work_that_is_finished_at_a_sync_point_does_not_end_the_waiting() {
+    let mut agent = example();
+    agent.reach_sync("S2").unwrap();
+    agent.finish_step(&StepDone::new("Answered B")).unwrap();
+    assert_eq!(agent.sync_point(), Some("S2"));
+    assert_eq!(agent.status, Some(AgentStatus::Waiting));
+    agent.finish_step(&StepDone::current()).unwrap();
+    assert_eq!(agent.status, Some(AgentStatus::InProgress));
+    // In the agent's own words.
+    agent.reach_sync("S3").unwrap();
+    let done = StepDone::new("All are at S3").finishing("Waiting at sync point S3");
+    agent.finish_step(&done).unwrap();
+    assert_eq!(agent.completed_steps.last().unwrap(), "All are at S3");
+    assert_eq!(agent.sync_point(), None);
+    assert_eq!(agent.status, Some(AgentStatus::InProgress));
+}
+
+#[test]
+fn a_text_that_says_nothing_is_refused() {
+    let before = example();
+    let mut agent = before.clone();
+    for refused in [
+        agent.start_step("").map(drop),
+        agent.finish_step(&StepDone::new(" ")),
+        agent.block(" "),
+        agent.enter_stage(StageEntry::new("")),
+        agent.force_stage(StageEntry::new(" ")),
+        agent.reach_sync(""),
+        agent.apply(&Operation::Phase { name: " ".into() }, &circumstances()),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    }
+    assert_eq!(agent, before);
+}
+
+#[test]
+fn what_goes_with_being_complete_does_not_reopen() {
+    let forced = circumstances().forced(true);
+    for operation in [
+        Operation::Heartbeat,
+        Operation::Note {
+            text: "Nothing is left".into(),
+        },
+        Operation::Complete,
+    ] {
+        let mut agent = at(AgentStatus::Complete);
+        agent.apply(&operation, &forced).unwrap();
+        assert_eq!(agent.status, Some(AgentStatus::Complete), "{operation:?}");
     }
 }
 
@@ -597,10 +718,7 @@ fn a_stage_is_entered_as_the_guide_says() {
         agent.recovery_instructions.as_deref(),
         Some("Resume from beginning of S2.P2")
     );
-    assert_eq!(
-        agent.completed_steps[3..],
-        ["Reading S2.P1 guide", "S2.P1 complete"]
-    );
+    assert_eq!(agent.completed_steps[3..], ["S2.P1 complete"]);
     assert_eq!(agent.next_steps, ["Write spec.md"]);
     assert_eq!(agent.current_step, None);
 
@@ -613,6 +731,8 @@ fn a_stage_is_entered_as_the_guide_says() {
     assert_eq!(
         agent.next_steps,
         [
+            // Nobody said that the current step is finished.
+            "Writing Acceptance Criteria in spec.md",
             "Complete Acceptance Criteria",
             "Write checklist.md questions"
         ]
@@ -622,6 +742,47 @@ fn a_stage_is_entered_as_the_guide_says() {
         agent.recovery_instructions.as_deref(),
         Some("Read the guide")
     );
+    assert_eq!(agent.completed_steps.last().unwrap(), "S2.P2 complete");
+
+    // The step that is the transition is over with it, planned or begun.
+    let mut agent = example();
+    agent.current_step = Some("Transition to S2.P3".into());
+    agent.completed_steps.push("S2.P2 complete".into());
+    let before = agent.completed_steps.clone();
+    agent.enter_stage(StageEntry::new("S2.P3")).unwrap();
+    assert_eq!(agent.next_steps.len(), 2);
+    assert!(!agent.next_steps.contains(&"Transition to S2.P3".into()));
+    // A stage is complete once.
+    assert_eq!(agent.completed_steps, before);
+}
+
+#[test]
+fn a_forced_stage_claims_nothing_that_did_not_happen() {
+    for stage in ["S2.P1", "S2.P2"] {
+        let mut agent = example();
+        let before = agent.completed_steps.clone();
+        agent.force_stage(StageEntry::new(stage)).unwrap();
+        assert_eq!(agent.stage.as_deref(), Some(stage));
+        assert_eq!(agent.completed_steps, before, "{stage}");
+        assert_eq!(
+            agent.next_steps[0],
+            "Writing Acceptance Criteria in spec.md"
+        );
+    }
+    // A stage that is skipped over was not completed either.
+    let mut skipped = read(CREATED);
+    let before = skipped.completed_steps.clone();
+    skipped.force_stage(StageEntry::new("S2.P3")).unwrap();
+    assert_eq!(skipped.completed_steps, before);
+    // Only the block is forced: the stage that follows completes the one before.
+    let mut blocked = at(AgentStatus::Blocked);
+    blocked.force_stage(StageEntry::new("S2.P3")).unwrap();
+    assert_eq!(blocked.completed_steps.last().unwrap(), "S2.P2 complete");
+    assert_eq!(blocked.status, Some(AgentStatus::InProgress));
+    assert_eq!(blocked.blockers, ["No data"]);
+    let mut complete = at(AgentStatus::Complete);
+    complete.force_stage(StageEntry::new("S2.P1")).unwrap();
+    assert_eq!(complete.status, Some(AgentStatus::InProgress));
 }
 
 #[test]
@@ -629,7 +790,7 @@ fn a_transition_that_the_protocol_lacks_is_refused_and_can_be_forced() {
     let transition = |operation: Operation, from: AgentStatus| {
         let mut agent = at(from);
         let before = agent.clone();
-        let here = Circumstances::at(time(NOW));
+        let here = Circumstances::at(time(NOW)).by(None, Some("s-2"));
         let error = agent.apply(&operation, &here).unwrap_err();
         let ErrorKind::Transition { allowed, .. } = error.kind().clone() else {
             panic!("{error}");
@@ -715,6 +876,10 @@ fn what_an_agent_reports_is_applied() {
     let primary = Circumstances::at(now).by(Some("Agent-Primary"), Some("s-9"));
     agent.apply(&Operation::Heartbeat, &primary).unwrap();
     assert_eq!(agent.session_id.as_deref(), Some("s-2"));
+    // Another spelling of the id is the same agent, with the same file.
+    let spelled = Circumstances::at(now).by(Some("secondary_a"), Some("s-3"));
+    agent.apply(&Operation::Heartbeat, &spelled).unwrap();
+    assert_eq!(agent.session_id.as_deref(), Some("s-3"));
     agent
         .apply(
             &Operation::Phase {
@@ -851,6 +1016,13 @@ fn another_agent_takes_over_at_the_same_place() {
     assert_eq!(new.current_step, old.current_step);
     assert_eq!(new.last_checkpoint.as_ref().unwrap().text(), NOW);
     assert_eq!(rules_of(&new), vec![]);
+    // It keeps its type, unless the primary takes over, and tells itself when it looked for messages.
+    assert_eq!(new.agent_type, Some(AgentType::Secondary));
+    assert_eq!(new.coordination_state, None);
+    let primary = old
+        .taken_over("Agent-Primary", "p", "n", time(NOW))
+        .unwrap();
+    assert_eq!(primary.agent_type, Some(AgentType::Primary));
     let blocked = at(AgentStatus::Blocked)
         .taken_over("B", "s", "n", time(NOW))
         .unwrap();
@@ -930,6 +1102,32 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
         applied,
         old.restarted("little was done", Some("s".into()), time(NOW))
     );
+}
+
+#[test]
+fn a_restart_has_a_fresh_session_of_the_agents_own() {
+    let because = "little was done".to_owned();
+    let restart = Operation::Restart { because };
+    let here = circumstances();
+    let mut agent = example();
+    agent.agent_type = Some(AgentType::from("lead"));
+    let old = agent.session_id.clone();
+    for session in [None, old.as_deref(), Some(" ")] {
+        let error = agent.apply(&restart, &here.by(None, session)).unwrap_err();
+        assert!(error.to_string().contains("--session"), "{error}");
+    }
+    // The primary's session is not the agent's, which gives its own with its first report.
+    let primary = here.by(Some("Agent-Primary"), Some("primary-session"));
+    agent.apply(&restart, &primary).unwrap();
+    assert_eq!(agent.session_id, None);
+    assert_eq!(agent.agent_type, Some(AgentType::from("lead")));
+    let own = here.by(Some("Secondary-A"), Some("s-2"));
+    agent.apply(&Operation::Heartbeat, &own).unwrap();
+    assert_eq!(agent.session_id.as_deref(), Some("s-2"));
+    assert!(agent.apply(&restart, &own).is_err());
+    let own = here.by(Some("Secondary-A"), Some("s-3"));
+    agent.apply(&restart, &own).unwrap();
+    assert_eq!(agent.session_id.as_deref(), Some("s-3"));
 }
 
 #[test]
@@ -1013,6 +1211,13 @@ fn the_plan_follows_the_status() {
     blocked.blockers.clear();
     assert_eq!(decide(&blocked).questions.len(), 1);
 
+    let mut silent = example();
+    silent.status = None;
+    assert_eq!(
+        decide(&silent).questions,
+        ["The checkpoint has no status. What was the agent doing?"]
+    );
+
     for refused in [at(AgentStatus::Complete), {
         let mut agent = example();
         agent.can_resume = Some(false);
@@ -1039,6 +1244,13 @@ fn little_work_is_restarted_and_more_is_not() {
     );
     assert_eq!(worked(30).decision, ResumeDecision::Continue);
     let knowledge = Knowledge::none().with_worked(TimeDelta::minutes(5));
+    // What cannot be resumed and is little is begun anew as well.
+    let mut agent = example();
+    agent.can_resume = Some(false);
+    let little = agent.resume_plan(&knowledge);
+    assert_eq!(little.decision, ResumeDecision::Restart);
+    let more = Knowledge::none().with_worked(TimeDelta::minutes(45));
+    assert_eq!(agent.resume_plan(&more).decision, ResumeDecision::Refuse);
     let complete = at(AgentStatus::Complete).resume_plan(&knowledge);
     assert_eq!(complete.decision, ResumeDecision::Refuse);
 }
@@ -1075,6 +1287,8 @@ fn messages_say_what_the_protocol_says() {
     insta::assert_snapshot!("resume", messages::resume(&agent, now));
     insta::assert_snapshot!("take_over", messages::take_over(&agent, "Secondary-A-New"));
     insta::assert_snapshot!("handoff_note", messages::handoff_note(&agent));
+    let fresh = messages::fresh_handoff(&agent, "Secondary-A");
+    insta::assert_snapshot!("fresh_handoff", fresh);
     insta::assert_snapshot!("status_check", messages::status_check(&agent, 7, time(NOW)));
     let now = time("2026-01-15T15:30:00Z");
     insta::assert_snapshot!("escalation", messages::escalation(&agent, now));
@@ -1091,7 +1305,43 @@ fn messages_say_what_the_protocol_says() {
         "Secondary-A hasn't updated checkpoint in 60 minutes"
     );
     // Taking over under the old id needs the archive first.
-    assert!(messages::take_over(&agent, "Secondary-A").contains("Rename"));
+    for id in ["Secondary-A", "secondary_a"] {
+        assert!(messages::take_over(&agent, id).contains("Rename"), "{id}");
+    }
+    // Once it is archived, the archive is what is to be read.
+    let archive = "agent_checkpoints/secondary_a_crashed_1768489200.json";
+    let text = messages::take_over_from(&agent, "Secondary-A", archive);
+    for part in [
+        "Checkpoint File: agent_checkpoints/secondary_a_crashed_1768489200.json\n",
+        "Create a NEW checkpoint file: agent_checkpoints/secondary_a.json,",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(messages::handoff_note_from(&agent, archive).contains(archive));
+}
+
+#[test]
+fn a_message_tells_no_time_before_the_present_and_no_empty_phase() {
+    let mut agent = example();
+    agent.last_checkpoint = Some(Timestamp::parse("2026-01-15T15:10:00Z"));
+    let now = time(NOW);
+    for text in [
+        messages::resume(&agent, now),
+        messages::status_check(&agent, 1, now),
+        messages::escalation(&agent, now),
+    ] {
+        assert!(
+            !text.contains('-') || !text.contains("-10 minutes"),
+            "{text}"
+        );
+        assert!(!text.contains("In -"), "{text}");
+        assert!(text.contains("15:10 (ahead of the clock here)"), "{text}");
+    }
+    agent.phase = Some(String::new());
+    assert!(messages::handoff_note(&agent).contains("Resume from: S2.P2\n"));
+    assert_eq!(agent.handoff().phase.as_deref(), Some("S2.P2"));
+    agent.stage = Some(" ".into());
+    assert_eq!(agent.handoff().phase, None);
 }
 
 #[test]
@@ -1161,6 +1411,7 @@ fn a_file_is_named_after_its_agent_and_stays_in_its_folder() {
         "Agent-",
         "Secondary-A_crashed_17",
         "x-aborted-1768489200",
+        "x-20260115-143000",
         "Agent- x",
     ] {
         let error = file_of(id).unwrap_err();
@@ -1191,6 +1442,9 @@ fn a_file_is_what_its_full_name_says() {
         "secondary_a_aborted_1768488300.json",
         "secondary_a_aborted_1768488300-2.json",
         "secondary_a_new_crashed_1768488300.json",
+        // A backup that was copied beside the checkpoints.
+        "secondary_a_20260115_143000.json",
+        "secondary_a_20260115_143000-2.json",
     ] {
         assert_eq!(role(name), FileRole::Archive, "{name}");
     }
@@ -1279,6 +1533,7 @@ fn ids_are_read_from_content_and_archives_are_not_listed() {
         ("secondary_a.json", CREATED),
         ("secondary_a_crashed_1768488300.json", CREATED),
         ("secondary_a_aborted_1768488300.json", CREATED),
+        ("secondary_a_20260115_143000.json", CREATED),
         ("README.md", "x"),
         ("Notes.json", "{}"),
     ]);
@@ -1349,6 +1604,45 @@ fn files_are_detected_by_folder_and_content() {
         assert!(detect(path, None).is_err(), "{path}");
     }
     assert!(detect("x.json", Some(r#"{"can_resume": true}"#)).is_err());
+}
+
+#[test]
+fn the_hand_off_names_the_place_and_who_was_there_before() {
+    let mut agent = example();
+    agent.previous_agent = Some("Secondary-B".into());
+    agent.recovery_notes = Some("Taken over at the criteria".into());
+    let mut handoff = agent.handoff();
+    assert_eq!(
+        handoff.phase.as_deref(),
+        Some("S2.P2: Specification - In Progress")
+    );
+    assert_eq!(handoff.previous_agents, ["Secondary-B"]);
+    assert_eq!(handoff.instructions[1], "Taken over at the criteria");
+    let from = |handoff: &agent_checkpoint::Handoff| {
+        convert::<AgentCheckpoint>(handoff, time(NOW))
+            .unwrap()
+            .checkpoint
+    };
+    let back = from(&handoff);
+    assert_eq!(back.previous_agent, agent.previous_agent);
+    assert_eq!(back.recovery_notes, agent.recovery_notes);
+    assert_eq!((&back.stage, &back.phase), (&agent.stage, &agent.phase));
+    assert_eq!(back.can_resume, Some(true));
+    // A step that was begun and is in the plan is not planned twice.
+    handoff.in_progress = ["First", "Write checklist.md questions", "Third"]
+        .map(agent_checkpoint::checkpoint::OpenItem::new)
+        .to_vec();
+    assert_eq!(
+        from(&handoff).next_steps,
+        [
+            "Third",
+            "Complete Acceptance Criteria",
+            "Write checklist.md questions",
+            "Transition to S2.P3"
+        ]
+    );
+    handoff.status = Status::Complete;
+    assert_eq!(from(&handoff).can_resume, Some(false));
 }
 
 // --- Properties
