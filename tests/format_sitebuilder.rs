@@ -1404,6 +1404,30 @@ fn a_completed_checkpoint_is_put_aside_under_the_protocols_name() {
 }
 
 #[test]
+fn a_task_whose_id_reads_like_an_archive_is_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |task: &str| WHOLE.replace("\"T060\"", &format!("{task:?}"));
+    for (name, text) in [
+        ("migration-T1-complete.json", of("T1-complete")),
+        ("migration-T2-complete.json", of("T2")),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let store = FileStore::open(folder.path()).with_layout(SitebuilderCheckpoint::layout());
+    let listed = || store.list(&Query::default()).unwrap();
+    let own = key("migration-T1-complete");
+    assert_eq!(listed().keys, std::slice::from_ref(&own));
+    assert!(listed().foreign.is_empty());
+    let view = store.checkpoints::<SitebuilderCheckpoint>();
+    assert_eq!(view.get(&own).unwrap().violations, vec![]);
+    view.try_update(&own, |task| task.block("x", "no key", &now()))
+        .unwrap();
+    let aside = store.archive(&own, Archive::Complete, time(NOW)).unwrap();
+    assert!(aside.ends_with("migration-T1-complete-complete.json"));
+    assert!(listed().keys.is_empty());
+}
+
+#[test]
 fn a_single_file_is_not_judged_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["migration-T060-complete.json", "copy.json"] {

@@ -160,13 +160,27 @@ impl FileStore {
         }
     }
 
+    /// What a file is, by its name; but a file that bears its own id as its name is no archive, although
+    /// the id reads like one.
+    fn role(&self, folder: &Path, layout: &Layout, name: &str) -> FileRole {
+        let role = (layout.role)(name);
+        let bears_its_id = || {
+            let id = self.key_inside(&folder.join(name), layout);
+            id.is_some_and(|id| (Layout::default().file_name)(&id).is_ok_and(|own| own == name))
+        };
+        if role == FileRole::Archive && bears_its_id() {
+            return FileRole::Current(None);
+        }
+        role
+    }
+
     /// The file of another name that has this id inside.
     fn strange_file(&self, folder: &Path, layout: &Layout, key: &Key) -> Result<Option<PathBuf>> {
         let mut files: Vec<PathBuf> = Vec::new();
         for name in names(folder)? {
             let is_unnamed = name
                 .to_str()
-                .is_some_and(|name| (layout.role)(name) == FileRole::Current(None));
+                .is_some_and(|name| self.role(folder, layout, name) == FileRole::Current(None));
             let path = folder.join(&name);
             if is_unnamed && self.key_inside(&path, layout).as_ref() == Some(key) {
                 files.push(path);
@@ -324,7 +338,7 @@ impl CheckpointStore for FileStore {
                 foreign.push(name);
                 continue;
             };
-            match (layout.role)(text) {
+            match self.role(folder, layout, text) {
                 FileRole::Current(Some(key)) => keys.push(key),
                 FileRole::Current(None) => unnamed.push(text.to_owned()),
                 FileRole::Foreign if text.ends_with(".json") => foreign.push(name),
