@@ -489,6 +489,10 @@ fn a_step_begins_and_the_one_put_aside_goes_back_to_the_plan() {
     );
     assert_eq!(agent.start_step("Transition to S2.P3").unwrap(), None);
     assert_eq!(agent.next_steps.len(), 4);
+    // One that was planned is put aside where it stands.
+    let before = agent.next_steps.clone();
+    agent.start_step("Something else").unwrap();
+    assert_eq!(agent.next_steps, before);
     let mut waiting = at(AgentStatus::Waiting);
     waiting.start_step("On").unwrap();
     assert_eq!(waiting.status, Some(AgentStatus::InProgress));

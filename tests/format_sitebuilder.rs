@@ -1514,6 +1514,8 @@ fn a_complete_hand_off_with_an_open_criterion_is_still_in_progress() {
     let made = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
     assert_eq!(made.checkpoint.status(), Status::Complete);
     assert_eq!(rules(&made.checkpoint), []);
+    // Where no step is told, nobody knows how many there are.
+    assert_eq!(made.checkpoint.subtasks.total, None);
     handoff.status = Status::Failed;
     let made = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
     assert_eq!(made.checkpoint.status(), Status::Blocked);

@@ -291,6 +291,8 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
         ..SitebuilderCheckpoint::default()
     };
     made.subtasks.items = items;
-    made.recount();
+    if !made.subtasks.items.is_empty() {
+        made.recount();
+    }
     made
 }
