@@ -513,13 +513,8 @@ fn artifacts_are_of_any_type_and_belong_to_what_is_completed_or_dormant() {
             },
         }),
     );
-    expect(
-        &value,
-        &[
-            ("/artifacts/x~1y", "not-subset"),
-            ("/artifacts/WS1", "not-subset"),
-        ],
-    );
+    // `null` counts as absent.
+    expect(&value, &[("/artifacts/x~1y", "not-subset")]);
     // Which workstreams are completed is not known here.
     let unread = with(&value, json!({"completed_workstreams": ["A", 1]}));
     expect(&unread, &[("/completed_workstreams/1", "wrong-type")]);
@@ -684,7 +679,7 @@ fn proofs_have_the_values_of_the_protocol() {
 
 #[test]
 fn a_review_has_counts_attempts_and_a_reason_where_overridden() {
-    let review = json!({"verdict": "maybe", "p0_count": -1, "p1_count": -1, "attempt": 0});
+    let review = json!({"verdict": "maybe", "p0_count": -1, "p1_count": -1, "attempt": -1});
     expect(
         &with(&example(1), json!({"adversarial_review": review})),
         &[
@@ -1774,4 +1769,69 @@ proptest! {
         let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();
         prop_assert!(errors.is_empty(), "{errors:?}");
     }
+}
+
+fn build_of(value: &Value) -> BuildCheckpoint {
+    let document = Document::from_text(value.to_string()).unwrap();
+    document.read::<BuildCheckpoint>().unwrap().value
+}
+
+#[test]
+fn operations_understand_other_spellings_of_a_status() {
+    let base = |status: &str| {
+        json!({"prd": "PRD-001", "status": status, "completed_workstreams": [],
+            "in_progress_workstreams": ["WS1"], "pending_workstreams": ["WS2"],
+            "gates_pending": ["lint"], "timestamp": "2026-03-02T08:00:00Z"})
+    };
+    let mut build = build_of(&base("IN_PROGRESS"));
+    build.start_workstream("WS2", false).unwrap();
+    let mut build = build_of(&base("in-progress"));
+    build.complete_workstream("WS1", &[], false).unwrap();
+    let mut build = build_of(&base("Paused"));
+    build.pass_gate("lint", None, false).unwrap();
+    assert_eq!(build.gates_passed, ["lint"]);
+}
+
+#[test]
+fn a_workstream_in_two_buckets_is_done_in_both() {
+    let mut build = build_of(&json!({"prd": "PRD-001", "status": "in_progress",
+        "completed_workstreams": ["WS1", "WS2"], "in_progress_workstreams": ["WS2"],
+        "pending_workstreams": [], "timestamp": "2026-03-02T08:00:00Z"}));
+    build.complete_workstream("WS2", &[], false).unwrap();
+    assert!(build.in_progress_workstreams.is_empty());
+    assert_eq!(build.completed_workstreams, ["WS1", "WS2"]);
+    // What is done does not fail.
+    assert!(build.fail(BuildError::new("WS1", "boom"), false).is_err());
+}
+
+#[test]
+fn a_gate_reported_again_passes_once_and_mends_no_failure() {
+    let mut build = build_of(
+        &json!({"prd": "PRD-001", "status": "paused", "current_phase": 1,
+        "completed_workstreams": ["WS1"], "gates_passed": ["lint (WS1)"], "gates_pending": ["type-check"],
+        "timestamp": "2026-03-02T08:00:00Z"}),
+    );
+    let before = build.clone();
+    build.pass_gate("lint", None, false).unwrap();
+    assert_eq!(build, before);
+    build.status = Some(BuildStatus::Failed);
+    build.error = Some(BuildError::new("WS1", "boom"));
+    build.pass_gate("type-check (WS1)", None, false).unwrap();
+    assert!(build.error.is_some());
+    assert_eq!(build.status, Some(BuildStatus::Failed));
+    assert_eq!(build.current_phase, Some(1.0));
+    assert_eq!(build.gates_passed, ["lint (WS1)", "type-check (WS1)"]);
+}
+
+#[test]
+fn a_null_artifact_is_none() {
+    let found = Formats::default();
+    let document = Document::from_text(
+        json!({"prd": "PRD-001", "status": "paused", "pending_workstreams": ["WS3"],
+            "artifacts": {"WS3": null}, "timestamp": "2026-03-02T08:00:00Z"})
+        .to_string(),
+    )
+    .unwrap();
+    let examine = found.get("build-pipeline").unwrap().examine;
+    assert!(examine(&document, &Knowledge::none()).unwrap().is_empty());
 }

@@ -308,3 +308,44 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         }
     }
 }
+
+/// The builder has its own fields in whatever types it likes.
+#[test]
+fn the_hosts_own_fields_are_not_judged() {
+    let host = json!({
+        "sessionId": 5,
+        "activePrd": {"id": 1, "storiesCompleted": [{"id": "US-1"}], "storiesPending": "none"},
+        "adhocQueue": [{"id": 7, "description": {"x": 1}, "status": 3}, "fix footer"],
+    });
+    assert!(examine("builder-state", &host).is_empty());
+    for (member, wrong) in [
+        ("activePrd", json!([])),
+        ("adhocQueue", json!({})),
+        ("checkpoint", json!("x")),
+    ] {
+        let host = json!({member: wrong});
+        assert_eq!(
+            examine("builder-state", &host),
+            [format!("/{member} wrong-type")]
+        );
+    }
+}
+
+#[test]
+fn recording_a_step_leaves_out_what_tools_make() {
+    let mut changed = task(&["one"]);
+    let done = Operation::StepDone {
+        text: Some("one".to_owned()),
+        pending: None,
+        files_created: vec![
+            "node_modules/x.js".to_owned(),
+            "src/a.rs".to_owned(),
+            "src/a.rs".to_owned(),
+        ],
+        files_modified: vec!["target/debug/a".to_owned()],
+    };
+    let circumstances = Circumstances::at(time("2026-03-02T08:00:00Z"));
+    changed.apply(&done, &circumstances).unwrap();
+    assert_eq!(changed.files(), ["src/a.rs"]);
+    assert!(changed.completed_steps[0].files_modified.is_empty());
+}

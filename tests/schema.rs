@@ -28,19 +28,19 @@ fn validator(schema: &serde_json::Value) -> jsonschema::Validator {
 #[test]
 fn the_schemas_are_the_published_ones() {
     for (name, schema) in [
-        ("task", schema::<TaskCheckpoint>(Contract::Write)),
-        ("builder-state", schema::<BuilderState>(Contract::Write)),
+        ("task", schema::<TaskCheckpoint>(Contract::Read)),
+        ("builder-state", schema::<BuilderState>(Contract::Read)),
         (
             "sitebuilder",
-            schema::<SitebuilderCheckpoint>(Contract::Write),
+            schema::<SitebuilderCheckpoint>(Contract::Read),
         ),
-        ("build-pipeline", schema::<BuildCheckpoint>(Contract::Write)),
-        ("story-pipeline", schema::<StoryCheckpoint>(Contract::Write)),
+        ("build-pipeline", schema::<BuildCheckpoint>(Contract::Read)),
+        ("story-pipeline", schema::<StoryCheckpoint>(Contract::Read)),
         (
             "story-pipeline-state",
-            schema::<PipelineState>(Contract::Write),
+            schema::<PipelineState>(Contract::Read),
         ),
-        ("agent-session", schema::<AgentCheckpoint>(Contract::Write)),
+        ("agent-session", schema::<AgentCheckpoint>(Contract::Read)),
     ] {
         let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let text = format!("{schema:#}\n");
@@ -95,4 +95,42 @@ proptest! {
         let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();
         prop_assert!(errors.is_empty(), "{errors:?}");
     }
+}
+
+/// The published schemas take every valid case of their format.
+#[test]
+fn every_valid_case_is_valid_by_the_published_schema() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut count = 0;
+    for folder in std::fs::read_dir(root.join("tests/cases")).unwrap() {
+        let folder = folder.unwrap().path();
+        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        let schema = root.join(format!("schemas/{name}.schema.json"));
+        if !folder.is_dir() || !schema.exists() {
+            continue;
+        }
+        let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+        let validator = validator(&schema);
+        for case in std::fs::read_dir(&folder).unwrap() {
+            let case = case.unwrap().path();
+            let file = case
+                .file_name()
+                .and_then(|file| file.to_str())
+                .unwrap()
+                .to_owned();
+            // A space for the `T` of a time is tolerated, not valid.
+            if file.starts_with("valid") && !file.contains("stamp-with-space") {
+                let value = serde_json::from_str(&std::fs::read_to_string(&case).unwrap()).unwrap();
+                let errors: Vec<_> = validator
+                    .iter_errors(&value)
+                    .map(|e| e.to_string())
+                    .collect();
+                assert!(errors.is_empty(), "{name}/{file}: {errors:?}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 15, "only {count} cases");
 }

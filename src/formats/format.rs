@@ -12,7 +12,7 @@ use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Result, Timestamp,
     violations,
 };
-use crate::json::{Document, Violation};
+use crate::json::{Code, Document, Violation};
 
 /// One format, behind functions.
 ///
@@ -88,8 +88,27 @@ fn examine_host(host: &Document, knowledge: &Knowledge<'_>) -> Result<Vec<Violat
     let mut inspection = Inspection::new(host, &reading, knowledge);
     reading.value.inspect(&mut inspection);
     let mut all = reading.violations.clone();
+    all.retain(is_ours);
     all.extend(inspection.finish());
     Ok(all)
+}
+
+/// Whether a violation of a host's shape concerns its checkpoints: the other fields are the builder's own,
+/// in whatever types it has them.
+fn is_ours(violation: &Violation) -> bool {
+    let shape = [
+        Code::WRONG_TYPE,
+        Code::OUT_OF_RANGE,
+        Code::LONE_SURROGATE,
+        Code::UNREADABLE,
+    ];
+    let places = ["/activePrd", "/activeWork", "/adhocQueue", "/lastHeartbeat"];
+    !shape.contains(&violation.code)
+        || places.contains(&violation.pointer.as_str())
+        || violation
+            .pointer
+            .split('/')
+            .any(|token| token == "checkpoint")
 }
 
 /// The formats that a program knows.

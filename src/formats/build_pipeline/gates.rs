@@ -12,14 +12,14 @@ pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|w
 pub fn gate_name(gate: &str) -> &str {
     let gate = gate.trim();
     gate.strip_suffix(')')
-        .and_then(|text| text.rsplit_once('('))
+        .and_then(|text| text.split_once('('))
         .map(|(name, _)| name.trim_end())
         .filter(|name| !name.is_empty())
         .unwrap_or(gate)
 }
 
 /// Whether two spellings mean one gate: the same text, or the same name where one names no workstream.
-fn same_gate(a: &str, b: &str) -> bool {
+pub(super) fn same_gate(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     a == b || (gate_name(a) == gate_name(b) && (gate_name(a) == a || gate_name(b) == b))
 }

@@ -110,7 +110,7 @@ impl BuildCheckpoint {
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the build cannot be in progress next,
     /// unless forced; refused when the workstream is not pending.
     pub fn start_workstream(&mut self, id: &str, force: bool) -> Result<()> {
-        let in_progress = self.status == Some(BuildStatus::InProgress);
+        let in_progress = states::is(self, &BuildStatus::InProgress);
         if !in_progress {
             states::check(self, &BuildStatus::InProgress, force)?;
         }
@@ -144,16 +144,17 @@ impl BuildCheckpoint {
         if !counts {
             return Err(self.not_among(id, bucket, Bucket::InProgress));
         }
-        if bucket != Some(Bucket::Completed) && self.status != Some(BuildStatus::InProgress) {
+        if bucket != Some(Bucket::Completed) && !states::is(self, &BuildStatus::InProgress) {
             states::check(self, &BuildStatus::InProgress, force)?;
         }
         let artifact = artifacts::with_files(self, id, files)?;
         if let Some(artifact) = artifact {
             self.artifacts.insert(id.to_owned(), artifact);
         }
+        // One that stood in another bucket besides is done as well.
+        self.in_progress_workstreams.retain(|other| other != id);
+        self.pending_workstreams.retain(|other| other != id);
         if bucket != Some(Bucket::Completed) {
-            self.in_progress_workstreams.retain(|other| other != id);
-            self.pending_workstreams.retain(|other| other != id);
             self.completed_workstreams.push(id.to_owned());
             self.enter(BuildStatus::InProgress);
         }
@@ -168,10 +169,11 @@ impl BuildCheckpoint {
     /// forced; refused when the error names a workstream that the build does not have.
     pub fn fail(&mut self, error: BuildError, force: bool) -> Result<()> {
         states::check(self, &BuildStatus::Failed, force)?;
-        if let Some(id) = &error.workstream
-            && self.bucket(id).is_none()
-        {
-            return Err(self.not_among(id, None, Bucket::InProgress));
+        if let Some(id) = &error.workstream {
+            let bucket = self.bucket(id);
+            if !matches!(bucket, Some(Bucket::InProgress | Bucket::Pending)) {
+                return Err(self.not_among(id, bucket, Bucket::InProgress));
+            }
         }
         self.put_back();
         self.enter(BuildStatus::Failed);
@@ -231,7 +233,23 @@ impl BuildCheckpoint {
                 )));
             }
         }
-        let paused = self.status == Some(BuildStatus::Paused);
+        let again = self
+            .gates_passed
+            .iter()
+            .any(|passed| super::gates::same_gate(passed, gate));
+        if pending.is_none() && again {
+            // Reported again: it passed once.
+            return Ok(());
+        }
+        if states::is(self, &BuildStatus::Failed) && !force {
+            // A gate mends no failure: the error stays, and with it the state.
+            if let Some(at) = pending {
+                self.gates_pending.remove(at);
+            }
+            self.gates_passed.push(gate.to_owned());
+            return Ok(());
+        }
+        let paused = states::is(self, &BuildStatus::Paused);
         if !paused {
             states::check(self, &BuildStatus::Paused, force)?;
         }
@@ -402,7 +420,7 @@ impl BuildCheckpoint {
     }
 
     fn take_if_still_complete(&mut self, wanted: BuildCheckpoint) -> Result<()> {
-        let complete = wanted.status == Some(BuildStatus::Complete);
+        let complete = states::is(&wanted, &BuildStatus::Complete);
         let obstacle = wanted.fidelity_obstacle().or(wanted.presence_obstacle());
         if let Some(obstacle) = obstacle.filter(|_| complete) {
             return Err(Error::refused(obstacle.message));

@@ -84,8 +84,9 @@ fn artifacts(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     }
     let completed = build.completed_workstreams.iter().map(String::as_str);
     let holders: BTreeSet<&str> = completed.chain(build.dormant()).collect();
-    for id in build.artifacts.keys() {
-        if !holders.contains(id.as_str()) {
+    for (id, artifact) in &build.artifacts {
+        // `null` counts as absent.
+        if !artifact.is_null() && !holders.contains(id.as_str()) {
             let member = pointer::join("/artifacts", id);
             let message = format!("{id} is neither completed nor dormant");
             inspection.report(&member, Code::NOT_SUBSET, message);
@@ -168,7 +169,8 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
     inspection.known("/verdict", review.verdict.as_ref());
     at_least(inspection, "/p0_count", review.p0_count, 0.0);
     at_least(inspection, "/p1_count", review.p1_count, 0.0);
-    at_least(inspection, "/attempt", review.attempt, 1.0);
+    // Counted from 1; where no review was needed, files have 0.
+    at_least(inspection, "/attempt", review.attempt, 0.0);
     if let Some(attempt) = review.attempt.filter(|attempt| *attempt > MOST_ATTEMPTS) {
         let message = format!("attempt {attempt}; there are at most {MOST_ATTEMPTS}");
         inspection.report("/attempt", Code::OUT_OF_RANGE, message);

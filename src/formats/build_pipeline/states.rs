@@ -46,6 +46,12 @@ impl BuildStatus {
     }
 }
 
+/// Whether a build is in this state, in whatever spelling.
+pub(super) fn is(build: &BuildCheckpoint, status: &BuildStatus) -> bool {
+    let understood = build.status.as_ref().and_then(BuildStatus::understood);
+    understood.as_ref() == Some(status)
+}
+
 /// The state in the words all formats share.
 pub(super) fn common(status: Option<&BuildStatus>) -> Status {
     let Some(status) = status else {

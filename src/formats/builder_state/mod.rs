@@ -22,6 +22,7 @@ pub const FORMAT: &str = "builder-state";
 /// builder's own and is left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BuilderState {
@@ -48,6 +49,7 @@ pub struct BuilderState {
 /// The requirements document that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActivePrd {
@@ -77,6 +79,7 @@ pub struct ActivePrd {
 /// The work that is active, in later revisions of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActiveWork {
@@ -97,6 +100,7 @@ pub struct ActiveWork {
 /// A task outside any requirements document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdhocTask {

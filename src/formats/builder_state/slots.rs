@@ -117,7 +117,7 @@ impl Slot {
         let root = host.root();
         let work = object(root, "activeWork").map(|work| {
             let mut place = SlotPlace::new(Slot::Active, "/activeWork", work);
-            place.task = text(work, "id");
+            place.task = id(work).or_else(|| text(work, "currentStory"));
             place.description = text(work, "description").or_else(|| text(work, "title"));
             place
         });
@@ -127,7 +127,7 @@ impl Slot {
             place.description = describe_prd(prd);
             place
         });
-        let mut places = Vec::new();
+        let mut places: Vec<SlotPlace> = Vec::new();
         let work_has_place = root
             .get("activeWork")
             .is_some_and(|work| work.get("checkpoint").is_some());
@@ -155,8 +155,11 @@ impl Slot {
         }
         let mut top = SlotPlace::new(Slot::Top, "", root);
         if top.occupied || places.is_empty() {
-            let story = object(root, "activePrd").and_then(|prd| text(prd, "currentStory"));
-            top.task = story.or_else(|| text(root, "sessionId"));
+            // The active task's own names, where the host has one.
+            let active = places.iter().find(|place| place.slot == Slot::Active);
+            let task = active.and_then(|place| place.task.clone());
+            top.task = task.or_else(|| text(root, "sessionId"));
+            top.description = active.and_then(|place| place.description.clone());
             places.push(top);
         }
         places

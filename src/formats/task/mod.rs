@@ -200,6 +200,7 @@ impl Decision {
 /// How success is shown, and what has been shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {

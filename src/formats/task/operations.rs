@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
-    VerificationResult,
+    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, SourceFiles,
+    TaskCheckpoint, VerificationResult,
 };
 use crate::checkpoint::{Circumstances, Error, Operation, Precision, Result, Timestamp};
 
@@ -345,11 +345,15 @@ pub(super) fn apply(
             files_created,
             files_modified,
         } => {
+            let sources = |files: &[String]| {
+                let files = files.iter().map(String::as_str);
+                SourceFiles::default().sort(files).0
+            };
             let done = StepDone {
                 text: text.clone(),
                 pending: pending.clone(),
-                files_created: files_created.clone(),
-                files_modified: files_modified.clone(),
+                files_created: sources(files_created),
+                files_modified: sources(files_modified),
             };
             task.finish_step(&done, now)?;
         }

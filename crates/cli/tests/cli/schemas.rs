@@ -16,11 +16,12 @@ const FORMATS: [&str; 6] = [
 #[test]
 fn a_schema_is_printed_or_written() {
     let project = Project::new();
-    let read = project.expect(0, &["schema", "task"]).json();
+    let task = project.expect(0, &["schema", "task"]).json();
+    assert_eq!(task["title"], "TaskCheckpoint");
+    let read = project.expect(0, &["schema", "sitebuilder"]).json();
     let write = project
-        .expect(0, &["schema", "task", "--contract", "write"])
+        .expect(0, &["schema", "sitebuilder", "--contract", "write"])
         .json();
-    assert_eq!(read["title"], "TaskCheckpoint");
     assert_ne!(read, write);
     let all = project.expect(0, &["schema"]).json();
     for format in FORMATS {
