@@ -458,12 +458,15 @@ proptest! {
         // What was read is there: the typed value finds its way back.
         for (position, step) in reading.value.c.iter().enumerate() {
             let place = reading.locate(&document, &format!("/c/{position}/id"));
-            prop_assert_eq!(document.get(&place).unwrap().as_u64(), Some(u64::from(step.id)));
+            prop_assert_eq!(document.get(&place).unwrap().as_f64(), Some(f64::from(step.id)));
         }
         // Without faults it is what serde_json reads.
         if !reading.is_partial() {
-            let plain: Plan = serde_json::from_value(value).unwrap();
-            prop_assert_eq!(reading.value, plain);
+            match serde_json::from_value::<Plan>(value) {
+                Ok(plain) => prop_assert_eq!(reading.value, plain),
+                // 2.0 is a whole number here, and not there.
+                Err(error) => prop_assert!(error.to_string().contains("floating point"), "{error}"),
+            }
         }
     }
 
