@@ -375,14 +375,21 @@ fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
     };
     report(&output).unwrap();
     let log = fs::read_to_string(&log).unwrap();
+    let ours = log
+        .lines()
+        .find(|line| line.contains("/mark-begin"))
+        .and_then(|line| line.split_whitespace().next());
     let calls: Vec<String> = log
         .lines()
         .skip_while(|line| !line.contains("/mark-begin"))
         .skip(1)
         .take_while(|line| !line.contains("/mark-end"))
-        // After the process id.
+        // After the thread's id; what other threads do meanwhile is none of ours.
         .filter_map(|line| line.split_once(char::is_whitespace))
+        .filter(|(thread, _)| Some(*thread) == ours)
         .map(|(_, call)| call.trim_start().to_owned())
+        // The second half of a call that another thread's came between.
+        .filter(|call| !call.starts_with("<..."))
         // A check of the standard library's own before each close, in debug builds only.
         .filter(|call| !call.contains("F_GETFD"))
         .collect();
