@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::resolve::{look, parent_of};
-use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder};
+use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder, seam, system};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
 /// earlier, longer name is left and the file never changes its size.
@@ -121,14 +121,15 @@ fn open(sidecar: &Path) -> Result<File, FileError> {
     refuse_strange(sidecar)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let opened = match options.open(sidecar) {
+    let open = || system::open_with(&options, Operation::Create, sidecar);
+    let opened = match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_folder_of(sidecar)?;
-            options.open(sidecar)
+            open()
         }
         // Created by another user: it can be locked all the same, only our name does not get in.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            File::open(sidecar).map_err(|_| error)
+            system::open(sidecar).map_err(|_| error)
         }
         opened => opened,
     };
@@ -167,19 +168,34 @@ fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
 }
 
 fn try_lock(file: &File, sidecar: &Path) -> Result<bool, FileError> {
-    match file.try_lock() {
+    let locked = seam::call(Operation::Lock, sidecar, || match file.try_lock() {
+        Err(TryLockError::Error(error)) => Err(error),
+        locked => Ok(locked),
+    });
+    match locked.unwrap_or_else(|error| Err(TryLockError::Error(error))) {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => Err(FileError::NoLocks {
+            path: sidecar.to_path_buf(),
+            source: error,
+        }),
         Err(TryLockError::Error(error)) => Err(FileError::io(Operation::Lock, sidecar, error)),
     }
+}
+
+/// Whether the file system refused a lock because it has none (`ENOLCK`, `ENOTSUP`, `ENOSYS`).
+fn has_no_locks(error: &io::Error) -> bool {
+    const ENOLCK: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+    error.kind() == io::ErrorKind::Unsupported
+        || (cfg!(unix) && error.raw_os_error() == Some(ENOLCK))
 }
 
 #[cfg(unix)]
 fn still_named(file: &File, sidecar: &Path) -> Result<bool, FileError> {
     use std::os::unix::fs::MetadataExt;
     let on_error = || FileError::on(Operation::Inspect, sidecar);
-    let locked = file.metadata().map_err(on_error())?;
-    match std::fs::metadata(sidecar) {
+    let locked = system::metadata_of(file, sidecar).map_err(on_error())?;
+    match system::metadata(sidecar) {
         Ok(named) => Ok((locked.dev(), locked.ino()) == (named.dev(), named.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(on_error()(error)),

@@ -38,8 +38,10 @@ mod remove;
 mod rename;
 mod replace;
 mod resolve;
+pub mod seam;
 mod stamp;
 mod sweep;
+mod system;
 
 pub use append::append;
 pub use error::{FileError, Operation};

@@ -1,9 +1,9 @@
 use std::borrow::Cow;
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FileError, Operation};
+use super::{FileError, Operation, system};
 
 /// As many links as Linux follows before it speaks of a loop.
 const MOST_LINKS: usize = 40;
@@ -28,7 +28,7 @@ pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadat
         match look(&target)? {
             Some(found) if found.is_symlink() => {
                 let next =
-                    fs::read_link(&target).map_err(FileError::on(Operation::Inspect, path))?;
+                    system::read_link(&target).map_err(FileError::on(Operation::Inspect, path))?;
                 target = Cow::Owned(parent_of(&target).join(next));
             }
             None if matches!(target, Cow::Owned(_)) => {
@@ -48,7 +48,7 @@ pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadat
 /// What is at `path` itself, link or not. Only "no such file" is none: any other error must not be
 /// taken for a first run.
 pub(crate) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
-    match fs::symlink_metadata(path) {
+    match system::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(FileError::io(Operation::Inspect, path, error)),
