@@ -1061,7 +1061,12 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
 
     // The old file archived, its id used again.
     let archived = store
-        .archive(&key("Secondary-A"), Archive::Crashed, now)
+        .archive(
+            &key("Secondary-A"),
+            Archive::Crashed,
+            now,
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_crashed_1768489200.json");
     let new = old.taken_over("Secondary-A", "s", "n", now).unwrap();
@@ -1070,7 +1075,12 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
     assert_eq!(fs::read_to_string(archived).unwrap(), UPDATED);
     // A second crash within the second is kept as well.
     let archived = store
-        .archive(&key("Secondary-A"), Archive::Crashed, now)
+        .archive(
+            &key("Secondary-A"),
+            Archive::Crashed,
+            now,
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_crashed_1768489200-1.json");
     assert_eq!(listed(&store), ["Secondary-A-New"]);
@@ -1084,7 +1094,12 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
         .with_clock(clock(NOW));
     let old = agents.get(&key("Secondary-A")).unwrap().checkpoint;
     let archived = store
-        .archive(&key("Secondary-A"), Archive::Aborted, time(NOW))
+        .archive(
+            &key("Secondary-A"),
+            Archive::Aborted,
+            time(NOW),
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_aborted_1768489200.json");
     let fresh = old.restarted("little was done", Some("s".into()), time(NOW));
@@ -1156,7 +1171,14 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
     let plan = corrupt_plan(&agent, newest).unwrap();
     assert_eq!(plan.decision, ResumeDecision::Verify);
     assert!(plan.message.contains(newest.unwrap()), "{}", plan.message);
-    store.archive(&agent, Archive::Aborted, time(NOW)).unwrap();
+    store
+        .archive(
+            &agent,
+            Archive::Aborted,
+            time(NOW),
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
+        .unwrap();
     let backup = fs::read_to_string(backups.join(newest.unwrap())).unwrap();
     let document = Document::from_text(backup).unwrap();
     store

@@ -203,6 +203,12 @@ impl Claim {
         }
     }
 
+    /// What is said of a fence of a key that nobody ever claimed.
+    #[must_use]
+    pub fn unknown(fence: Fence) -> Error {
+        fenced(fence, Fenced::Unknown)
+    }
+
     /// The claim for longer, from `now`. One that ran out can be renewed as long as nobody else has
     /// claimed the task.
     ///

@@ -83,6 +83,7 @@ fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_torn_line_does_not_swallow_the_next() {

@@ -20,6 +20,20 @@ pub const OWN_FOLDER: &str = ".agent-checkpoint";
 /// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`],
 /// [`FileError::Io`].
 pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
+    create(path, true)
+}
+
+/// Creates a folder and its missing parents, without waiting for the disk: for what may be lost in a power
+/// cut.
+///
+/// # Errors
+///
+/// As [`create_folder_durably`].
+pub fn create_folder(path: &Path) -> Result<(), FileError> {
+    create(path, false)
+}
+
+fn create(path: &Path, durably: bool) -> Result<(), FileError> {
     let mut missing = Vec::new();
     let mut at = path;
     loop {
@@ -46,7 +60,7 @@ pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
             Err(error) => return Err(FileError::io(Operation::CreateFolder, folder, error)),
         }
         let parent = parent_of(folder);
-        if let Some(handle) = FolderHandle::open(parent)? {
+        if durably && let Some(handle) = FolderHandle::open(parent)? {
             handle
                 .sync()
                 .map_err(FileError::on(Operation::SyncFolder, parent))?;
@@ -119,6 +133,7 @@ impl FolderHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn missing_parents_are_created_and_existing_ones_are_fine() {

@@ -12,6 +12,9 @@ use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder,
 /// earlier, longer name is left and the file never changes its size.
 const NAME_WIDTH: usize = 128;
 
+/// How many bytes after that name the file that the lock is for.
+const LABEL_WIDTH: usize = 384;
+
 /// An exclusive advisory lock, held from [`acquire`](Lock::acquire) until it is dropped.
 ///
 /// The lock is on a *sidecar*, a file beside the data that is never deleted: a lock on the data file
@@ -81,6 +84,26 @@ impl Lock {
     #[must_use]
     pub fn sidecar(&self) -> &Path {
         &self.sidecar
+    }
+
+    /// What the file is called that the lock is for, as its first user wrote it: sidecars of names that
+    /// differ only in upper and lower case are one. `None` where nobody wrote it, or it cannot be read.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        let mut label = [0; LABEL_WIDTH];
+        let size = read_at(&self.file, &mut label, NAME_WIDTH as u64).ok()?;
+        let label = label.get(..size)?.split(|byte| *byte == b'\n').next()?;
+        let label = std::str::from_utf8(label).ok()?;
+        (!label.is_empty()).then(|| label.to_owned())
+    }
+
+    /// Says what the file is called that the lock is for. A label too long to be kept is left out.
+    pub fn set_label(&self, label: &str) {
+        if label.len() < LABEL_WIDTH {
+            let mut whole = vec![b'\n'; LABEL_WIDTH];
+            whole[..label.len()].copy_from_slice(label.as_bytes());
+            let _ = write_at(&self.file, &whole, NAME_WIDTH as u64);
+        }
     }
 
     /// Gives the lock back and says whether that worked; dropping it does the same and says nothing.
@@ -220,14 +243,14 @@ fn write_holder(file: &File, holder: &str) -> io::Result<usize> {
     for (to, from) in name.iter_mut().zip(holder.as_bytes().iter().take(end)) {
         *to = *from;
     }
-    write_at_start(file, &name)
+    write_at(file, &name, 0)
 }
 
 /// What the holder wrote, and how long ago.
 fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     let mut name = [0; NAME_WIDTH];
     // On Windows nobody but the holder can read a locked file: then there is no name to tell.
-    let Ok(size) = read_at_start(file, &mut name) else {
+    let Ok(size) = read_at(file, &mut name, 0) else {
         return (None, None);
     };
     // Whatever is in there ends up in a terminal: no control characters.
@@ -245,23 +268,23 @@ fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
 }
 
 #[cfg(unix)]
-fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, 0)
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
 }
 
 #[cfg(unix)]
-fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, bytes, 0)
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_write(file, bytes, 0)
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, bytes, 0)
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
 }
 
 /// How long to wait between tries: 0.2 ms, doubling to 20 ms, each shortened by up to a quarter at

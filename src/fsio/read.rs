@@ -1,4 +1,4 @@
-use std::fs;
+use std::fs::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
@@ -90,7 +90,7 @@ pub fn read_end(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
     Ok(Some(bytes))
 }
 
-fn check(path: &Path, found: &fs::Metadata, limit: u64) -> Result<(), FileError> {
+fn check(path: &Path, found: &Metadata, limit: u64) -> Result<(), FileError> {
     if !found.is_file() {
         return Err(FileError::NotAFile {
             path: path.to_path_buf(),
@@ -113,6 +113,7 @@ fn too_large(path: &Path, size: u64, limit: u64) -> FileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_missing_file_is_none_and_an_empty_one_is_not() {

@@ -32,6 +32,7 @@ pub fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_goes_and_a_missing_one_is_an_error() {

@@ -80,6 +80,7 @@ pub struct Replace<'a> {
     path: &'a Path,
     present: Present<'a>,
     durability: Durability,
+    like: Option<&'a Path>,
     before_rename: Option<BeforeRename<'a>>,
 }
 
@@ -92,6 +93,7 @@ impl<'a> Replace<'a> {
             path,
             present,
             durability: Durability::default(),
+            like: None,
             before_rename: None,
         }
     }
@@ -99,6 +101,13 @@ impl<'a> Replace<'a> {
     /// How sure to be; [`Durability::Full`] unless told otherwise.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// Gives a new file the mode, owner and group of another file, as far as allowed: what it holds must
+    /// not be wider open than what it was taken from. A file that is replaced keeps its own.
+    pub fn like(mut self, other: &'a Path) -> Self {
+        self.like = Some(other);
         self
     }
 
@@ -143,9 +152,14 @@ impl<'a> Replace<'a> {
         };
 
         // From here on, dropping `temp` removes it: every `?` leaves the folder as it was.
-        let temp = create_temp(folder, first.as_ref())
-            .map_err(FileError::on(Operation::CreateTemp, target))?;
-        if let Some(found) = &first {
+        let like = match (&first, self.like) {
+            (None, Some(other)) => look(other)?,
+            _ => None,
+        };
+        let like = first.as_ref().or(like.as_ref());
+        let temp =
+            create_temp(folder, like).map_err(FileError::on(Operation::CreateTemp, target))?;
+        if let Some(found) = like {
             take_after(temp.as_file(), found, target)?;
         }
         seam::write_all(temp.as_file(), temp.path(), bytes)

@@ -1,9 +1,9 @@
 use std::borrow::Cow;
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FileError, Operation, system};
+use super::{FileError, Operation, seam, system};
 
 /// As many links as Linux follows before it speaks of a loop.
 const MOST_LINKS: usize = 40;
@@ -19,6 +19,31 @@ const MOST_LINKS: usize = 40;
 /// round in a circle, [`FileError::Io`] when the path cannot be looked at.
 pub fn resolve(path: &Path) -> Result<PathBuf, FileError> {
     look_through(path).map(|(target, _)| target.into_owned())
+}
+
+/// Checks that a path lies in `folder`, or in a folder below it, links followed. A path that is no link, in a
+/// folder that is none, costs one look.
+///
+/// # Errors
+///
+/// [`FileError::LeadsOutside`] when a link leads out of the folder; [`FileError::Io`] when the path cannot be
+/// looked at. A path that names nothing yet is fine.
+pub fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
+    if look(path)?.is_none_or(|found| !found.is_symlink()) {
+        return Ok(());
+    }
+    let real = |path: &Path| {
+        let found = seam::call(Operation::Inspect, path, || fs::canonicalize(path));
+        found.map_err(FileError::on(Operation::Inspect, path))
+    };
+    let target = real(&resolve(path)?)?;
+    if target.starts_with(real(folder)?) {
+        return Ok(());
+    }
+    Err(FileError::LeadsOutside {
+        path: path.to_path_buf(),
+        target,
+    })
 }
 
 /// The final target of `path` and what is there; one system call where `path` is no link.
@@ -101,6 +126,26 @@ mod tests {
             fs::canonicalize(folder.path().join("real")).unwrap()
         );
         assert!(!found.is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_may_lead_about_in_the_folder_and_not_out_of_it() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().unwrap();
+        let store = outside.path().join("store");
+        fs::create_dir_all(store.join("sub")).unwrap();
+        fs::write(store.join("sub/real"), "x").unwrap();
+        fs::write(outside.path().join("secret"), "x").unwrap();
+        symlink("sub/real", store.join("inside")).unwrap();
+        symlink("../secret", store.join("out")).unwrap();
+        symlink(outside.path(), store.join("folder")).unwrap();
+        assert!(within(&store, &store.join("inside")).is_ok());
+        assert!(within(&store, &store.join("missing")).is_ok());
+        for name in ["out", "folder"] {
+            let error = within(&store, &store.join(name)).unwrap_err();
+            assert!(matches!(error, FileError::LeadsOutside { .. }), "{error:?}");
+        }
     }
 
     #[cfg(unix)]

@@ -45,6 +45,7 @@ fn is_ours(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::fs::File;
 
     fn write(folder: &Path, name: &str, age: Duration) {

@@ -56,11 +56,11 @@ pub struct Recovered {
     pub entry: Option<EntryId>,
     /// Entries of the history that were newer and could not be read either.
     pub passed_over: Vec<EntryId>,
-    /// What is there now; `None` after [`Recovery::Fresh`].
+    /// The checkpoint that is there now; `None` after [`Recovery::Fresh`].
     pub document: Option<Document>,
     /// The save that put it there.
     pub saved: Option<Saved>,
-    /// What of the damaged text can be read: compare it with [`document`](Recovered::document) to see what
+    /// What of the damaged checkpoint can be read: compare it with [`document`](Recovered::document) to see what
     /// was lost.
     pub salvaged: Option<Document>,
     /// Where the damaged text was put aside.
