@@ -95,8 +95,8 @@ pub mod store;
 pub mod strategies;
 
 pub use checkpoint::{
-    Checkpoint, Clock, Error, ErrorKind, Expect, FixedClock, Handoff, Inspection, Key, Knowledge,
-    Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
+    Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
+    Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
 pub use formats::{Format, Formats, TaskCheckpoint};
@@ -104,7 +104,7 @@ pub use json::{Code, Document, Violation};
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{
-    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, Saved, Stored,
+    BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore, Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
 
 /// The examples of the README are compiled with the tests.
