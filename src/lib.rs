@@ -98,7 +98,8 @@ pub mod strategies;
 
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
-    Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
+    Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock,
+    Timestamp, Truncation,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
 pub use difference::Difference;
@@ -107,7 +108,8 @@ pub use json::{Code, Document, Violation};
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{
-    BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore, Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,
+    Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
 
 /// The examples of the README are compiled with the tests.

@@ -317,7 +317,9 @@ pub(crate) fn store_of(
         let key = key.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
         return Ok((store, key));
     };
-    let is_in_place = (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
+    // A link that the user names is followed wherever it leads; one that stands in a store is not.
+    let is_named_link = named_link(path) && global.store.as_deref().is_none_or(|store| store == path);
+    let is_in_place = !is_named_link && (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
     let store = if is_in_place {
         let folder = path.parent().unwrap_or(Path::new(""));
         FileStore::with_options(folder, options).with_layout(layout)
@@ -327,6 +329,10 @@ pub(crate) fn store_of(
             .with_key(key.clone())
     };
     Ok((store, key))
+}
+
+fn named_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.

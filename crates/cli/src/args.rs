@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_checkpoint::{Fence, Timestamp};
 use agent_checkpoint::formats::builder_state::Slot;
+use agent_checkpoint::{Fence, Timestamp};
 use chrono::{DateTime, Utc};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
@@ -257,7 +257,12 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Why
-        #[arg(long = "as", value_name = "WHY", value_enum, default_value = "complete")]
+        #[arg(
+            long = "as",
+            value_name = "WHY",
+            value_enum,
+            default_value = "complete"
+        )]
         why: ArchivedAs,
         /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
         #[arg(long, value_name = "REV")]

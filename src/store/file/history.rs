@@ -365,7 +365,10 @@ impl<'o> History<'o> {
 
     /// The name of the entry that a save kept, or that was the present state already.
     pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
-        Ok(self.listed(&self.folder(), false, &|name| self.is_ours(name))?.into_iter().next())
+        Ok(self
+            .listed(&self.folder(), false, &|name| self.is_ours(name))?
+            .into_iter()
+            .next())
     }
 }
 

@@ -58,9 +58,9 @@ pub(in crate::store) fn listed(
             Ok(None) => continue,
             Err(error) => Err(corrupt(error)?),
         };
-        let repeats = all.last().is_some_and(|newer| {
-            newer.revision.is_ok() && newer.revision == revision
-        });
+        let repeats = all
+            .last()
+            .is_some_and(|newer| newer.revision.is_ok() && newer.revision == revision);
         if repeats && !entry.pinned {
             continue;
         }

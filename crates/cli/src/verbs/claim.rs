@@ -42,7 +42,9 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
             Some(store.claim(&target.key, &request))
         }
         (None, _) if how.take_over => {
-            return Err(Failure::new("who takes it over? Name the owner with --agent"));
+            return Err(Failure::new(
+                "who takes it over? Name the owner with --agent",
+            ));
         }
         (None, _) => None,
     };
@@ -51,7 +53,12 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
         None => {
             let claimed = store.claimed(&target.key);
             let claimed = claimed.map_err(|error| target.error(error))?;
-            return Ok(tell(&target, claimed.as_ref(), global, shown(claimed.as_ref(), global)));
+            return Ok(tell(
+                &target,
+                claimed.as_ref(),
+                global,
+                shown(claimed.as_ref(), global),
+            ));
         }
     };
     let line = claim.as_ref().map(|claim| claim.fence.to_string());
@@ -105,7 +112,10 @@ fn shown(claim: Option<&Claim>, global: &Global) -> String {
     } else if claim.released {
         format!("free; last held by {owner}, who gave it back")
     } else {
-        format!("free; last held by {owner}, whose claim ran out at {}", time(claim))
+        format!(
+            "free; last held by {owner}, whose claim ran out at {}",
+            time(claim)
+        )
     }
 }
 

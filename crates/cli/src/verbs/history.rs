@@ -5,7 +5,6 @@ use std::path::Path;
 use agent_checkpoint::store::HistoryEntry;
 use agent_checkpoint::{EntryId, Error, ErrorKind, Keep, Timestamp};
 use chrono::{DateTime, SecondsFormat, Utc};
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::now;
@@ -13,7 +12,7 @@ use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::report::age;
+use crate::report::{Style, age, lines};
 
 #[derive(Serialize)]
 struct Row {
@@ -53,12 +52,13 @@ pub(super) fn run(
         outcome.note(format!("{}: no state is known", target.path.display()));
         return Ok(outcome);
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(["entry", "saved", "bytes", "revision", ""]);
+    let mut table = Style::of_output().table(&["entry", "saved", "bytes", "revision", ""]);
     for row in &rows {
         let saved = row.saved.as_deref().map(Timestamp::parse);
-        let revision = row.revision.as_deref().map(|text| &text[..text.len().min(19)]);
+        let revision = row
+            .revision
+            .as_deref()
+            .map(|text| &text[..text.len().min(19)]);
         let mark = match (&row.damage, row.pinned) {
             (Some(damage), _) => format!("corrupt: {damage}"),
             (None, true) => "pinned".to_owned(),
@@ -72,8 +72,8 @@ pub(super) fn run(
             mark,
         ]);
     }
-    for line in table.lines() {
-        outcome.line(line.trim_end());
+    for line in lines(&table) {
+        outcome.line(line);
     }
     Ok(outcome)
 }
@@ -128,7 +128,11 @@ fn row(entry: &HistoryEntry) -> Row {
     Row {
         entry: entry.id.clone(),
         revision: entry.revision.as_ref().ok().map(ToString::to_string),
-        damage: entry.revision.as_ref().err().map(|corrupt| corrupt.code.to_string()),
+        damage: entry
+            .revision
+            .as_ref()
+            .err()
+            .map(|corrupt| corrupt.code.to_string()),
         saved: saved.map(|saved| saved.to_rfc3339_opts(SecondsFormat::Secs, true)),
         bytes: entry.bytes,
         pinned: entry.pinned,

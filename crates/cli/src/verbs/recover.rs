@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Knowledge;
-use agent_checkpoint::difference::{Difference, Side};
-use agent_checkpoint::json::{Corrupt, Document};
+use agent_checkpoint::difference::Difference;
+use agent_checkpoint::json::Corrupt;
 use agent_checkpoint::{EntryId, RecoverOptions, Recovered, Recovery, Revision};
 use serde::Serialize;
 
@@ -61,7 +60,9 @@ pub(super) fn run(
         outcome.note(format!("the damaged text is in {aside}"));
     }
     if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
-        outcome.warn(format!("the damaged text has what is not there now:\n{lost}"));
+        outcome.warn(format!(
+            "the damaged text has what is not there now:\n{lost}"
+        ));
     }
     Ok(outcome)
 }
@@ -79,13 +80,5 @@ fn told(recovered: &Recovered) -> String {
 fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
     let now = recovered.document.as_ref()?;
     let damaged = recovered.salvaged.as_ref()?;
-    let read = |document: &Document| {
-        let examined = (target.format.open)(document, &Knowledge::none());
-        examined.ok().map(|examined| examined.handoff)
-    };
-    let (before, after) = (read(now), read(damaged));
-    Some(Difference::between(
-        &Side::new(now, before.as_ref()),
-        &Side::new(damaged, after.as_ref()),
-    ))
+    Difference::in_format(&target.format, now, damaged).ok()
 }

@@ -42,9 +42,13 @@ pub(super) fn run(
             previous: saved.previous,
         });
     } else if saved.outcome == Wrote::Unchanged {
-        outcome.line(format!("{entry} is what is there already; nothing was written"));
+        outcome.line(format!(
+            "{entry} is what is there already; nothing was written"
+        ));
     } else {
-        outcome.line(format!("restored {entry}; the state before is in the history"));
+        outcome.line(format!(
+            "restored {entry}; the state before is in the history"
+        ));
     }
     Ok(outcome)
 }
