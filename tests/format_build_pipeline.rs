@@ -652,7 +652,7 @@ fn an_error_that_is_no_object_goes_with_the_failure() {
         let kept: Value = serde_json::from_str(after.text()).unwrap();
         assert_eq!(kept["error"], error);
         builds
-            .try_update(&key("PRD-009"), |build| build.apply(&start("WS3"), &now))
+            .try_update(&key("PRD-009"), |build| build.apply(&start("WS4"), &now))
             .unwrap();
         let after = store.load(&key("PRD-009")).unwrap().unwrap().document;
         assert!(after.root().get("error").is_none());

@@ -2,6 +2,7 @@
 
 mod clock;
 mod codes;
+mod context_use;
 mod error;
 mod evidence;
 mod file_name;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use clock::{Clock, FixedClock, SystemClock};
+pub use context_use::{ContextLevel, ContextUse};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
