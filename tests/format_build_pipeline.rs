@@ -712,6 +712,10 @@ fn proofs_bind_completion() {
             vec![b],
         ),
         (
+            json!({"gate_b_presence": "blocked: stack_down", "render_proof_waiver": waiver}),
+            vec![b],
+        ),
+        (
             json!({"gate_b_presence": "waived:ISS-7", "render_proof_waiver": waiver}),
             vec![],
         ),
@@ -1824,6 +1828,7 @@ fn operations() -> impl Strategy<Value = Operation> {
         3 => "[a-z]{3,8}-check( \\(WS[0-9]\\))?".prop_map(|name| Operation::GatePass { name }),
         1 => "[a-z]{1,5}".prop_map(|text| Operation::Fail { text }),
         1 => Just(Operation::Pause),
+        1 => Just(Operation::Unblock),
         1 => Just(Operation::Restart { because: "x".into() }),
         2 => Just(Operation::Complete),
         1 => "[0-9x]".prop_map(|name| Operation::Phase { name }),
@@ -2137,4 +2142,23 @@ fn a_failed_workstream_that_no_bucket_has_is_still_to_be_done() {
     last.error = Some(BuildError::new("review", "m"));
     assert_eq!(last.failed_workstream(), None);
     last.complete(true).unwrap();
+}
+
+#[test]
+fn what_is_fixed_is_an_error_no_more() {
+    let mut fixed = example_build(6);
+    fixed
+        .apply(&Operation::Unblock, &at("2026-01-01T00:00:00Z"))
+        .unwrap();
+    assert_eq!(fixed.status, Some(BuildStatus::Paused));
+    assert_eq!(fixed.error, None);
+    assert_eq!(fixed.pending_workstreams, ["WS3", "WS4", "WS5"]);
+    assert_eq!(rules_broken(&fixed), []);
+    let before = fixed.clone();
+    fixed.unblock();
+    assert_eq!(fixed, before);
+    // An error that was left behind goes, and nothing else.
+    let mut odd = build(&with(&example(5), json!({"error": "boom"})));
+    odd.unblock();
+    assert_eq!(odd, example_build(5));
 }

@@ -10,10 +10,12 @@ mod common;
 
 use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ContextUse, Operation};
 use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
+use agent_checkpoint::strategies::task_checkpoint;
 use agent_checkpoint::{
     Checkpoint, Document, ErrorKind, Formats, Knowledge, Staleness, TaskCheckpoint, Timestamp,
 };
 use common::{EXAMPLE, task, time};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// A valid checkpoint with one of everything.
@@ -582,4 +584,62 @@ fn a_contract_without_results_is_not_fulfilled() {
     assert_eq!(verified.status().as_str(), "in_progress");
     verified.verify("unit", ResultStatus::Passed, now);
     assert_eq!(verified.status().as_str(), "complete");
+}
+
+fn operations() -> impl Strategy<Value = Operation> {
+    let text = || prop_oneof![3 => "[A-Z][a-z]{1,8}", 1 => "[ ]{0,2}", 1 => "\\PC{1,60}"];
+    let files = || proptest::collection::vec("(src|target)/[a-c]\\.rs", 0..3);
+    prop_oneof![
+        text().prop_map(|text| Operation::StepStart { text }),
+        (proptest::option::of(text()), files(), files()).prop_map(
+            |(text, files_created, files_modified)| Operation::StepDone {
+                text,
+                pending: None,
+                files_created,
+                files_modified,
+            }
+        ),
+        (text(), proptest::option::of(text()))
+            .prop_map(|(text, rationale)| Operation::Decide { text, rationale }),
+        text().prop_map(|text| Operation::Note { text }),
+        text().prop_map(|text| Operation::Block { text }),
+        Just(Operation::Unblock),
+        text().prop_map(|text| Operation::Fail { text }),
+        proptest::option::of(text()).prop_map(|note| Operation::RateLimit { note }),
+        (0.0..1.5_f64).prop_map(|used| Operation::Context {
+            used: ContextUse::new(used).unwrap()
+        }),
+        text().prop_map(|to| Operation::Reassign { to }),
+        prop_oneof![text(), Just("planning".to_owned())].prop_map(|name| Operation::Phase { name }),
+        (text(), prop_oneof![text(), Just("passed".to_owned())])
+            .prop_map(|(activity, status)| Operation::Verify { activity, status }),
+        Just(Operation::Pause),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn an_operation_keeps_the_rules_or_is_refused_unchanged(
+        before in task_checkpoint(),
+        operation in operations(),
+        agent in proptest::option::of("[a-z]{0,3}"),
+    ) {
+        let mut changed = before.clone();
+        let circumstances = Circumstances::at(time("2031-03-02T08:00:00Z")).by(agent.as_deref(), None);
+        if changed.apply(&operation, &circumstances).is_err() {
+            prop_assert_eq!(changed, before);
+            return Ok(());
+        }
+        let found = examine("task", &serde_json::to_value(&changed).unwrap());
+        // The clock of `examine` stands before these stamps.
+        let found: Vec<_> = found.iter().filter(|found| !found.ends_with("future-timestamp")).collect();
+        prop_assert_eq!(found, Vec::<&String>::new(), "{:?}", operation);
+        // Nobody who worked on the task is forgotten.
+        let worked = |task: &TaskCheckpoint, agent: &String| {
+            task.metadata.created_by.as_ref() == Some(agent) || task.metadata.previous_agents.contains(agent)
+        };
+        for agent in before.metadata.previous_agents.iter().chain(&before.metadata.created_by) {
+            prop_assert!(worked(&changed, agent), "{}", agent);
+        }
+    }
 }

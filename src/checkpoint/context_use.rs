@@ -31,6 +31,13 @@ impl ContextUse {
         (fraction < 2.0 && parts >= 0.0).then_some(ContextUse(parts as u32))
     }
 
+    /// So much of so many: tokens, or messages where nothing better is known. `None` of nothing.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn of(used: u64, most: u64) -> Option<Self> {
+        Self::new((used as f64 / most as f64).min(1.0)).filter(|_| most > 0)
+    }
+
     /// The use as a fraction.
     #[must_use]
     pub fn fraction(self) -> f64 {
@@ -80,6 +87,9 @@ mod tests {
                 "{fraction}"
             );
         }
+        assert_eq!(ContextUse::of(150, 200), ContextUse::new(0.75));
+        assert_eq!(ContextUse::of(9, 3).unwrap().level(), ContextLevel::Reached);
+        assert_eq!((ContextUse::of(1, 0), ContextUse::of(0, 0)), (None, None));
         for none in [-0.1, 2.0, 78.0, f64::NAN, f64::INFINITY] {
             assert_eq!(ContextUse::new(none), None, "{none}");
         }

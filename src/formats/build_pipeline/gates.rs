@@ -124,6 +124,13 @@ impl BuildCheckpoint {
         PresenceGate::parse(self.gate_b_presence.as_deref()?)
     }
 
+    /// Whether gate B could not be looked for because the stack was down: that is never waived.
+    pub(super) fn is_stack_down(&self) -> bool {
+        let text = self.gate_b_presence.as_deref().unwrap_or_default();
+        let why = text.split_once(':').filter(|(what, _)| *what == "blocked");
+        why.is_some_and(|(_, why)| why.trim() == "stack_down")
+    }
+
     /// The issue that waives gate B.
     #[must_use]
     pub fn waiver_issue(&self) -> Option<&str> {
@@ -151,7 +158,7 @@ impl BuildCheckpoint {
         let text = self.gate_b_presence.as_deref()?;
         let issue = self.waiver_issue();
         let message = match text.split_once(':')? {
-            ("blocked", "stack_down") => {
+            _ if self.is_stack_down() => {
                 "a build whose proof is blocked by a stack that is down is not complete, \
                  whatever is waived"
                     .to_owned()

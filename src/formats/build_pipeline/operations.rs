@@ -251,6 +251,20 @@ impl BuildCheckpoint {
         Ok(())
     }
 
+    /// What failed is fixed: the error is gone, and a build that had failed pauses until it goes on.
+    ///
+    /// Without an error nothing changes.
+    pub fn unblock(&mut self) {
+        let status = if states::is(self, &BuildStatus::Failed) {
+            self.put_back();
+            Some(BuildStatus::Paused)
+        } else {
+            self.status.clone()
+        };
+        self.take_error();
+        self.status = status;
+    }
+
     /// Goes on with a workstream: the one that is named, else the first pending one of the first phase of
     /// the plan that has any, else the first pending one. Tells which.
     ///
@@ -381,7 +395,7 @@ impl BuildCheckpoint {
         if issue.trim().is_empty() {
             return Err(Error::refused("name the issue that waives the proof"));
         }
-        if self.presence() == Some(PresenceGate::Blocked("stack_down")) {
+        if self.is_stack_down() {
             return Err(Error::refused(
                 "a stack that is down is never waived; start it and look again",
             ));
@@ -407,12 +421,17 @@ impl BuildCheckpoint {
     /// Sets the status; only a build that failed has an error.
     pub(super) fn enter(&mut self, status: BuildStatus) {
         if status != BuildStatus::Failed {
-            if let Some(failed) = self.failed_workstream().map(str::to_owned) {
-                self.pending_workstreams.insert(0, failed);
-            }
-            self.error = None;
+            self.take_error();
         }
         self.status = Some(status);
+    }
+
+    /// Clears the error; what failed is pending again, should no list have it.
+    fn take_error(&mut self) {
+        if let Some(failed) = self.failed_workstream().map(str::to_owned) {
+            self.pending_workstreams.insert(0, failed);
+        }
+        self.error = None;
     }
 
     fn not_among(&self, id: &str, wanted: Bucket) -> Error {
@@ -458,6 +477,7 @@ pub(super) const OPERATIONS: &[&str] = &[
     "workstream fail",
     "gate pass",
     "fail",
+    "unblock",
     "pause",
     "complete",
     "restart",
@@ -502,6 +522,10 @@ pub(super) fn apply(
                 ..BuildError::default()
             };
             build.fail(error, force)
+        }
+        Operation::Unblock => {
+            build.unblock();
+            Ok(())
         }
         Operation::Pause => build.pause(force),
         Operation::Complete => build.complete(force),

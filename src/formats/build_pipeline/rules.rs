@@ -163,8 +163,7 @@ fn complete(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     }
     // What cannot be read of the waiver may be its issue.
     if let Some(obstacle) = build.presence_obstacle()
-        && (inspection.is_whole("/render_proof_waiver")
-            || build.gate_b_presence.as_deref() == Some("blocked:stack_down"))
+        && (inspection.is_whole("/render_proof_waiver") || build.is_stack_down())
     {
         inspection.report(obstacle.pointer, Code::STATUS_RULE, obstacle.message);
     }
