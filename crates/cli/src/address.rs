@@ -83,14 +83,15 @@ impl Target {
         options: FileOptions,
     ) -> Result<Target, Failure> {
         let path = file_or_store(file, global)?;
-        let document = match read::document(&path, global.max_bytes) {
+        match read::document(&path, global.max_bytes) {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
-                // Its good part tells the format and the key as well as the whole does.
-                read::good_part(&path, global.max_bytes)?
+                // Its good part may tell the format and the key as well as the whole does.
+                let good = read::good_part(&path, global.max_bytes)?;
+                Target::of(path.clone(), good, global, options.clone())
+                    .or_else(|_| Target::of(path, None, global, options))
             }
-            read => read?,
-        };
-        Target::of(path, document, global, options)
+            read => Target::of(path, read?, global, options),
+        }
     }
 
     fn open(path: PathBuf, global: &Global, options: FileOptions) -> Result<Target, Failure> {
@@ -318,8 +319,10 @@ pub(crate) fn store_of(
         return Ok((store, key));
     };
     // A link that the user names is followed wherever it leads; one that stands in a store is not.
-    let is_named_link = named_link(path) && global.store.as_deref().is_none_or(|store| store == path);
-    let is_in_place = !is_named_link && (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
+    let is_named_link =
+        named_link(path) && global.store.as_deref().is_none_or(|store| store == path);
+    let is_in_place =
+        !is_named_link && (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
     let store = if is_in_place {
         let folder = path.parent().unwrap_or(Path::new(""));
         FileStore::with_options(folder, options).with_layout(layout)

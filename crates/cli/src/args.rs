@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agent_checkpoint::checkpoint::ContextUse;
 use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::{Fence, Timestamp};
 use chrono::{DateTime, Utc};
@@ -17,11 +18,12 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done; nothing to report
   1  done, with findings: violations, stale files, a resume that says verify or ask, a start where a checkpoint is,
-     a conversion that does not hold everything, two states that differ, a recovery that left something behind
+     a conversion that does not hold everything, two states that differ, a recovery that left something behind,
+     a context that is nearly full
   2  could not: usage, missing file, I/O, an operation that the format lacks
   3  corrupt input
   4  refused: complete, a transition that the protocol lacks, newer schema version, values that would be lost,
-     a task that another has claimed
+     a task that another has claimed; or done, and the context is full: stop
   5  conflict: the checkpoint is not at the revision given with --expect
 Over several files the gravest wins: 2, 3, 5, 4, 1, 0.
 
@@ -374,6 +376,12 @@ pub(crate) enum Report {
     Heartbeat(Forcible<Nothing>),
     /// Report that the task failed
     Fail(Forcible<Text>),
+    /// Report that the model's service asked to wait
+    RateLimit(Forcible<OptionalText>),
+    /// Report how much of the agent's context is used: from 75 % on exit 1, from 90 % on exit 4: stop
+    Context(Forcible<Used>),
+    /// Give the task to another agent
+    Reassign(Forcible<To>),
     /// Put the task aside until somebody says so
     Pause(Forcible<Nothing>),
     /// Report that the task is complete
@@ -422,6 +430,30 @@ pub(crate) struct Text {
     /// What it is
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: String,
+}
+
+/// A report that may have words.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OptionalText {
+    /// How far the work in progress is
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: Option<String>,
+}
+
+/// How much of a context is used.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Used {
+    /// The part that is used, such as 0.78
+    #[arg(long, value_name = "FRACTION", value_parser = used)]
+    pub(crate) used: ContextUse,
+}
+
+/// Who is to go on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct To {
+    /// The agent
+    #[arg(long, value_name = "AGENT", value_parser = words)]
+    pub(crate) to: String,
 }
 
 /// What is entered or passed.
@@ -552,6 +584,14 @@ pub(crate) fn words(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     }
 }
+
+fn used(text: &str) -> Result<ContextUse, String> {
+    let used = text.trim().parse().ok().and_then(ContextUse::new);
+    used.ok_or_else(|| NO_FRACTION.to_owned())
+}
+
+/// What is said of a number that is no part of a context.
+pub(crate) const NO_FRACTION: &str = "a part of the context is a fraction, such as 0.78 for 78 %";
 
 fn slot(text: &str) -> Result<Slot, String> {
     text.parse()

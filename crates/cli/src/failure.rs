@@ -36,6 +36,9 @@ impl From<Error> for Failure {
         if matches!(error.kind(), ErrorKind::Corrupt(_)) {
             message = format!("{message}; {AFTER_CORRUPTION}");
         }
+        if matches!(error.kind(), ErrorKind::Transition { .. }) {
+            message.push_str(" (--force)");
+        }
         Failure { exit, message }
     }
 }
