@@ -17,6 +17,7 @@ mod open_enum;
 mod operation;
 mod plan;
 mod revision;
+mod source_files;
 mod status;
 mod timestamp;
 
@@ -43,6 +44,7 @@ pub(crate) use open_enum::open_enum;
 pub use operation::{Circumstances, ItemKind, Operation};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan};
 pub use revision::{Expect, Revision};
+pub use source_files::SourceFiles;
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
 

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use agent_checkpoint::checkpoint::SourceFiles;
 use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation};
 use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::formats::task::SourceFiles;
 use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
