@@ -14,7 +14,7 @@ pub use prompt::{Prompt, PromptOptions, Rendered};
 
 pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
-use crate::checkpoint::{DoneItem, ExecutionSpec, Handoff, Key, Knowledge};
+use crate::checkpoint::{Counters, DoneItem, ExecutionSpec, Handoff, Key, Knowledge};
 use crate::json::Violation;
 use crate::staleness::Staleness;
 use crate::store::TaskContext;
@@ -33,6 +33,8 @@ pub struct ResumeOptions {
     pub execution_spec: Option<ExecutionSpec>,
     /// The state of the story in its pipeline, for the `story-pipeline` protocol.
     pub story_state: Option<String>,
+    /// How often the story was tried again, by its pipeline, for the `story-pipeline` protocol.
+    pub counters: Option<Counters>,
     /// How long was worked on the task, for protocols that restart when it was little.
     pub worked: Option<TimeDelta>,
 }
@@ -67,6 +69,13 @@ impl ResumeOptions {
         self
     }
 
+    /// Says how often the story was tried again.
+    #[must_use]
+    pub fn with_counters(mut self, counters: Counters) -> Self {
+        self.counters = Some(counters);
+        self
+    }
+
     /// Says how long was worked on the task.
     #[must_use]
     pub fn with_worked(mut self, worked: TimeDelta) -> Self {
@@ -84,6 +93,7 @@ impl ResumeOptions {
             key,
             execution_spec: self.execution_spec.as_ref(),
             story_state: self.story_state.as_deref(),
+            counters: self.counters,
             worked: self.worked,
         }
     }

@@ -285,6 +285,68 @@ fn the_stages_of_a_story() {
 }
 
 #[test]
+fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
+    let place = Place::story();
+    let state = ".pipeline/state.json";
+    let write = |text: &str| place.project.write(state, text);
+    place.does(&["task", "done", "SHOP-14"]);
+    place.gives(1, &["stage", "3"]);
+    place.does(&["verify", "qualityScore", "54"]);
+    place.does(&["fail", "Slow"]);
+    write(r#"{"story_state": {"SHOP-12": "STAGE_3"}, "quality_cycles": {"SHOP-12": 2}}"#);
+    let error = place.leaves(4, &["stage", "2", "--state", state]);
+    assert!(error.contains("FAIL after 2 cycles: Slow"), "{error}");
+    let run = place.gives(1, &["resume", "--state", state]);
+    assert!(run.err.contains("question: The story is paused"), "{run:?}");
+    let batch = ["batch", "--store", place.file, "--state", state];
+    let line = "{\"op\": \"stage\", \"name\": 2}\n";
+    let run = place.project.ckpt_given(&batch, line);
+    assert_eq!(run.code, 4, "{run:?}");
+    // A count that cannot be read is not zero, and another file is no state.
+    write(r#"{"quality_cycles": {"SHOP-12": "two"}}"#);
+    let error = place.leaves(2, &["stage", "2", "--state", state]);
+    assert!(error.contains("/quality_cycles/SHOP-12"), "{error}");
+    let error = place.leaves(2, &["stage", "2", "--state", place.file]);
+    assert!(error.contains("is no state of a pipeline"), "{error}");
+    place.leaves(2, &["stage", "2", "--state", ".pipeline/none.json"]);
+    write("{");
+    place.leaves(3, &["stage", "2", "--state", state]);
+
+    write(
+        r#"{"story_state": {"SHOP-12": "STAGE_3"}, "quality_cycles": {"SHOP-12": 1},
+        "business_answers": {"Which currency?": "EUR"}, "worktree_map": {"SHOP-12": "wt/SHOP-12"}}"#,
+    );
+    let run = place.gives(1, &["resume", "--state", state, "--json"]);
+    let inputs = run.json()["plan"]["new_worker"]["inputs"].clone();
+    assert_eq!(inputs["business_answers"]["Which currency?"], "EUR");
+    assert_eq!(inputs["worktree"], "wt/SHOP-12");
+    assert!(inputs["project_root"].as_str().unwrap().starts_with('/'));
+    let run = place
+        .project
+        .expect(0, &["validate", place.file, "--state", state]);
+    assert!(!run.out.contains("/stage"), "{run:?}");
+    assert_eq!(
+        place.does(&["stage", "2", "--state", state]),
+        "stage: 2; the task is now in_progress\n"
+    );
+    assert_eq!(
+        place.value()["lastAction"],
+        "Stage 2 again, qualityScore 54: FAIL, cycle 2 of 2: Slow"
+    );
+    let run = place
+        .project
+        .expect(1, &["validate", place.file, "--state", state]);
+    assert!(run.out.contains("/stage: "), "{run:?}");
+    let site = Place::site();
+    site.project.write(state, "{}");
+    let run = site.gives(0, &["resume", "--state", state]);
+    assert!(
+        run.err.contains("--state judges story-pipeline only"),
+        "{run:?}"
+    );
+}
+
+#[test]
 fn the_workstreams_of_a_build() {
     let place = Place::build();
     assert!(
