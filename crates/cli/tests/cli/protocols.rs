@@ -339,7 +339,7 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
     assert!(run.out.contains("/stage: "), "{run:?}");
     let site = Place::site();
     site.project.write(state, "{}");
-    let run = site.gives(0, &["resume", "--state", state]);
+    let run = site.gives(1, &["resume", "--state", state]);
     assert!(
         run.err.contains("--state judges story-pipeline only"),
         "{run:?}"
