@@ -14,8 +14,8 @@ use agent_checkpoint::checkpoint::{
     Archive, Circumstances, FileRole, ItemKind, Operation, violations,
 };
 use agent_checkpoint::formats::agent_session::{
-    AgentCheckpoint, AgentStatus, AgentType, CoordinationState, StageEntry, corrupt_plan, messages,
-    newest_backup, take_over_id,
+    AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
+    backups_in, corrupt_plan, messages, newest_backup, take_over_id,
 };
 use agent_checkpoint::formats::convert;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
@@ -355,6 +355,10 @@ fn an_id_can_name_a_file_and_fits_its_key() {
     assert_eq!(nothing, one("/agent_id", Code::BAD_ID));
     // Reading like an archive is no fault of an id.
     assert_eq!(with(json!({"agent_id": "secondary_a_crashed_17"})), vec![]);
+    let crashed = key("secondary_a_crashed_17");
+    let of_it = changed(json!({"agent_id": crashed.as_str()}));
+    let knowledge = Knowledge::none().with_key(&crashed);
+    assert_eq!(found(&of_it, &knowledge), vec![]);
     let under = |id: &str, key_text: &str| {
         let key = key(key_text);
         found(
@@ -1151,13 +1155,17 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
     assert_eq!(listed(&store), ["secondary_a"]);
 
     let backups = folder.path().join("backups");
-    let names = names(&backups);
-    let newest = newest_backup(&agent, names.iter().map(String::as_str)).unwrap();
-    let plan = corrupt_plan(&agent, newest).unwrap();
+    let newest = newest_backup(&agent, backups_in(folder.path(), &agent).unwrap());
+    let newest = newest.unwrap().unwrap();
+    let plan = corrupt_plan(&agent, Some(&newest)).unwrap();
     assert_eq!(plan.decision, ResumeDecision::Verify);
-    assert!(plan.message.contains(newest.unwrap()), "{}", plan.message);
+    let says = format!(
+        "restore backups/{} (the newest by its last_checkpoint, ",
+        newest.name
+    );
+    assert!(plan.message.contains(&says), "{}", plan.message);
     store.archive(&agent, Archive::Aborted, time(NOW)).unwrap();
-    let backup = fs::read_to_string(backups.join(newest.unwrap())).unwrap();
+    let backup = fs::read_to_string(backups.join(&newest.name)).unwrap();
     let document = Document::from_text(backup).unwrap();
     store
         .put(&agent, &document, &PutOptions::expecting(Expect::Absent))
@@ -1405,16 +1413,14 @@ fn a_file_is_named_after_its_agent_and_stays_in_its_folder() {
         ("../Secondary-A", "%2E.%2Fsecondary_a.json"),
         ("a:b\\c", "a%3Ab%5Cc.json"),
         ("Agent-nul", "%6Eul.json"),
+        // None is taken for an archive or a backup.
+        ("Secondary-A_crashed_17", "secondary_a_crashed_1%37.json"),
+        ("x-aborted-1768489200", "x_aborted_176848920%30.json"),
+        ("x-20260115-143000", "x_20260115_14300%30.json"),
     ] {
         assert_eq!(file_of(id).unwrap(), name, "{id}");
     }
-    for id in [
-        "Agent-",
-        "Secondary-A_crashed_17",
-        "x-aborted-1768489200",
-        "x-20260115-143000",
-        "Agent- x",
-    ] {
+    for id in ["Agent-", "Agent- x"] {
         let error = file_of(id).unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::InvalidKey { .. }),
@@ -1487,9 +1493,93 @@ fn a_backup_is_its_agents_by_its_full_name() {
         "secondary_a_20260115_120000.json",
         "secondary_a_new_20270115_143005.json",
     ];
-    let newest = newest_backup(&key("Secondary-A"), names).unwrap();
-    assert_eq!(newest, Some("secondary_a_20260115_143005-10.json"));
-    assert_eq!(newest_backup(&key("Secondary-B"), names).unwrap(), None);
+    // Where nothing else tells, the name does; a counter is a number.
+    let document = || Some(Document::from_text("{}").unwrap());
+    let of = |agent: &str| {
+        let files = names.map(|name| Backup::new(name, document()));
+        newest_backup(&key(agent), files).unwrap()
+    };
+    let newest = of("Secondary-A").unwrap();
+    assert_eq!(newest.name, "secondary_a_20260115_143005-10.json");
+    assert_eq!(newest.age, BackupAge::Name);
+    assert_eq!(of("Secondary-B"), None);
+}
+
+#[test]
+fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
+    let at = |stamp: &str| {
+        let text = json!({"agent_id": "Secondary-A", "last_checkpoint": stamp}).to_string();
+        Some(Document::from_text(text).unwrap())
+    };
+    // The protocol's script, two hours east of Greenwich, then this library.
+    let local = Backup::new(
+        "secondary_a_20260115_163000.json",
+        at("2026-01-15T14:30:00Z"),
+    );
+    let utc = Backup::new(
+        "secondary_a_20260115_144500.json",
+        at("2026-01-15T15:45:00+01:00"),
+    );
+    let agent = key("Secondary-A");
+    let newest = |files: Vec<Backup>| newest_backup(&agent, files).unwrap().unwrap();
+    let by_content = newest(vec![local.clone(), utc.clone()]);
+    assert_eq!(by_content.name, utc.name);
+    assert_eq!(
+        by_content.to_string(),
+        "backups/secondary_a_20260115_144500.json (the newest by its last_checkpoint, \
+         2026-01-15T14:45:00Z)"
+    );
+    // What does not say when it was written is as old as its file.
+    let said_nothing = at("soon");
+    let file = Backup::new("secondary_a_20260101_000000.json", said_nothing)
+        .with_modified(time("2026-01-15T14:50:00Z"));
+    let by_file = newest(vec![local.clone(), file.clone(), utc.clone()]);
+    assert_eq!(by_file.name, file.name);
+    assert_eq!(by_file.age, BackupAge::File(time("2026-01-15T14:50:00Z")));
+    assert!(by_file.to_string().contains("since its content has none"));
+    // Of two that say the same, the file that was written later.
+    let again = Backup::new("secondary_a_20260115_120000.json", utc.document.clone())
+        .with_modified(time("2026-01-15T14:46:00Z"));
+    let same = newest(vec![again.clone(), utc.clone()]);
+    assert_eq!(same.name, again.name);
+    // What is no use is passed over, and told.
+    let broken = Backup::new("secondary_a_20270115_163000.json", None);
+    let other = Document::from_text(UPDATED.replace("Secondary-A", "Secondary-B")).unwrap();
+    let other = Backup::new("secondary_a_20270115_163001.json", Some(other));
+    let passed = newest(vec![other, local.clone(), broken.clone()]);
+    assert_eq!(passed.name, local.name);
+    assert_eq!(
+        passed.passed_over,
+        [
+            (broken.name.clone(), "it is no JSON object".to_owned()),
+            (
+                "secondary_a_20270115_163001.json".to_owned(),
+                "it is a checkpoint of Secondary-B".to_owned()
+            ),
+        ]
+    );
+    assert!(passed.to_string().contains("was passed over"), "{passed}");
+    assert_eq!(newest_backup(&agent, [broken]).unwrap(), None);
+
+    // The same from a folder; without one there are none.
+    let (folder, _) = stored(&[]);
+    assert!(backups_in(folder.path(), &agent).unwrap().is_empty());
+    fs::create_dir(folder.path().join("backups")).unwrap();
+    for backup in [&local, &utc] {
+        let text = backup.document.as_ref().unwrap().text();
+        fs::write(folder.path().join("backups").join(&backup.name), text).unwrap();
+    }
+    for other in [
+        "secondary_a_20270115_163000.json",
+        "primary_20260115_163000.json",
+    ] {
+        fs::write(folder.path().join("backups").join(other), "{").unwrap();
+    }
+    let found = backups_in(folder.path(), &agent).unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|backup| backup.modified.is_some()));
+    let newest = newest(found);
+    assert_eq!((newest.name, newest.passed_over.len()), (utc.name, 1));
 }
 
 #[test]
@@ -1545,6 +1635,49 @@ fn ids_are_read_from_content_and_archives_are_not_listed() {
     for key in page.keys {
         assert_eq!(agents.get(&key).unwrap().violations, vec![]);
     }
+}
+
+#[test]
+fn an_agent_whose_id_reads_like_an_archive_is_listed_and_loaded() {
+    let odd = "secondary_a_crashed_17";
+    let text = CREATED.replace("Secondary-A", odd);
+    let (folder, store) = stored(&[
+        ("secondary_a_crashed_17.json", &text),
+        ("secondary_a_crashed_18.json", CREATED),
+    ]);
+    let agents = store
+        .checkpoints::<AgentCheckpoint>()
+        .with_clock(clock(NOW));
+    assert_eq!(listed(&store), [odd]);
+    assert_eq!(agents.get(&key(odd)).unwrap().violations, vec![]);
+    agents
+        .update(&key(odd), |agent| agent.heartbeat(time(NOW)))
+        .unwrap();
+    assert!(!folder.path().join("secondary_a_crashed_1%37.json").exists());
+    // A file that the library begins for such an agent is no archive by its name.
+    for id in ["Secondary-B-crashed-17", "secondary_c_20260115_143000"] {
+        let new = AgentCheckpoint::begin(id, "s", "f", ["Read"], time(NOW));
+        agents.create(&key(id), &new).unwrap();
+        assert_eq!(agents.get(&key(id)).unwrap().violations, vec![]);
+        let path = store.path(&key(id)).unwrap();
+        let role = (AgentCheckpoint::layout().role)(&name(&path));
+        assert_eq!(role, FileRole::Current(None));
+        agents
+            .update(&key(id), |agent| agent.add_files(["a.md"]))
+            .unwrap();
+        let kept = backups_in(folder.path(), &key(id)).unwrap();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(
+            newest_backup(&key(id), kept).unwrap().unwrap().passed_over,
+            []
+        );
+    }
+    let mut all = listed(&store);
+    all.sort();
+    assert_eq!(
+        all,
+        ["Secondary-B-crashed-17", odd, "secondary_c_20260115_143000"]
+    );
 }
 
 #[test]
