@@ -20,6 +20,7 @@ use agent_checkpoint::formats::agent_session::{
 use agent_checkpoint::formats::convert;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::store::{PutOptions, Query};
 use agent_checkpoint::strategies::{
     agent_checkpoint, json_object, json_value, restyled, task_checkpoint,
@@ -1078,6 +1079,102 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_crashed_1768489200-1.json");
     assert_eq!(listed(&store), ["Secondary-A-New"]);
+}
+
+#[test]
+fn taking_over_is_one_call_and_leaves_no_instant_without_a_checkpoint() {
+    let now = time(NOW);
+    let agent = key("Secondary-A");
+    // What nobody declared, and the style of the file, stay.
+    let text = UPDATED.replacen("{\n", "{\n  \"of_mine\": [1,2],\n", 1);
+    let (folder, store) = stored(&[("secondary_a.json", &text)]);
+    let by = TakeOver::new("Secondary-A", "fresh", "Crashed at noon");
+    let taken = take_over(&store, &agent, &by, now).unwrap();
+    assert_eq!(taken.saved.outcome, Outcome::Replaced);
+    let archive = taken.archive.unwrap();
+    assert_eq!(name(&archive), "secondary_a_crashed_1768489200.json");
+    assert_eq!(fs::read_to_string(&archive).unwrap(), text);
+    let present = fs::read_to_string(folder.path().join("secondary_a.json")).unwrap();
+    assert!(present.contains("\"of_mine\": [1,2]"), "{present}");
+    let agents = store.checkpoints::<AgentCheckpoint>();
+    let loaded = agents.get(&agent).unwrap();
+    assert_eq!(
+        (&loaded.checkpoint, &loaded.violations),
+        (&taken.checkpoint, &vec![])
+    );
+    assert_eq!(
+        loaded.checkpoint,
+        read(&text)
+            .taken_over("Secondary-A", "fresh", "Crashed at noon", now)
+            .unwrap()
+    );
+    assert_eq!(listed(&store), ["Secondary-A"]);
+    // Refused: nothing is changed, and no copy is left.
+    let before = names(folder.path());
+    for by in [
+        by.clone(),
+        by.clone().beside(),
+        TakeOver::new("Secondary-B", "fresh", "n"),
+    ] {
+        let error = take_over(&store, &agent, &by, now).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    }
+    let absent = take_over(&store, &key("Secondary-X"), &by, now).unwrap_err();
+    assert!(matches!(absent.kind(), ErrorKind::NotFound), "{absent}");
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("secondary_a.json")).unwrap(),
+        present
+    );
+    // A second crash within the second is kept as well.
+    let again = TakeOver::new("secondary_a", "fresher", "Crashed again");
+    let taken = take_over(&store, &agent, &again, now).unwrap();
+    assert_eq!(
+        name(&taken.archive.unwrap()),
+        "secondary_a_crashed_1768489200-1.json"
+    );
+    assert_eq!(listed(&store), ["secondary_a"]);
+}
+
+#[test]
+fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
+    let now = time(NOW);
+    let agent = key("Secondary-A");
+    let new = take_over_id("Secondary-A");
+    let (folder, store) = stored(&[("secondary_a.json", UPDATED)]);
+    // Beside the old file, which stays.
+    let by = TakeOver::new(&new, "fresh", "Crashed").beside();
+    let taken = take_over(&store, &agent, &by, now).unwrap();
+    assert_eq!(
+        (taken.saved.outcome, taken.archive),
+        (Outcome::Created, None)
+    );
+    assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
+    // The old one is put aside after all; what the new one did meanwhile stays.
+    let agents = store.checkpoints::<AgentCheckpoint>();
+    agents
+        .update(&taken.key, |agent| agent.add_files(["new.md"]))
+        .unwrap();
+    let by = TakeOver::new(&new, "fresh", "Crashed");
+    let taken = take_over(&store, &agent, &by, now).unwrap();
+    assert_eq!(taken.saved.outcome, Outcome::Unchanged);
+    assert!(
+        taken
+            .checkpoint
+            .files_modified
+            .contains(&"new.md".to_owned())
+    );
+    assert_eq!(fs::read_to_string(taken.archive.unwrap()).unwrap(), UPDATED);
+    assert_eq!(listed(&store), ["Secondary-A-New"]);
+    // Another checkpoint of the new agent is not touched.
+    fs::write(folder.path().join("secondary_a.json"), UPDATED).unwrap();
+    let by = TakeOver::new(&new, "another", "Crashed");
+    let error = take_over(&store, &agent, &by, now).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Conflict { .. }),
+        "{error}"
+    );
+    assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod plan;
 #[cfg(feature = "template")]
 mod prompt;
+mod take_over;
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,8 @@ use serde::Serialize;
 
 #[cfg(feature = "template")]
 pub use prompt::{Prompt, PromptOptions, Rendered};
+
+pub use take_over::{TakeOver, TakenOver, take_over};
 
 pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
