@@ -120,7 +120,7 @@ pub(crate) fn state_of(path: &Path, global: &Global) -> Result<PipelineState, Fa
     // A count that cannot be read is not zero.
     let unreadable = reading.violations.iter().find(|found| {
         let judges = |member: &&str| found.pointer.starts_with(*member);
-        found.code != Code::DUPLICATE_KEY && JUDGING.iter().any(|member| judges(&member))
+        found.code != Code::DUPLICATE_KEY && JUDGING.iter().any(judges)
     });
     match unreadable {
         Some(found) => Err(Failure::new(format!(

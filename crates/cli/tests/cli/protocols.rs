@@ -434,19 +434,36 @@ fn a_pipelines_state_is_looked_at_and_set() {
     assert!(run.out.contains("SHOP-12"), "{run:?}");
     project.expect(0, &["set", file, "/story_state/SHOP-12=\"STAGE_3\""]);
     let text = project.read(file);
-    for arguments in [
-        vec!["stale", file],
-        vec!["resume", file],
-        vec!["convert", file, "--to", "task"],
-        vec!["note", "x", "--store", file],
-        vec!["stage", "3", "--store", file],
-        vec!["start", "--store", file],
+    for (code, arguments) in [
+        (2, vec!["note", "x", "--store", file]),
+        (2, vec!["stage", "3", "--store", file]),
+        (2, vec!["start", "--store", file]),
+        (4, vec!["complete", "--store", file]),
+        (4, vec!["convert", file, "--to", "story-pipeline-state"]),
     ] {
-        let run = project.expect(2, &arguments);
-        assert!(run.error().starts_with(file), "{run:?}");
-        assert!(run.error().contains("story-pipeline-state"), "{run:?}");
+        let run = project.expect(code, &arguments);
+        assert!(run.error().contains(file) || code == 4, "{run:?}");
     }
     assert_eq!(project.read(file), text);
+}
+
+#[test]
+fn a_lead_goes_on_from_its_pipelines_state() {
+    let file = ".pipeline/state.json";
+    let project = Project::with(file, case("story-pipeline-state/valid.json"));
+    let run = project.expect(0, &["resume", file, "--now", NOW]);
+    assert!(run.out.contains("SHOP-12"), "{run:?}");
+    // By folder and key as well: a pipeline has one state.
+    let place = ["--store", ".pipeline", "--key", "state", "--now", NOW];
+    let run = project.expect(0, &[&["heartbeat"], &place[..]].concat());
+    assert_eq!(run.out, "heartbeat\n");
+    assert_eq!(parsed(&project, file)["last_check"], NOW);
+    let run = project.expect(4, &[&["complete"], &place[..]].concat());
+    assert!(run.error().contains("neither DONE nor PAUSED"), "{run:?}");
+    project.expect(0, &[&["complete", "--force"], &place[..]].concat());
+    assert_eq!(parsed(&project, file)["complete"], true);
+    let run = project.expect(4, &["resume", file]);
+    assert!(run.error().contains("pipeline is complete"), "{run:?}");
 }
 
 #[test]
