@@ -387,7 +387,9 @@ fn what_is_put_aside_is_kept_under_a_name_of_its_own_and_listed_no_more() {
     let now = time("2026-03-02T08:00:00Z");
     for n in 0..3 {
         put(&store, "a", &format!("{{\"n\":{n}}}"));
-        let aside = store.archive(&key("a"), Archive::Crashed, now).unwrap();
+        let aside = store
+            .archive(&key("a"), Archive::Crashed, now, &DeleteOptions::new())
+            .unwrap();
         assert_eq!(
             fs::read_to_string(&aside).unwrap(),
             format!("{{\"n\":{n}}}")
@@ -408,7 +410,7 @@ fn what_is_put_aside_is_kept_under_a_name_of_its_own_and_listed_no_more() {
     );
     let page = store.list(&Query::all()).unwrap();
     assert!(page.keys.is_empty() && page.foreign.is_empty());
-    let missing = store.archive(&key("a"), Archive::Crashed, now);
+    let missing = store.archive(&key("a"), Archive::Crashed, now, &DeleteOptions::new());
     assert_eq!(*missing.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -438,7 +440,9 @@ fn what_is_deleted_or_put_aside_through_a_link_is_gone_for_its_key() {
         std::os::unix::fs::symlink("real/a.json", &link).unwrap();
         if archive {
             let now = time("2026-03-02T08:00:00Z");
-            let aside = store.archive(&key("a"), Archive::Aborted, now).unwrap();
+            let aside = store
+                .archive(&key("a"), Archive::Aborted, now, &DeleteOptions::new())
+                .unwrap();
             assert_eq!(fs::read_to_string(aside).unwrap(), "{}");
         } else {
             assert!(store.delete(&key("a"), &DeleteOptions::new()).unwrap());
@@ -594,7 +598,9 @@ fn a_store_of_one_file_keeps_the_protocols_backups_and_archives() {
         1
     );
     let now = time("2026-03-02T08:00:00Z");
-    let aside = store.archive(&only, Archive::Crashed, now).unwrap();
+    let aside = store
+        .archive(&only, Archive::Crashed, now, &DeleteOptions::new())
+        .unwrap();
     assert_eq!(
         aside.file_name().unwrap(),
         "of-mine_crashed_1772438400.json"

@@ -1066,7 +1066,12 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
 
     // The old file archived, its id used again.
     let archived = store
-        .archive(&key("Secondary-A"), Archive::Crashed, now)
+        .archive(
+            &key("Secondary-A"),
+            Archive::Crashed,
+            now,
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_crashed_1768489200.json");
     let new = old.taken_over("Secondary-A", "s", "n", now).unwrap();
@@ -1075,7 +1080,12 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
     assert_eq!(fs::read_to_string(archived).unwrap(), UPDATED);
     // A second crash within the second is kept as well.
     let archived = store
-        .archive(&key("Secondary-A"), Archive::Crashed, now)
+        .archive(
+            &key("Secondary-A"),
+            Archive::Crashed,
+            now,
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_crashed_1768489200-1.json");
     assert_eq!(listed(&store), ["Secondary-A-New"]);
@@ -1166,6 +1176,22 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
     );
     assert_eq!(fs::read_to_string(taken.archive.unwrap()).unwrap(), UPDATED);
     assert_eq!(listed(&store), ["Secondary-A-New"]);
+    // Whose checkpoint is claimed has not crashed: nothing is changed, and nothing is left.
+    let (held, claimed) = stored(&[("secondary_a.json", UPDATED)]);
+    let hour = std::time::Duration::from_secs(3600);
+    let request = agent_checkpoint::checkpoint::ClaimRequest::new("Secondary-A", hour);
+    claimed.claim(&agent, &request).unwrap();
+    for new in [new.as_str(), "Secondary-A"] {
+        let by = TakeOver::new(new, "fresh", "Crashed");
+        let error = take_over(&claimed, &agent, &by, now).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Claimed { .. }), "{error}");
+        let files = names(held.path());
+        let files: Vec<_> = files
+            .iter()
+            .filter(|name| name.contains("secondary"))
+            .collect();
+        assert_eq!(files, ["secondary_a.json"]);
+    }
     // Another checkpoint of the new agent is not touched.
     fs::write(folder.path().join("secondary_a.json"), UPDATED).unwrap();
     let by = TakeOver::new(&new, "another", "Crashed");
@@ -1185,7 +1211,12 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
         .with_clock(clock(NOW));
     let old = agents.get(&key("Secondary-A")).unwrap().checkpoint;
     let archived = store
-        .archive(&key("Secondary-A"), Archive::Aborted, time(NOW))
+        .archive(
+            &key("Secondary-A"),
+            Archive::Aborted,
+            time(NOW),
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_aborted_1768489200.json");
     let fresh = old.restarted("little was done", Some("s".into()), time(NOW));
@@ -1261,7 +1292,14 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
         newest.name
     );
     assert!(plan.message.contains(&says), "{}", plan.message);
-    store.archive(&agent, Archive::Aborted, time(NOW)).unwrap();
+    store
+        .archive(
+            &agent,
+            Archive::Aborted,
+            time(NOW),
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
+        .unwrap();
     let backup = fs::read_to_string(backups.join(&newest.name)).unwrap();
     let document = Document::from_text(backup).unwrap();
     store

@@ -1453,7 +1453,14 @@ fn a_completed_checkpoint_is_put_aside_under_the_protocols_name() {
         view.create(&key, &begun(&["a"])).unwrap();
         let keys = store.list(&Query::default()).unwrap().keys;
         assert_eq!(keys, std::slice::from_ref(&key));
-        let aside = store.archive(&key, Archive::Complete, time(NOW)).unwrap();
+        let aside = store
+            .archive(
+                &key,
+                Archive::Complete,
+                time(NOW),
+                &agent_checkpoint::store::DeleteOptions::new(),
+            )
+            .unwrap();
         let name = aside.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with(expected), "{name}");
         assert_eq!(
@@ -1483,7 +1490,14 @@ fn a_task_whose_id_reads_like_an_archive_is_not_passed_over() {
     assert_eq!(view.get(&own).unwrap().violations, vec![]);
     view.try_update(&own, |task| task.block("x", "no key", &now()))
         .unwrap();
-    let aside = store.archive(&own, Archive::Complete, time(NOW)).unwrap();
+    let aside = store
+        .archive(
+            &own,
+            Archive::Complete,
+            time(NOW),
+            &agent_checkpoint::store::DeleteOptions::new(),
+        )
+        .unwrap();
     assert!(aside.ends_with("migration-T1-complete-complete.json"));
     assert!(listed().keys.is_empty());
 }

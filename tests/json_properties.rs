@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use agent_checkpoint::json::{
-    CorruptCode, Document, Identity, Kind, MAX_DEPTH, Node, Rewrite, RewriteError, pointer,
+    CorruptCode, Document, Identity, Kind, MAX_DEPTH, Node, Rewrite, RewriteError, pointer, salvage,
 };
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -339,6 +339,99 @@ proptest! {
         if root != json!({}) {
             prop_assert_eq!(host.text().contains('\n'), other.unit.is_some());
             prop_assert!(other.newline == "\r\n" || !host.text().contains('\r'));
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Damage
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn what_is_saved_of_a_cut_text_was_in_it(
+        root in root(), style in style(), cut in any::<prop::sample::Index>(), filled in any::<bool>(),
+    ) {
+        let text = style.render(&root);
+        let whole = Document::from_text(text.as_str()).unwrap();
+        let cut = cut.index(text.len() + 1);
+        let mut bytes = text.as_bytes()[..cut].to_vec();
+        if filled {
+            bytes.resize(text.len() + 1, 0);
+        }
+        let Some(salvage) = salvage(&bytes) else {
+            return Ok(()); // Whether that is right is asked below.
+        };
+        prop_assert!(salvage.kept <= cut);
+        let closers = salvage.document.text().strip_prefix(&text[..salvage.kept]).unwrap();
+        prop_assert!(closers.chars().all(|c| c == '}' || c == ']'), "{closers}");
+        prop_assert_eq!(salvage.is_whole(), whole.root().range().end <= cut);
+        prop_assert_eq!(closers.is_empty(), salvage.is_whole());
+        let lost = salvage.left_out.as_ref().map_or(0, |left_out| left_out.bytes);
+        prop_assert_eq!(salvage.kept + lost, bytes.len());
+        for node in all_nodes(&salvage.document) {
+            let original = whole.get(&node.pointer()).unwrap();
+            prop_assert_eq!(node.range().start, original.range().start);
+            if node.range().end <= salvage.kept {
+                prop_assert_eq!(node.raw(), original.raw());
+            } else {
+                prop_assert_eq!(node.kind(), original.kind());
+            }
+        }
+        if let Some(place) = &salvage.broken_at {
+            prop_assert!(whole.get(place).is_some(), "{place}");
+        }
+    }
+
+    #[test]
+    fn whatever_has_its_end_before_the_cut_is_kept(root in root(), style in style(), cut in any::<prop::sample::Index>()) {
+        let text = style.render(&root);
+        let whole = Document::from_text(text.as_str()).unwrap();
+        let cut = cut.index(text.len() + 1);
+        let kept = salvage(&text.as_bytes()[..cut]);
+        for node in all_nodes(&whole) {
+            // A number needs something after it.
+            let end = node.range().end + usize::from(node.kind() == Kind::Number);
+            let at = node.pointer();
+            if end <= cut {
+                let kept = kept.as_ref().and_then(|kept| kept.document.get(&at));
+                prop_assert_eq!(kept.map(|kept| kept.raw()), Some(node.raw()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_document_is_all_saved(root in root(), style in style()) {
+        let text = style.render(&root);
+        let salvage = salvage(text.as_bytes()).unwrap();
+        prop_assert_eq!(salvage.document.text(), text.as_str());
+        prop_assert!(salvage.left_out.is_none() && salvage.is_whole());
+    }
+
+    #[test]
+    fn a_stale_tail_costs_nothing(new in root(), old in root(), style in style()) {
+        let (new, old) = (style.render(&new), style.render(&old));
+        prop_assume!(new.len() < old.len() && old.is_char_boundary(new.len()));
+        let bytes = format!("{new}{}", &old[new.len()..]);
+        let salvage = salvage(bytes.as_bytes()).unwrap();
+        prop_assert!(salvage.is_whole());
+        prop_assert_eq!(salvage.document.text().trim_end(), new.trim_end());
+    }
+
+    #[test]
+    fn any_bytes_are_saved_or_not(bytes in prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..64),
+        "[{\\[\\]},:\"ab\\\\u0-9e. \n\0\u{e9}-]{0,40}".prop_map(|text| format!("{{\"a\":0,{text}").into_bytes()),
+    ]) {
+        match salvage(&bytes) {
+            Some(saved) => {
+                prop_assert!(saved.document.text().as_bytes().starts_with(&bytes[..saved.kept]));
+                let again = Document::parse(saved.document.text().as_bytes());
+                prop_assert_eq!(again.as_ref(), Ok(&saved.document));
+                prop_assert_eq!(saved.left_out.is_none(), Document::parse(&bytes).is_ok());
+            }
+            None => prop_assert!(Document::parse(&bytes).is_err()),
         }
     }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
+use super::claim::{Fenced, stamp};
 use super::{Expect, Key, Operation, Revision};
 use crate::fsio::FileError;
 use crate::json::{Corrupt, EditError, RewriteError, Unreadable};
@@ -82,6 +85,47 @@ pub enum ErrorKind {
         /// For how long it has held it, where that is known.
         held_for: Option<Duration>,
     },
+    /// Another has claimed the task, and the write shows no fence.
+    Claimed {
+        /// Who.
+        owner: String,
+        /// Until when the claim stands.
+        until: DateTime<Utc>,
+    },
+    /// The fence that a write shows is not, or no longer, that of a claim that stands.
+    Fenced {
+        /// The fence.
+        fence: u64,
+        /// Why it does not open.
+        why: Fenced,
+    },
+    /// There is no such state in the history.
+    NoSuchRevision {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// There is nothing to go on with.
+    NotRecoverable {
+        /// What was tried, and what else can be.
+        detail: String,
+    },
+    /// The store does not have this.
+    NotOffered {
+        /// What it does not have.
+        what: &'static str,
+    },
+    /// Another checkpoint's name differs only in upper and lower case: on many systems they would be one
+    /// file.
+    Twin {
+        /// The other's file.
+        other: String,
+    },
+    /// A symbolic link leads out of the store.
+    LeadsOutside,
+    /// The file cannot be replaced: it is a mount point.
+    Busy,
+    /// The file system has no locks.
+    NoLocks,
     /// Another program, which does not take the lock, kept changing the file meanwhile.
     ChangedMeanwhile,
     /// A write would replace or remove values that could not be read.
@@ -318,6 +362,30 @@ impl fmt::Display for Error {
                     "; gave up after {waited:.1} s, try again when it is done"
                 )
             }
+            ErrorKind::Claimed { owner, until } => write!(
+                f,
+                "claimed by {owner} until {}; write with the fence of that claim, or wait until it runs out",
+                stamp(*until)
+            ),
+            ErrorKind::Fenced { fence, why } => {
+                write!(f, "the write with fence {fence} is refused: {why}")
+            }
+            ErrorKind::NoSuchRevision { wanted } => write!(
+                f,
+                "{wanted:?} is no state of its history; take one that `history` lists"
+            ),
+            ErrorKind::NotRecoverable { detail } => f.write_str(detail),
+            ErrorKind::NotOffered { what } => write!(f, "this store has no {what}"),
+            ErrorKind::Twin { other } => write!(
+                f,
+                "{other} is there, and differs only in upper and lower case: on many systems the two would be \
+                 one file; choose another key"
+            ),
+            ErrorKind::LeadsOutside => {
+                f.write_str("is a symbolic link that leads out of the store")
+            }
+            ErrorKind::Busy => f.write_str("cannot be replaced: it is a mount point"),
+            ErrorKind::NoLocks => f.write_str("the file system has no locks"),
             ErrorKind::ChangedMeanwhile => f.write_str(
                 "another program keeps changing it; nothing was written, try again when it is done",
             ),
@@ -427,6 +495,9 @@ impl From<FileError> for Error {
                 },
                 path,
             ),
+            FileError::Busy { path, .. } => (ErrorKind::Busy, path),
+            FileError::NoLocks { path, .. } => (ErrorKind::NoLocks, path),
+            FileError::LeadsOutside { path, .. } => (ErrorKind::LeadsOutside, path),
             FileError::WriteProtected { path } => (ErrorKind::WriteProtected, path),
             FileError::Locked {
                 lock,

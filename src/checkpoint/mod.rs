@@ -1,5 +1,6 @@
 //! The [`Checkpoint`] trait and the vocabulary all formats share.
 
+mod claim;
 mod clock;
 mod codes;
 mod error;
@@ -24,6 +25,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use claim::{Claim, ClaimRequest, Fence, Fenced};
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;

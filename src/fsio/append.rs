@@ -1,10 +1,9 @@
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs::OpenOptions;
 use std::path::Path;
 
 use super::folder::FolderHandle;
 use super::resolve::{look, parent_of};
-use super::{Durability, FileError, Operation, create_folder_durably};
+use super::{Durability, FileError, Operation, create_folder_durably, seam, system};
 
 /// Adds `bytes` at the end of a file, which is made with its folder when it is missing.
 ///
@@ -47,23 +46,20 @@ pub fn append(
     }
     #[cfg(not(unix))]
     let _ = like;
-    let mut file = options
-        .open(path)
+    let file = system::open_with(&options, Operation::Create, path)
         .map_err(FileError::on(Operation::Open, path))?;
     let mut whole = Vec::with_capacity(bytes.len() + 1);
     if torn {
         whole.push(b'\n');
     }
     whole.extend_from_slice(bytes);
-    file.write_all(&whole)
-        .map_err(FileError::on(Operation::Write, path))?;
-    if durability == Durability::Full {
-        file.sync_data()
-            .map_err(FileError::on(Operation::Sync, path))?;
+    seam::write_all(&file, path, &whole).map_err(FileError::on(Operation::Write, path))?;
+    if durability != Durability::None {
+        system::sync_data(&file, path).map_err(FileError::on(Operation::Sync, path))?;
         if is_new && let Some(handle) = FolderHandle::open(folder)? {
             handle
                 .sync()
-                .map_err(FileError::on(Operation::Sync, folder))?;
+                .map_err(FileError::on(Operation::SyncFolder, folder))?;
         }
     }
     Ok(())
@@ -71,7 +67,7 @@ pub fn append(
 
 fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
     use std::io::{Read, Seek, SeekFrom};
-    let mut file = fs::File::open(path).map_err(FileError::on(Operation::Open, path))?;
+    let mut file = system::open(path).map_err(FileError::on(Operation::Open, path))?;
     let mut last = [b'\n'];
     let read = file.seek(SeekFrom::End(0)).and_then(|length| match length {
         0 => Ok(()),
@@ -87,6 +83,7 @@ fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_torn_line_does_not_swallow_the_next() {

@@ -102,6 +102,43 @@ pub enum FileError {
         path: PathBuf,
     },
 
+    /// The file cannot be replaced by a rename: something is mounted on it.
+    #[error(
+        "{} cannot be replaced, because it is a mount point, such as a single file that is bound into a container; mount its folder instead",
+        path.display()
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The file system has no locks, so writers could not be kept apart.
+    #[error(
+        "{}: this file system has no locks, so two writers could overwrite each other's work; keep the store on a local disk, or say that there is one writer only",
+        path.display()
+    )]
+    NoLocks {
+        /// The sidecar that could not be locked.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// A symbolic link inside a folder leads out of it.
+    #[error(
+        "{} is a symbolic link that leads out of its folder, to {}; remove it, or open that place itself",
+        path.display(),
+        target.display()
+    )]
+    LeadsOutside {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+
     /// Somebody else holds the lock, and the wait for it is over.
     #[error(
         "gave up waiting for the lock {} after {waited:.1?}{}; let the holder finish or stop it, then try again",
@@ -148,6 +185,17 @@ impl FileError {
         }
     }
 
+    /// An error of a rename to `path`.
+    pub(crate) fn of_rename(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::ResourceBusy => Self::Busy {
+                path: path.to_path_buf(),
+                source,
+            },
+            _ => Self::io(Operation::Rename, path, source),
+        }
+    }
+
     /// The same as a function for `map_err`.
     pub(crate) fn on(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::io(operation, path, source)
@@ -164,6 +212,10 @@ pub enum Operation {
     Open,
     /// Reading.
     Read,
+    /// Listing what a folder holds.
+    List,
+    /// Creating a file, or opening one that may be there already.
+    Create,
     /// Creating the temporary file beside the one to replace.
     CreateTemp,
     /// Writing the temporary file.
@@ -172,6 +224,8 @@ pub enum Operation {
     SetMode,
     /// Waiting until the bytes are on the disk.
     Sync,
+    /// Waiting until the names in a folder are on the disk.
+    SyncFolder,
     /// Giving the file a second name.
     Link,
     /// Putting the temporary file in place.
@@ -192,10 +246,13 @@ impl fmt::Display for Operation {
             Self::Inspect => "look at",
             Self::Open => "open",
             Self::Read => "read",
+            Self::List => "list",
+            Self::Create => "create",
             Self::CreateTemp => "create a temporary file beside",
             Self::Write => "write",
             Self::SetMode => "keep the mode of",
             Self::Sync => "sync",
+            Self::SyncFolder => "sync the folder",
             Self::Link => "link",
             Self::Rename => "rename the new contents to",
             Self::Remove => "remove",

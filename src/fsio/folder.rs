@@ -1,9 +1,9 @@
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{look, parent_of};
-use super::{FileError, Operation, Present};
+use super::{FileError, Operation, Present, system};
 
 /// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
 pub const OWN_FOLDER: &str = ".agent-checkpoint";
@@ -20,10 +20,24 @@ pub const OWN_FOLDER: &str = ".agent-checkpoint";
 /// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`],
 /// [`FileError::Io`].
 pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
+    create(path, true)
+}
+
+/// Creates a folder and its missing parents, without waiting for the disk: for what may be lost in a power
+/// cut.
+///
+/// # Errors
+///
+/// As [`create_folder_durably`].
+pub fn create_folder(path: &Path) -> Result<(), FileError> {
+    create(path, false)
+}
+
+fn create(path: &Path, durably: bool) -> Result<(), FileError> {
     let mut missing = Vec::new();
     let mut at = path;
     loop {
-        match fs::metadata(at) {
+        match system::metadata(at) {
             Ok(found) if found.is_dir() => break,
             Ok(_) => {
                 return Err(FileError::NotAFolder {
@@ -39,17 +53,17 @@ pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
         }
     }
     for folder in missing.into_iter().rev() {
-        match fs::create_dir(folder) {
+        match system::create_dir(folder) {
             Ok(()) => {}
             // Somebody was faster. They may not have synced it yet, and this caller relies on it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             Err(error) => return Err(FileError::io(Operation::CreateFolder, folder, error)),
         }
         let parent = parent_of(folder);
-        if let Some(handle) = FolderHandle::open(parent)? {
+        if durably && let Some(handle) = FolderHandle::open(parent)? {
             handle
                 .sync()
-                .map_err(FileError::on(Operation::Sync, parent))?;
+                .map_err(FileError::on(Operation::SyncFolder, parent))?;
         }
     }
     Ok(())
@@ -77,13 +91,19 @@ pub fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
 
 /// An open folder that can be synced. It is opened *before* a file in it is touched, so that a folder
 /// that cannot be opened is an error while everything is still as it was.
-pub(super) struct FolderHandle(File);
+pub(super) struct FolderHandle {
+    file: File,
+    path: PathBuf,
+}
 
 impl FolderHandle {
     #[cfg(unix)]
     pub(super) fn open(folder: &Path) -> Result<Option<Self>, FileError> {
-        let file = File::open(folder).map_err(FileError::on(Operation::Open, folder))?;
-        Ok(Some(Self(file)))
+        let file = system::open(folder).map_err(FileError::on(Operation::Open, folder))?;
+        Ok(Some(Self {
+            file,
+            path: folder.to_path_buf(),
+        }))
     }
 
     /// Windows cannot sync a folder: NTFS journals its entries by itself.
@@ -94,7 +114,7 @@ impl FolderHandle {
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {
-        match self.0.sync_all() {
+        match system::sync_folder(&self.file, &self.path) {
             // File systems that have no sync for folders (some network and FUSE ones) say so with
             // EINVAL or ENOTSUP. There is nothing that could be done better there.
             Err(error)
@@ -113,6 +133,7 @@ impl FolderHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn missing_parents_are_created_and_existing_ones_are_fine() {

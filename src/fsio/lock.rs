@@ -6,11 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::resolve::{look, parent_of};
-use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder};
+use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder, seam, system};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
 /// earlier, longer name is left and the file never changes its size.
 const NAME_WIDTH: usize = 128;
+
+/// How many bytes after that name the file that the lock is for.
+const LABEL_WIDTH: usize = 384;
 
 /// An exclusive advisory lock, held from [`acquire`](Lock::acquire) until it is dropped.
 ///
@@ -83,6 +86,26 @@ impl Lock {
         &self.sidecar
     }
 
+    /// What the file is called that the lock is for, as its first user wrote it: sidecars of names that
+    /// differ only in upper and lower case are one. `None` where nobody wrote it, or it cannot be read.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        let mut label = [0; LABEL_WIDTH];
+        let size = read_at(&self.file, &mut label, NAME_WIDTH as u64).ok()?;
+        let label = label.get(..size)?.split(|byte| *byte == b'\n').next()?;
+        let label = std::str::from_utf8(label).ok()?;
+        (!label.is_empty()).then(|| label.to_owned())
+    }
+
+    /// Says what the file is called that the lock is for. A label too long to be kept is left out.
+    pub fn set_label(&self, label: &str) {
+        if label.len() < LABEL_WIDTH {
+            let mut whole = vec![b'\n'; LABEL_WIDTH];
+            whole[..label.len()].copy_from_slice(label.as_bytes());
+            let _ = write_at(&self.file, &whole, NAME_WIDTH as u64);
+        }
+    }
+
     /// Gives the lock back and says whether that worked; dropping it does the same and says nothing.
     ///
     /// # Errors
@@ -121,14 +144,15 @@ fn open(sidecar: &Path) -> Result<File, FileError> {
     refuse_strange(sidecar)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let opened = match options.open(sidecar) {
+    let open = || system::open_with(&options, Operation::Create, sidecar);
+    let opened = match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_folder_of(sidecar)?;
-            options.open(sidecar)
+            open()
         }
         // Created by another user: it can be locked all the same, only our name does not get in.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            File::open(sidecar).map_err(|_| error)
+            system::open(sidecar).map_err(|_| error)
         }
         opened => opened,
     };
@@ -167,19 +191,34 @@ fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
 }
 
 fn try_lock(file: &File, sidecar: &Path) -> Result<bool, FileError> {
-    match file.try_lock() {
+    let locked = seam::call(Operation::Lock, sidecar, || match file.try_lock() {
+        Err(TryLockError::Error(error)) => Err(error),
+        locked => Ok(locked),
+    });
+    match locked.unwrap_or_else(|error| Err(TryLockError::Error(error))) {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => Err(FileError::NoLocks {
+            path: sidecar.to_path_buf(),
+            source: error,
+        }),
         Err(TryLockError::Error(error)) => Err(FileError::io(Operation::Lock, sidecar, error)),
     }
+}
+
+/// Whether the file system refused a lock because it has none (`ENOLCK`, `ENOTSUP`, `ENOSYS`).
+fn has_no_locks(error: &io::Error) -> bool {
+    const ENOLCK: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+    error.kind() == io::ErrorKind::Unsupported
+        || (cfg!(unix) && error.raw_os_error() == Some(ENOLCK))
 }
 
 #[cfg(unix)]
 fn still_named(file: &File, sidecar: &Path) -> Result<bool, FileError> {
     use std::os::unix::fs::MetadataExt;
     let on_error = || FileError::on(Operation::Inspect, sidecar);
-    let locked = file.metadata().map_err(on_error())?;
-    match std::fs::metadata(sidecar) {
+    let locked = system::metadata_of(file, sidecar).map_err(on_error())?;
+    match system::metadata(sidecar) {
         Ok(named) => Ok((locked.dev(), locked.ino()) == (named.dev(), named.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(on_error()(error)),
@@ -204,14 +243,14 @@ fn write_holder(file: &File, holder: &str) -> io::Result<usize> {
     for (to, from) in name.iter_mut().zip(holder.as_bytes().iter().take(end)) {
         *to = *from;
     }
-    write_at_start(file, &name)
+    write_at(file, &name, 0)
 }
 
 /// What the holder wrote, and how long ago.
 fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     let mut name = [0; NAME_WIDTH];
     // On Windows nobody but the holder can read a locked file: then there is no name to tell.
-    let Ok(size) = read_at_start(file, &mut name) else {
+    let Ok(size) = read_at(file, &mut name, 0) else {
         return (None, None);
     };
     // Whatever is in there ends up in a terminal: no control characters.
@@ -229,23 +268,23 @@ fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
 }
 
 #[cfg(unix)]
-fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, 0)
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
 }
 
 #[cfg(unix)]
-fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, bytes, 0)
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_write(file, bytes, 0)
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn read_at_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, bytes, 0)
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
 }
 
 /// How long to wait between tries: 0.2 ms, doubling to 20 ms, each shortened by up to a quarter at

@@ -32,25 +32,31 @@
 mod append;
 mod error;
 mod folder;
+mod list;
 mod lock;
 mod read;
 mod remove;
 mod rename;
 mod replace;
 mod resolve;
+pub mod seam;
+mod second_name;
 mod stamp;
 mod sweep;
+mod system;
 
 pub use append::append;
 pub use error::{FileError, Operation};
-pub use folder::{OWN_FOLDER, create_folder_durably, own_folder};
+pub use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder};
+pub use list::{list, names};
 pub use lock::Lock;
 pub use read::{Contents, read_end, read_limited};
 pub use remove::remove;
 pub use rename::rename_new;
 pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
-pub use resolve::resolve;
 pub(crate) use resolve::{look, parent_of};
+pub use resolve::{resolve, within};
+pub use second_name::{copy, link};
 pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};
 

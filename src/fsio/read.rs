@@ -1,9 +1,9 @@
-use std::fs::{self, File};
+use std::fs::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::{FileError, FileStamp, Operation};
+use super::{FileError, FileStamp, Operation, system};
 
 /// A file as it was read.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Contents {
 /// Only "no such file" is none; whatever else keeps the file from being read is an error:
 /// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::TooLarge`], [`FileError::Io`].
 pub fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileError> {
-    match fs::metadata(path) {
+    match system::metadata(path) {
         Ok(found) => check(path, &found, limit)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // A link to nothing is "not found" too, but it is no absent file.
@@ -36,24 +36,25 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileErr
         }
         Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
     }
-    let mut file = match File::open(path) {
+    let mut file = match system::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(FileError::io(Operation::Open, path, error)),
     };
     // Another file may have been put there since; what counts is the one that is open.
-    let opened = file
-        .metadata()
-        .map_err(FileError::on(Operation::Inspect, path))?;
+    let opened =
+        system::metadata_of(&file, path).map_err(FileError::on(Operation::Inspect, path))?;
     check(path, &opened, limit)?;
 
     // One byte more than the limit tells a file that has grown meanwhile from one that just fits.
     let expected = usize::try_from(opened.len()).unwrap_or(0);
     let mut bytes = Vec::with_capacity(expected.saturating_add(1));
-    Read::by_ref(&mut file)
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(FileError::on(Operation::Read, path))?;
+    let whole = Read::by_ref(&mut file).take(limit.saturating_add(1));
+    system::read(path, || {
+        let mut whole = whole;
+        whole.read_to_end(&mut bytes)
+    })
+    .map_err(FileError::on(Operation::Read, path))?;
     let size = bytes.len() as u64;
     if size > limit {
         return Err(too_large(path, size, limit));
@@ -71,23 +72,25 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileErr
 ///
 /// As [`read_limited`], but for [`FileError::TooLarge`].
 pub fn read_end(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
-    match fs::metadata(path) {
+    match system::metadata(path) {
         Ok(found) => check(path, &found, u64::MAX)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return super::resolve(path).map(|_| None);
         }
         Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
     }
-    let mut file = File::open(path).map_err(FileError::on(Operation::Open, path))?;
+    let mut file = system::open(path).map_err(FileError::on(Operation::Open, path))?;
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::End(0))
-        .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(limit))))
-        .and_then(|_| Read::by_ref(&mut file).take(limit).read_to_end(&mut bytes))
-        .map_err(FileError::on(Operation::Read, path))?;
+    let mut read = || {
+        let length = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
+        Read::by_ref(&mut file).take(limit).read_to_end(&mut bytes)
+    };
+    system::read(path, &mut read).map_err(FileError::on(Operation::Read, path))?;
     Ok(Some(bytes))
 }
 
-fn check(path: &Path, found: &fs::Metadata, limit: u64) -> Result<(), FileError> {
+fn check(path: &Path, found: &Metadata, limit: u64) -> Result<(), FileError> {
     if !found.is_file() {
         return Err(FileError::NotAFile {
             path: path.to_path_buf(),
@@ -110,6 +113,7 @@ fn too_large(path: &Path, size: u64, limit: u64) -> FileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_missing_file_is_none_and_an_empty_one_is_not() {

@@ -1,9 +1,8 @@
-use std::fs;
 use std::path::Path;
 
 use super::folder::FolderHandle;
 use super::resolve::parent_of;
-use super::{Durability, FileError, Operation};
+use super::{Durability, FileError, Operation, system};
 
 /// Removes a file.
 ///
@@ -18,9 +17,9 @@ use super::{Durability, FileError, Operation};
 pub fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
     let handle = match durability {
         Durability::Full => FolderHandle::open(parent_of(path))?,
-        Durability::None => None,
+        Durability::Data | Durability::None => None,
     };
-    fs::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
+    system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
     if let Some(handle) = handle {
         handle.sync().map_err(|source| FileError::NotDurable {
             path: path.to_path_buf(),
@@ -33,6 +32,7 @@ pub fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_goes_and_a_missing_one_is_an_error() {

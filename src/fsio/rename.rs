@@ -1,10 +1,11 @@
+use std::io;
 use std::path::Path;
 
 use tempfile::TempPath;
 
 use super::folder::FolderHandle;
 use super::resolve::parent_of;
-use super::{Durability, FileError, Operation};
+use super::{Durability, FileError, Operation, seam};
 
 /// Gives a file another name in the same file system, if that is not taken; says whether it was free.
 ///
@@ -21,20 +22,26 @@ use super::{Durability, FileError, Operation};
 pub fn rename_new(from: &Path, to: &Path, durability: Durability) -> Result<bool, FileError> {
     let handle = match durability {
         Durability::Full => FolderHandle::open(parent_of(to))?,
-        Durability::None => None,
+        Durability::Data | Durability::None => None,
     };
     let path = TempPath::try_from_path(from).map_err(FileError::on(Operation::Rename, from))?;
-    match path.persist_noclobber(to) {
+    let mut path = Some(path);
+    let renamed = seam::call_from(Operation::Rename, from, to, || match path.take() {
+        Some(whole) => whole.persist_noclobber(to).map_err(|refused| {
+            path = Some(refused.path);
+            refused.error
+        }),
+        None => Err(io::Error::other("the file is gone")),
+    });
+    if let Some(path) = path {
+        // The type deletes its file when it is dropped; this one is no temporary file.
+        path.keep()
+            .map_err(|kept| FileError::of_rename(to, kept.error))?;
+    }
+    match renamed {
         Ok(()) => {}
-        Err(refused) => {
-            // The type deletes its file when it is dropped; this one is no temporary file.
-            let kept = refused.path.keep();
-            let error = kept.err().map_or(refused.error, |kept| kept.error);
-            return match error.kind() {
-                std::io::ErrorKind::AlreadyExists => Ok(false),
-                _ => Err(FileError::io(Operation::Rename, to, error)),
-            };
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(FileError::of_rename(to, error)),
     }
     if let Some(handle) = handle {
         handle.sync().map_err(|source| FileError::NotDurable {

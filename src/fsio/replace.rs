@@ -1,5 +1,5 @@
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 
 use super::folder::FolderHandle;
 use super::resolve::{look, look_through, parent_of};
-use super::{FileError, FileStamp, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX};
+use super::{FileError, FileStamp, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam, system};
 
 /// What must still be true of the file at the moment it is replaced.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,9 @@ pub enum Durability {
     /// Two syncs, file and folder: what was saved survives a power cut.
     #[default]
     Full,
+    /// One sync, of the file. After a power cut the name leads to the new contents or to older ones, each
+    /// whole: the last saves may be lost, and none is torn. For work that can be done again.
+    Data,
     /// No sync. The replace is still all or nothing for whoever reads the file, but a power cut may lose
     /// it or leave the file empty. For tests and scratch files.
     None,
@@ -77,6 +80,7 @@ pub struct Replace<'a> {
     path: &'a Path,
     present: Present<'a>,
     durability: Durability,
+    like: Option<&'a Path>,
     before_rename: Option<BeforeRename<'a>>,
 }
 
@@ -89,6 +93,7 @@ impl<'a> Replace<'a> {
             path,
             present,
             durability: Durability::default(),
+            like: None,
             before_rename: None,
         }
     }
@@ -96,6 +101,13 @@ impl<'a> Replace<'a> {
     /// How sure to be; [`Durability::Full`] unless told otherwise.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// Gives a new file the mode, owner and group of another file, as far as allowed: what it holds must
+    /// not be wider open than what it was taken from. A file that is replaced keeps its own.
+    pub fn like(mut self, other: &'a Path) -> Self {
+        self.like = Some(other);
         self
     }
 
@@ -136,23 +148,26 @@ impl<'a> Replace<'a> {
         let folder = parent_of(target);
         let folder_handle = match self.durability {
             Durability::Full => FolderHandle::open(folder)?,
-            Durability::None => None,
+            Durability::Data | Durability::None => None,
         };
 
         // From here on, dropping `temp` removes it: every `?` leaves the folder as it was.
-        let mut temp = create_temp(folder, first.as_ref())
-            .map_err(FileError::on(Operation::CreateTemp, target))?;
-        if let Some(found) = &first {
+        let like = match (&first, self.like) {
+            (None, Some(other)) => look(other)?,
+            _ => None,
+        };
+        let like = first.as_ref().or(like.as_ref());
+        let temp =
+            create_temp(folder, like).map_err(FileError::on(Operation::CreateTemp, target))?;
+        if let Some(found) = like {
             take_after(temp.as_file(), found, target)?;
         }
-        temp.as_file_mut()
-            .write_all(bytes)
+        seam::write_all(temp.as_file(), temp.path(), bytes)
             .map_err(FileError::on(Operation::Write, target))?;
-        if self.durability == Durability::Full {
+        if self.durability != Durability::None {
             // Once failed never tried again on this file: the kernel may have dropped the pages and
             // would then report a success that is none. A new save writes a new file.
-            temp.as_file()
-                .sync_all()
+            system::sync_all(temp.as_file(), temp.path())
                 .map_err(FileError::on(Operation::Sync, target))?;
         }
 
@@ -174,10 +189,11 @@ impl<'a> Replace<'a> {
 
         // The rename itself moves the inode's change time, so the stamp is taken after it, and from the
         // open file, which stays ours whatever the name means by now.
-        let written = file.metadata().map_err(|source| FileError::NotDurable {
-            path: target.to_path_buf(),
-            source,
-        })?;
+        let written =
+            system::metadata_of(&file, target).map_err(|source| FileError::NotDurable {
+                path: target.to_path_buf(),
+                source,
+            })?;
         if let Some(handle) = folder_handle {
             handle.sync().map_err(|source| FileError::NotDurable {
                 path: target.to_path_buf(),
@@ -256,7 +272,9 @@ fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTe
         .prefix(TEMP_PREFIX)
         .suffix(TEMP_SUFFIX)
         .rand_bytes(TEMP_RANDOM)
-        .make_in(folder, |path| options.open(path))
+        .make_in(folder, |path| {
+            system::open_with(&options, Operation::CreateTemp, path)
+        })
 }
 
 /// Gives the temporary file the owner, group and mode of the file it replaces, as far as allowed.
@@ -266,7 +284,7 @@ fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), Fil
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
     let on_mode_error = || FileError::on(Operation::SetMode, target);
-    let made = temp.metadata().map_err(on_mode_error())?;
+    let made = system::metadata_of(temp, target).map_err(on_mode_error())?;
     let mut mode = replaced.mode() & 0o7777;
     let uid = (made.uid() != replaced.uid()).then_some(replaced.uid());
     let gid = (made.gid() != replaced.gid()).then_some(replaced.gid());
@@ -285,8 +303,8 @@ fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), Fil
     }
     // Changing the owner clears set-id bits, so the mode comes last.
     if uid.is_some() || gid.is_some() || mode != made.mode() & 0o7777 {
-        temp.set_permissions(Permissions::from_mode(mode))
-            .map_err(on_mode_error())?;
+        let set = || temp.set_permissions(Permissions::from_mode(mode));
+        seam::call(Operation::SetMode, target, set).map_err(on_mode_error())?;
     }
     Ok(())
 }
@@ -308,16 +326,25 @@ fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<Fi
         let Some(file) = temp.take() else {
             return Err(io::Error::other("the temporary file is gone"));
         };
-        let done = if must_be_absent {
-            // Atomic: rename without replacing, or a hard link where the file system lacks that.
-            file.persist_noclobber(target)
-        } else {
-            file.persist(target)
-        };
-        done.map_err(|refused| {
-            temp = Some(refused.file);
-            refused.error
-        })
+        let from = file.path().to_path_buf();
+        let mut file = Some(file);
+        let done = seam::call_from(Operation::Rename, &from, target, || {
+            let Some(whole) = file.take() else {
+                return Err(io::Error::other("the temporary file is gone"));
+            };
+            let done = if must_be_absent {
+                // Atomic: rename without replacing, or a hard link where the file system lacks that.
+                whole.persist_noclobber(target)
+            } else {
+                whole.persist(target)
+            };
+            done.map_err(|refused| {
+                file = Some(refused.file);
+                refused.error
+            })
+        });
+        temp = file;
+        done
     };
     try_again(RENAME_ATTEMPTS, thread::sleep, &mut persist).map_err(|error| {
         if must_be_absent && error.kind() == io::ErrorKind::AlreadyExists {
@@ -325,7 +352,7 @@ fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<Fi
                 path: target.to_path_buf(),
             }
         } else {
-            FileError::io(Operation::Rename, target, error)
+            FileError::of_rename(target, error)
         }
     })
 }

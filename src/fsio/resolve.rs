@@ -3,7 +3,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FileError, Operation};
+use super::{FileError, Operation, seam, system};
 
 /// As many links as Linux follows before it speaks of a loop.
 const MOST_LINKS: usize = 40;
@@ -21,6 +21,31 @@ pub fn resolve(path: &Path) -> Result<PathBuf, FileError> {
     look_through(path).map(|(target, _)| target.into_owned())
 }
 
+/// Checks that a path lies in `folder`, or in a folder below it, links followed. A path that is no link, in a
+/// folder that is none, costs one look.
+///
+/// # Errors
+///
+/// [`FileError::LeadsOutside`] when a link leads out of the folder; [`FileError::Io`] when the path cannot be
+/// looked at. A path that names nothing yet is fine.
+pub fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
+    if look(path)?.is_none_or(|found| !found.is_symlink()) {
+        return Ok(());
+    }
+    let real = |path: &Path| {
+        let found = seam::call(Operation::Inspect, path, || fs::canonicalize(path));
+        found.map_err(FileError::on(Operation::Inspect, path))
+    };
+    let target = real(&resolve(path)?)?;
+    if target.starts_with(real(folder)?) {
+        return Ok(());
+    }
+    Err(FileError::LeadsOutside {
+        path: path.to_path_buf(),
+        target,
+    })
+}
+
 /// The final target of `path` and what is there; one system call where `path` is no link.
 pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadata>), FileError> {
     let mut target = Cow::Borrowed(path);
@@ -28,7 +53,7 @@ pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadat
         match look(&target)? {
             Some(found) if found.is_symlink() => {
                 let next =
-                    fs::read_link(&target).map_err(FileError::on(Operation::Inspect, path))?;
+                    system::read_link(&target).map_err(FileError::on(Operation::Inspect, path))?;
                 target = Cow::Owned(parent_of(&target).join(next));
             }
             None if matches!(target, Cow::Owned(_)) => {
@@ -48,7 +73,7 @@ pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadat
 /// What is at `path` itself, link or not. Only "no such file" is none: any other error must not be
 /// taken for a first run.
 pub(crate) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
-    match fs::symlink_metadata(path) {
+    match system::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(FileError::io(Operation::Inspect, path, error)),
@@ -101,6 +126,26 @@ mod tests {
             fs::canonicalize(folder.path().join("real")).unwrap()
         );
         assert!(!found.is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_may_lead_about_in_the_folder_and_not_out_of_it() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().unwrap();
+        let store = outside.path().join("store");
+        fs::create_dir_all(store.join("sub")).unwrap();
+        fs::write(store.join("sub/real"), "x").unwrap();
+        fs::write(outside.path().join("secret"), "x").unwrap();
+        symlink("sub/real", store.join("inside")).unwrap();
+        symlink("../secret", store.join("out")).unwrap();
+        symlink(outside.path(), store.join("folder")).unwrap();
+        assert!(within(&store, &store.join("inside")).is_ok());
+        assert!(within(&store, &store.join("missing")).is_ok());
+        for name in ["out", "folder"] {
+            let error = within(&store, &store.join(name)).unwrap_err();
+            assert!(matches!(error, FileError::LeadsOutside { .. }), "{error:?}");
+        }
     }
 
     #[cfg(unix)]

@@ -52,7 +52,7 @@ impl FileStamp {
 
     /// Equal in all but the inode's change time, which a hard link to the file moves forward without
     /// touching the contents.
-    pub(super) fn same_contents(&self, other: &Self) -> bool {
+    pub(crate) fn same_contents(&self, other: &Self) -> bool {
         #[cfg(unix)]
         let same = (self.size, self.dev, self.ino, self.mtime)
             == (other.size, other.dev, other.ino, other.mtime);

@@ -1,8 +1,7 @@
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX};
+use super::{TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, system};
 
 /// An age for [`sweep`] at which a temporary file surely belongs to no living writer: a save takes
 /// milliseconds, even on a sick disk seconds.
@@ -14,7 +13,7 @@ pub const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 /// last written at least `age` ago, are removed. What cannot be looked at or removed is left for the next
 /// time. This reads the folder once, so call it when a store is opened, not at every save.
 pub fn sweep(folder: &Path, age: Duration) -> usize {
-    let Ok(entries) = fs::read_dir(folder) else {
+    let Ok(entries) = system::read_dir(folder) else {
         return 0;
     };
     let now = SystemTime::now();
@@ -31,7 +30,7 @@ pub fn sweep(folder: &Path, age: Duration) -> usize {
                         .is_ok_and(|at| now.duration_since(at).is_ok_and(|old| old >= age))
             })
         })
-        .filter(|entry| fs::remove_file(entry.path()).is_ok())
+        .filter(|entry| system::remove_file(&entry.path()).is_ok())
         .count()
 }
 
@@ -46,6 +45,7 @@ fn is_ours(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::fs::File;
 
     fn write(folder: &Path, name: &str, age: Duration) {

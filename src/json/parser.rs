@@ -33,21 +33,37 @@ impl Fault {
 
     /// Adds line and column, which need the text before the place.
     fn into_corrupt(self, before: &str) -> Corrupt {
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let in_line = &before[line_start..];
-        let in_line = if line_start == 0 {
-            in_line.trim_start_matches(BOM)
-        } else {
-            in_line
-        };
+        let (line, column) = line_and_column(before);
         Corrupt {
             code: self.code,
-            line: before.bytes().filter(|&b| b == b'\n').count() + 1,
-            column: in_line.chars().count() + 1,
+            line,
+            column,
             offset: self.offset,
             message: self.message.into_owned(),
         }
     }
+}
+
+/// Line and column, both from 1, of the place that has this text before it. A byte order mark is no column.
+pub(super) fn line_and_column(before: &str) -> (usize, usize) {
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let in_line = &before[line_start..];
+    let in_line = if line_start == 0 {
+        in_line.trim_start_matches(BOM)
+    } else {
+        in_line
+    };
+    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
+    (line, in_line.chars().count() + 1)
+}
+
+/// A text as far as it is JSON.
+pub(super) struct Partial {
+    /// Every value that begins before the fault; of one that does not end there `next` is 0, and `kind` and `end` say
+    /// nothing.
+    pub(super) tree: Tree,
+    /// Why the text is no document; none if it is one.
+    pub(super) corrupt: Option<Corrupt>,
 }
 
 impl Tree {
@@ -58,16 +74,7 @@ impl Tree {
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => Tree::from_text(text.to_owned()),
-            Err(error) => {
-                let offset = error.valid_up_to();
-                let fault = Fault::new(
-                    CorruptCode::NotUtf8,
-                    offset,
-                    not_utf8_message(bytes, offset, error.error_len()),
-                );
-                let before = std::str::from_utf8(&bytes[..offset]).unwrap_or_default();
-                Err(fault.into_corrupt(before))
-            }
+            Err(error) => Err(not_utf8(bytes, &error)),
         }
     }
 
@@ -82,6 +89,23 @@ impl Tree {
         let message = format!("the root is {}, not an object", root.kind.describe());
         let fault = Fault::new(CorruptCode::NotAnObject, start, message);
         Err(fault.into_corrupt(&tree.text[..start]))
+    }
+
+    /// The values of a text up to where it stops being JSON; none where not even the root begins.
+    pub(super) fn partial(text: String) -> Option<Partial> {
+        let mut parser = Parser::begin(&text).ok()?;
+        let outcome = parser.document();
+        let (spans, has_duplicates) = (parser.spans, parser.has_duplicates);
+        let corrupt = outcome.err().map(|fault| {
+            let before = text.get(..fault.offset).unwrap_or(&text);
+            fault.into_corrupt(before)
+        });
+        let tree = Tree {
+            text,
+            spans,
+            has_duplicates,
+        };
+        Some(Partial { tree, corrupt })
     }
 
     /// The tree of a text with one JSON value of any type.
@@ -118,40 +142,17 @@ fn not_utf8_message(bytes: &[u8], offset: usize, length: Option<usize>) -> &'sta
     }
 }
 
+/// The corruption of bytes that are not UTF-8.
+pub(super) fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Corrupt {
+    let offset = error.valid_up_to();
+    let message = not_utf8_message(bytes, offset, error.error_len());
+    let before = std::str::from_utf8(&bytes[..offset]).unwrap_or_default();
+    Fault::new(CorruptCode::NotUtf8, offset, message).into_corrupt(before)
+}
+
 fn parse(text: &str) -> Result<(Vec<Span>, bool), Fault> {
-    if text.len() >= NONE as usize {
-        let message = "more than 4 GiB of text";
-        return Err(Fault::new(CorruptCode::TooLarge, 0, message));
-    }
-    check_nul(text.as_bytes())?;
-    let mut parser = Parser {
-        text,
-        bytes: text.as_bytes(),
-        at: if text.starts_with(BOM) {
-            BOM.len_utf8()
-        } else {
-            0
-        },
-        spans: Vec::with_capacity(text.len() / 24 + 8),
-        has_duplicates: false,
-    };
-    parser.white_space();
-    if parser.peek().is_none() {
-        return Err(Fault::new(CorruptCode::Empty, parser.at, "no content"));
-    }
-    parser.value(1, NONE, NONE, Marks::default())?;
-    let end = parser.at;
-    parser.white_space();
-    if let Some(byte) = parser.peek() {
-        let what = if parser.spans[0].kind == Kind::Object {
-            "document"
-        } else {
-            "value"
-        };
-        let more = if byte == 0 { "NUL bytes" } else { "more text" };
-        let message = format!("bytes 0..{end} are a whole {what}, and {more} follows");
-        return Err(Fault::new(CorruptCode::TrailingBytes, parser.at, message));
-    }
+    let mut parser = Parser::begin(text)?;
+    parser.document()?;
     Ok((parser.spans, parser.has_duplicates))
 }
 
@@ -163,7 +164,50 @@ struct Parser<'t> {
     has_duplicates: bool,
 }
 
-impl Parser<'_> {
+impl<'t> Parser<'t> {
+    /// At the first value of the text.
+    fn begin(text: &'t str) -> Result<Parser<'t>, Fault> {
+        if text.len() >= NONE as usize {
+            let message = "more than 4 GiB of text";
+            return Err(Fault::new(CorruptCode::TooLarge, 0, message));
+        }
+        check_nul(text.as_bytes())?;
+        let mut parser = Parser {
+            text,
+            bytes: text.as_bytes(),
+            at: if text.starts_with(BOM) {
+                BOM.len_utf8()
+            } else {
+                0
+            },
+            spans: Vec::with_capacity(text.len() / 24 + 8),
+            has_duplicates: false,
+        };
+        parser.white_space();
+        if parser.peek().is_none() {
+            return Err(Fault::new(CorruptCode::Empty, parser.at, "no content"));
+        }
+        Ok(parser)
+    }
+
+    /// The root and the end of the text after it.
+    fn document(&mut self) -> Result<(), Fault> {
+        self.value(1, NONE, NONE, Marks::default())?;
+        let end = self.at;
+        self.white_space();
+        let Some(byte) = self.peek() else {
+            return Ok(());
+        };
+        let what = if self.spans[0].kind == Kind::Object {
+            "document"
+        } else {
+            "value"
+        };
+        let more = if byte == 0 { "NUL bytes" } else { "more text" };
+        let message = format!("bytes 0..{end} are a whole {what}, and {more} follows");
+        Err(Fault::new(CorruptCode::TrailingBytes, self.at, message))
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

@@ -81,7 +81,7 @@ pub struct TakenOver {
 /// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
 /// one, and when the old file is to stay although the new agent has its id; [`ErrorKind::Conflict`] when
 /// the new agent has a checkpoint already, or the old one wrote its own meanwhile: it has not crashed;
-/// [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
+/// [`ErrorKind::Claimed`] while a claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
 /// these cases nothing is changed.
 pub fn take_over(
     store: &FileStore,
@@ -161,16 +161,24 @@ fn beside(
         Err(error) => return Err(error),
     };
     let archive = if by.archive {
-        let found = store.load(key)?.map(|stored| stored.revision);
-        if found.as_ref() != Some(&old.revision) {
-            if begun.outcome == Outcome::Created {
-                let created = DeleteOptions::expecting(Expect::Revision(begun.revision));
-                store.delete(&new, &created)?;
+        // One that was written meanwhile is not put aside: its agent has not crashed.
+        let as_it_was = DeleteOptions::expecting(Expect::Revision(old.revision));
+        match store.archive(key, Archive::Crashed, now, &as_it_was) {
+            Ok(archive) => Some(archive),
+            Err(error) => {
+                let nothing_changed = matches!(
+                    error.kind(),
+                    ErrorKind::Conflict { .. }
+                        | ErrorKind::Claimed { .. }
+                        | ErrorKind::Fenced { .. }
+                );
+                if nothing_changed && begun.outcome == Outcome::Created {
+                    let created = DeleteOptions::expecting(Expect::Revision(begun.revision));
+                    store.delete(&new, &created)?;
+                }
+                return Err(error);
             }
-            let expected = Expect::Revision(old.revision);
-            return Err(Error::new(ErrorKind::Conflict { expected, found }).with_key(key));
         }
-        Some(store.archive(key, Archive::Crashed, now)?)
     } else {
         None
     };

@@ -2,12 +2,22 @@
 
 use std::path::PathBuf;
 
-use super::file::{DurableFile, Entries, FileOptions, Next, Owner};
-use super::{
-    Capabilities, Change, CheckpointStore, DeleteOptions, Outcome, Page, Put, PutOptions, Query,
-    Saved, Stored, check_expected,
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::file::{
+    DurableFile, Entries, FileOptions, History, Next, Owner, entry_named, listed, no_history,
+    no_such, not_recoverable, recover_with,
 };
-use crate::checkpoint::{Dropped, Error, ErrorKind, Expect, Key, Result, Revision, Timestamp};
+use super::{
+    Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
+    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    check_expected,
+};
+use crate::checkpoint::{
+    Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, Timestamp,
+};
 use crate::formats::builder_state::{Slot, SlotPlace};
 use crate::fsio;
 use crate::json::{Document, Kind};
@@ -53,6 +63,35 @@ impl BuilderStateStore {
 
     fn file(&self) -> DurableFile<'_> {
         DurableFile::new(self.path.clone(), &self.options)
+    }
+
+    fn file_of(&self, key: &Key) -> DurableFile<'_> {
+        self.file().on_slot(key.as_str())
+    }
+
+    /// Works on the history of a slot.
+    fn past<T>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(&Slot, &DurableFile<'_>, &History<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let slot = self.slot(key)?;
+        let file = self.file_of(key);
+        let history = file.history()?.ok_or_else(no_history)?;
+        work(&slot, &file, &history).map_err(|error| self.with_place(error, key))
+    }
+
+    fn change_claim(
+        &self,
+        key: &Key,
+        anew: bool,
+        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
+    ) -> Result<Claim> {
+        // A claim on what can be no slot would never be found.
+        self.slot(key)?;
+        self.file_of(key)
+            .change_claim(anew, next)
+            .map_err(|error| self.with_place(error, key))
     }
 
     fn with_place(&self, error: Error, key: &Key) -> Error {
@@ -103,6 +142,15 @@ fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>> {
     Ok(Some(stored))
 }
 
+/// What a slot of an earlier host has; `None` where that host had no such slot.
+fn in_slot(slot: &Slot, host: Option<Stored>) -> Result<Option<Stored>> {
+    let Some(host) = host else {
+        return Ok(None);
+    };
+    let place = find(slot, &host.document)?;
+    place.map_or(Ok(None), |place| stored(&host, &place))
+}
+
 impl CheckpointStore for BuilderStateStore {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
         let slot = self.slot(key)?;
@@ -118,7 +166,8 @@ impl CheckpointStore for BuilderStateStore {
         self.transact(key, &mut |present| {
             check_expected(key, &options.expect, present)?;
             let put = Put::new(document.clone());
-            Ok(Change::Put(put.with_overflow(options.overflow.clone())))
+            let put = put.with_overflow(options.overflow.clone());
+            Ok(Change::Put(put.fenced(options.fence)))
         })
     }
 
@@ -130,8 +179,8 @@ impl CheckpointStore for BuilderStateStore {
         let slot = self.slot(key)?;
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
-        self.file()
-            .transact(&mut |host, overflow| {
+        self.file_of(key)
+            .transact(&mut |host, beside| {
                 let empty;
                 let host = match host {
                     Some(host) => host,
@@ -150,6 +199,11 @@ impl CheckpointStore for BuilderStateStore {
                     }
                     Change::Put(put) => put,
                 };
+                let whole = Owner {
+                    slot: Some(key.as_str()),
+                    task: None,
+                };
+                beside.claims.check(whole, put.fence, beside.now)?;
                 let mut changed = host.document.clone();
                 let is_new_text = changed.graft(&place.pointer, &put.document)?;
                 let previous = present.map(|present| present.revision);
@@ -162,14 +216,14 @@ impl CheckpointStore for BuilderStateStore {
                 let outcome = Outcome::of(previous.as_ref(), &revision);
                 let mut result = Saved::new(outcome, revision, previous);
                 if !put.overflow.is_empty() {
-                    result.truncation.kept_in = Some(overflow.place());
+                    result.truncation.kept_in = Some(beside.overflow.place());
                 }
                 let owner = Owner {
                     slot: Some(key.as_str()),
                     task: place.task.as_deref(),
                 };
                 let begins = outcome == Outcome::Created;
-                let record = overflow.entries(owner, begins, &put.overflow)?;
+                let record = beside.overflow.entries(owner, begins, &put.overflow)?;
                 saved = Some(result);
                 Ok(is_new_text.then(|| Next {
                     text: changed.into_text(),
@@ -183,8 +237,8 @@ impl CheckpointStore for BuilderStateStore {
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let slot = self.slot(key)?;
         let mut deleted = false;
-        self.file()
-            .transact(&mut |host, _| {
+        self.file_of(key)
+            .transact(&mut |host, beside| {
                 deleted = false;
                 let place = match host {
                     Some(host) => find(&slot, &host.document)?,
@@ -205,6 +259,11 @@ impl CheckpointStore for BuilderStateStore {
                 if !place.occupied {
                     return Ok(None);
                 }
+                let whole = Owner {
+                    slot: Some(key.as_str()),
+                    task: None,
+                };
+                beside.claims.check(whole, options.fence, beside.now)?;
                 let mut changed = host.document.clone();
                 deleted = changed.set(&place.pointer, &())?;
                 Ok(Some(Next {
@@ -242,8 +301,101 @@ impl CheckpointStore for BuilderStateStore {
         self.file().overflow()?.read(owner)
     }
 
+    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+        self.change_claim(key, request.take_over, &mut |last, now| {
+            Claim::granted(last, request, now)
+        })
+    }
+
+    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+        self.change_claim(key, false, &mut |last, now| match last {
+            Some(last) => last.renewed(fence, time_to_live, now),
+            None => Err(Claim::unknown(fence)),
+        })
+    }
+
+    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+        self.change_claim(key, false, &mut |last, _| match last {
+            Some(last) => last.given_back(fence),
+            None => Err(Claim::unknown(fence)),
+        })
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        self.slot(key)?;
+        self.file_of(key)
+            .claimed()
+            .map_err(|error| self.with_place(error, key))
+    }
+
+    /// The states of a slot. An entry is the host file before a save of this slot, read at the slot.
+    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        self.past(key, |slot, file, history| {
+            let current = file.load();
+            let current = current.and_then(|host| in_slot(slot, host));
+            listed(current, &history.entries()?, &|entry| {
+                in_slot(slot, file.read_entry(&entry.path)?)
+            })
+        })
+    }
+
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        self.past(key, |slot, file, history| {
+            let host = if entry.is_current() {
+                file.load()?
+            } else {
+                let found = entry_named(&history.entries()?, entry)?;
+                file.read_entry(&found.path)?
+            };
+            in_slot(slot, host)?.ok_or_else(|| no_such(entry))
+        })
+    }
+
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        self.past(key, |_, file, history| file.pin(history, entry, pinned))
+    }
+
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        self.past(key, |_, file, history| file.prune(history, keep))
+    }
+
+    /// A damaged host file is mended as a whole, with the newest host that a save of any slot replaced. What
+    /// the builder wrote since is in the text that was put aside. There is no fresh host: a builder's whole
+    /// state would go with the checkpoint.
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let slot = self.slot(key)?;
+        let file = self.file_of(key);
+        let recover = || -> Result<Recovered> {
+            let Some(damaged) = file.damaged(options.fence)? else {
+                return Ok(Recovered::healthy(options.with));
+            };
+            if options.with == Recovery::Fresh {
+                return Err(not_recoverable(
+                    "a host file cannot begin fresh, for the builder's own state is in it; go on with the                      newest earlier state, or salvage the good part",
+                ));
+            }
+            let entries = match file.history()? {
+                Some(history) if options.with == Recovery::Newest => {
+                    history.entries_of_all_slots()?
+                }
+                _ => Vec::new(),
+            };
+            let mut recovered = recover_with(&file, &damaged, options.with, &entries)?;
+            for host in [&mut recovered.document, &mut recovered.salvaged] {
+                let of_slot = host.take().map(Stored::new);
+                let of_slot = in_slot(&slot, of_slot).unwrap_or_default();
+                *host = of_slot.map(|stored| stored.document);
+            }
+            Ok(recovered)
+        };
+        recover().map_err(|error| self.with_place(error, key))
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            claims: true,
+            history: self.options.history.is_some(),
+            recovery: true,
             survives_power_loss: self.options.durability == fsio::Durability::Full,
             excludes_processes: true,
             embedded: true,

@@ -1,26 +1,67 @@
 //! A store in memory.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, Utc};
 
 use super::{
-    Capabilities, CheckpointStore, DeleteOptions, Outcome, Page, PutOptions, Query, Saved, Stored,
-    check_expected,
+    Capabilities, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome, Page,
+    PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
 };
-use crate::checkpoint::{Dropped, Key, Result};
+use crate::checkpoint::{
+    Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, SystemClock,
+};
 use crate::json::Document;
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
-#[derive(Debug, Default)]
 pub struct MemoryStore {
     entries: Mutex<Entries>,
+    clock: Arc<dyn Clock>,
+    keep: Keep,
 }
 
-#[derive(Debug, Default)]
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("keys", &self.entries().by_key.keys())
+            .field("keep", &self.keep)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        MemoryStore {
+            entries: Mutex::default(),
+            clock: Arc::new(SystemClock),
+            keep: Keep::default(),
+        }
+    }
+}
+
+#[derive(Default)]
 struct Entries {
-    documents: BTreeMap<Key, Stored>,
-    overflow: BTreeMap<Key, Vec<Dropped>>,
+    by_key: BTreeMap<Key, Entry>,
+}
+
+/// All that is kept under one key.
+#[derive(Default)]
+struct Entry {
+    document: Option<Stored>,
+    overflow: Vec<Dropped>,
+    claim: Option<Claim>,
+    /// Oldest first.
+    history: VecDeque<Past>,
+    last_number: u64,
+}
+
+struct Past {
+    number: u64,
+    stored: Stored,
+    pinned: bool,
 }
 
 impl MemoryStore {
@@ -30,73 +71,310 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
+    /// Takes the time of claims from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets how much history is kept.
+    #[must_use]
+    pub fn with_history(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
     fn entries(&self) -> MutexGuard<'_, Entries> {
         // Entries are whole at every point where a panic could come, so a poisoned lock is no harm.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change_claim(
+        &self,
+        key: &Key,
+        next: impl FnOnce(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
+    ) -> Result<Claim> {
+        let mut entries = self.entries();
+        let last = entries
+            .by_key
+            .get(key)
+            .and_then(|entry| entry.claim.as_ref());
+        let claim = next(last, self.clock.now()).map_err(|error| error.with_key(key))?;
+        entries.by_key.entry(key.clone()).or_default().claim = Some(claim.clone());
+        Ok(claim)
+    }
+
+    /// Checks what a writer expects and shows, and gives the place of the key.
+    fn checked<'e>(
+        &self,
+        entries: &'e mut Entries,
+        key: &Key,
+        expect: &crate::checkpoint::Expect,
+        fence: Option<Fence>,
+    ) -> Result<&'e mut Entry> {
+        let entry = entries.by_key.get(key);
+        let claim = entry.and_then(|entry| entry.claim.as_ref());
+        Claim::check(claim, fence, self.clock.now()).map_err(|error| error.with_key(key))?;
+        check_expected(key, expect, entry.and_then(|entry| entry.document.as_ref()))?;
+        Ok(entries.by_key.entry(key.clone()).or_default())
     }
 }
 
 impl CheckpointStore for MemoryStore {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        Ok(self.entries().documents.get(key).cloned())
+        let entries = self.entries();
+        Ok(entries
+            .by_key
+            .get(key)
+            .and_then(|entry| entry.document.clone()))
     }
 
     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
         let mut entries = self.entries();
-        check_expected(key, &options.expect, entries.documents.get(key))?;
-        Ok(entries.put(key, document, &options.overflow))
+        let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
+        let now = SystemTime::from(self.clock.now());
+        Ok(entry.put(document, &options.overflow, &self.keep, now))
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let mut entries = self.entries();
-        check_expected(key, &options.expect, entries.documents.get(key))?;
-        Ok(entries.documents.remove(key).is_some())
+        let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
+        Ok(entry.remember(&self.keep, SystemTime::from(self.clock.now())))
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
-        Ok(query.page(self.entries().documents.keys().cloned()))
+        let entries = self.entries();
+        let there = entries
+            .by_key
+            .iter()
+            .filter(|(_, entry)| entry.document.is_some());
+        Ok(query.page(there.map(|(key, _)| key.clone())))
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        Ok(self
-            .entries()
-            .overflow
-            .get(key)
-            .cloned()
+        let entries = self.entries();
+        let entry = entries.by_key.get(key);
+        Ok(entry
+            .map(|entry| entry.overflow.clone())
             .unwrap_or_default())
     }
 
+    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+        self.change_claim(key, |last, now| Claim::granted(last, request, now))
+    }
+
+    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+        self.change_claim(key, |last, now| match last {
+            Some(last) => last.renewed(fence, time_to_live, now),
+            None => Err(Claim::unknown(fence)),
+        })
+    }
+
+    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+        self.change_claim(key, |last, _| match last {
+            Some(last) => last.given_back(fence),
+            None => Err(Claim::unknown(fence)),
+        })
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        let entries = self.entries();
+        Ok(entries
+            .by_key
+            .get(key)
+            .and_then(|entry| entry.claim.clone()))
+    }
+
+    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        let entries = self.entries();
+        let Some(entry) = entries.by_key.get(key) else {
+            return Ok(Vec::new());
+        };
+        let told = |id, stored: &Stored, pinned| HistoryEntry {
+            id,
+            revision: Ok(stored.revision.clone()),
+            saved: stored.modified,
+            bytes: stored.document.text().len() as u64,
+            pinned,
+        };
+        let current = entry
+            .document
+            .iter()
+            .map(|now| told(EntryId::current(), now, false));
+        let past = entry.history.iter().rev();
+        let past = past.map(|past| told(past.id(), &past.stored, past.pinned));
+        Ok(current.chain(past).collect())
+    }
+
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        let entries = self.entries();
+        let found = entries.by_key.get(key).and_then(|of_key| {
+            if entry.is_current() {
+                return of_key.document.clone();
+            }
+            let mut past = of_key.history.iter();
+            past.find(|past| past.id() == *entry)
+                .map(|past| past.stored.clone())
+        });
+        found.ok_or_else(|| no_such(key, entry))
+    }
+
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        let mut entries = self.entries();
+        let of_key = entries.by_key.entry(key.clone()).or_default();
+        if entry.is_current()
+            && let Some(stored) = of_key.document.clone()
+        {
+            of_key.keep(stored);
+            if let Some(past) = of_key.history.back_mut() {
+                past.pinned = pinned;
+                return Ok(past.id());
+            }
+        }
+        match of_key.history.iter_mut().find(|past| past.id() == *entry) {
+            Some(past) => {
+                past.pinned = pinned;
+                Ok(past.id())
+            }
+            None => Err(no_such(key, entry)),
+        }
+    }
+
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        let mut entries = self.entries();
+        let now = SystemTime::from(self.clock.now());
+        let entry = entries.by_key.get_mut(key);
+        Ok(entry
+            .map(|entry| entry.prune(keep, now))
+            .unwrap_or_default())
+    }
+
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let mut entries = self.entries();
+        let any = crate::checkpoint::Expect::Any;
+        let entry = self.checked(&mut entries, key, &any, options.fence)?;
+        let mut recovered = Recovered::healthy(options.with);
+        // What is in memory is never damaged: only what was deleted can be brought back.
+        if entry.document.is_some() || options.with == Recovery::Fresh {
+            return Ok(recovered);
+        }
+        let newest = entry
+            .history
+            .back()
+            .filter(|_| options.with == Recovery::Newest);
+        let Some(newest) = newest else {
+            let detail = "there is no earlier state that could be brought back".to_owned();
+            return Err(Error::new(ErrorKind::NotRecoverable { detail }).with_key(key));
+        };
+        let document = newest.stored.document.clone();
+        recovered.entry = Some(newest.id());
+        let now = SystemTime::from(self.clock.now());
+        recovered.saved = Some(entry.put(&document, &[], &self.keep, now));
+        recovered.document = Some(document);
+        Ok(recovered)
+    }
+
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        Capabilities {
+            claims: true,
+            history: true,
+            recovery: true,
+            ..Capabilities::default()
+        }
     }
 }
 
-impl Entries {
-    fn put(&mut self, key: &Key, document: &Document, overflow: &[Dropped]) -> Saved {
+fn no_such(key: &Key, entry: &EntryId) -> Error {
+    let wanted = entry.to_string();
+    Error::new(ErrorKind::NoSuchRevision { wanted }).with_key(key)
+}
+
+impl Past {
+    fn id(&self) -> EntryId {
+        EntryId::of(self.number.to_string())
+    }
+}
+
+impl Entry {
+    fn put(
+        &mut self,
+        document: &Document,
+        overflow: &[Dropped],
+        keep: &Keep,
+        now: SystemTime,
+    ) -> Saved {
         let mut stored = Stored::new(document.clone());
-        stored.modified = Some(SystemTime::now());
+        stored.modified = Some(now);
         let revision = stored.revision.clone();
         let previous = self
-            .documents
-            .get(key)
+            .document
+            .as_ref()
             .map(|present| present.revision.clone());
         let outcome = Outcome::of(previous.as_ref(), &revision);
         let mut saved = Saved::new(outcome, revision, previous);
-        let kept = self.overflow.entry(key.clone()).or_default();
         if outcome == Outcome::Created {
-            kept.clear();
+            self.overflow.clear();
         }
         if outcome != Outcome::Unchanged {
             for piece in overflow {
-                if !kept.contains(piece) {
-                    kept.push(piece.clone());
+                if !self.overflow.contains(piece) {
+                    self.overflow.push(piece.clone());
                 }
             }
             if !overflow.is_empty() {
                 saved.truncation.kept_in = Some("memory".to_owned());
             }
-            self.documents.insert(key.clone(), stored);
+            self.remember(keep, now);
+            self.document = Some(stored);
         }
         saved
+    }
+
+    /// Moves the present document into the history; `false` when there is none.
+    fn remember(&mut self, keep: &Keep, now: SystemTime) -> bool {
+        let Some(present) = self.document.take() else {
+            return false;
+        };
+        self.keep(present);
+        self.prune(keep, now);
+        true
+    }
+
+    /// Makes an entry, unless the newest is this very state already, as when it was pinned.
+    fn keep(&mut self, stored: Stored) {
+        let is_newest = self.history.back().is_some_and(|newest| {
+            newest.stored.revision == stored.revision && newest.stored.modified == stored.modified
+        });
+        if !is_newest {
+            self.last_number += 1;
+            self.history.push_back(Past {
+                number: self.last_number,
+                stored,
+                pinned: false,
+            });
+        }
+    }
+
+    fn prune(&mut self, keep: &Keep, now: SystemTime) -> Vec<EntryId> {
+        let loose: Vec<&Past> = self
+            .history
+            .iter()
+            .rev()
+            .filter(|past| !past.pinned)
+            .collect();
+        let sizes: Vec<_> = loose
+            .iter()
+            .map(|past| {
+                (
+                    past.stored.modified,
+                    past.stored.document.text().len() as u64,
+                )
+            })
+            .collect();
+        let beyond = keep.beyond(Keep::COUNT, &sizes, now);
+        let gone: Vec<EntryId> = beyond.into_iter().map(|at| loose[at].id()).collect();
+        self.history.retain(|past| !gone.contains(&past.id()));
+        gone
     }
 }

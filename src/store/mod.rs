@@ -2,19 +2,27 @@
 
 mod builder_state;
 mod file;
+mod history;
 mod listing;
 mod memory;
+mod recovery;
 mod stored;
 
 pub use builder_state::BuilderStateStore;
 pub use file::{FileOptions, FileStore};
+pub use history::{EntryId, HistoryEntry, Keep};
 pub use listing::{Page, Query};
 pub use memory::MemoryStore;
+pub use recovery::{RecoverOptions, Recovered, Recovery};
 pub use stored::{
     Capabilities, Change, DeleteOptions, Outcome, Put, PutOptions, Saved, Stored, TaskContext,
 };
 
-use crate::checkpoint::{Dropped, Error, ErrorKind, Expect, Key, Result};
+use std::time::Duration;
+
+use crate::checkpoint::{
+    Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result,
+};
 use crate::json::Document;
 
 /// How often [`CheckpointStore::transact`] reads again when another writer was faster.
@@ -42,6 +50,13 @@ const TRANSACT_ATTEMPTS: usize = 16;
 /// * After every error what was there is still there, but for [`ErrorKind::NotDurable`]: then the new
 ///   document is in place and may not survive a loss of power.
 /// * What was left out of a document is kept until a checkpoint is created anew under its key.
+/// * While a claim on a key stands ([`Capabilities::claims`]), a write goes through only with its fence;
+///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences
+///   of a key only grow, also over reloads, releases, and deletes.
+/// * What a write replaces or deletes is in the history afterwards ([`Capabilities::history`]), where a
+///   failed write leaves nothing; the newest entry, and those that are pinned, never go.
+/// * Nothing recovers by itself: what cannot be read stays until
+///   [`recover`](CheckpointStore::recover) is called, and is put aside, not lost.
 /// * Methods block, and may be called from many threads.
 ///
 /// [`capabilities`]: CheckpointStore::capabilities
@@ -91,7 +106,9 @@ pub trait CheckpointStore: Send + Sync {
                 Change::Keep => return Saved::unchanged(key, stored.as_ref()),
                 Change::Put(put) => put,
             };
-            let options = PutOptions::expecting(expect).with_overflow(put.overflow);
+            let options = PutOptions::expecting(expect)
+                .with_overflow(put.overflow)
+                .fenced(put.fence);
             match self.put(key, &put.document, &options) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                     last = Some(error);
@@ -125,8 +142,121 @@ pub trait CheckpointStore: Send + Sync {
     /// Whatever keeps it from being read.
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>>;
 
+    /// Claims a key: until the claim runs out or is given back, only writes with its fence go through.
+    ///
+    /// The owner of a claim that stands gets the same one again, for at least as long as it asks for.
+    /// There need be no checkpoint yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Claimed`] while another's claim stands; [`ErrorKind::NotOffered`] where
+    /// [`Capabilities::claims`] is false, as in all methods on claims.
+    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+        let _ = (key, request);
+        Err(not_offered("claims"))
+    }
+
+    /// Lets a claim stand for longer, from now on; also one that ran out, as long as nobody else has
+    /// claimed the key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when the claim was given back or another has claimed the key since.
+    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+        let _ = (key, fence, time_to_live);
+        Err(not_offered("claims"))
+    }
+
+    /// Gives a claim back. Doing so again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when another has claimed the key since.
+    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+        let _ = (key, fence);
+        Err(not_offered("claims"))
+    }
+
+    /// The last claim on a key, whether or not it still [stands](Claim::stands); `None` when there never
+    /// was one.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being read.
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        let _ = key;
+        Err(not_offered("claims"))
+    }
+
+    /// The states of a key, newest first: the one that is there now, then those that writes replaced.
+    ///
+    /// What cannot be read is an entry too, with the reason. Holds no lock: an entry may be gone by the
+    /// time it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the history from being listed; [`ErrorKind::NotOffered`] where
+    /// [`Capabilities::history`] is false, as in all methods on history.
+    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        let _ = key;
+        Err(not_offered("history"))
+    }
+
+    /// One state of a key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchRevision`] when there is none of this name, or none any more;
+    /// [`ErrorKind::Corrupt`] when it cannot be read.
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        let _ = (key, entry);
+        Err(not_offered("history"))
+    }
+
+    /// Pins an entry, so that it is kept whatever comes, or unpins it. Pinning the state that is there
+    /// now makes an entry of it. Gives the name of the entry.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchRevision`] when there is none of this name.
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        let _ = (key, entry, pinned);
+        Err(not_offered("history"))
+    }
+
+    /// Removes entries beyond these limits, and says which. While the state that is there now is missing
+    /// or cannot be read, the newest entry that can be read stays.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the history from being listed. What cannot be removed stays.
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        let _ = (key, keep);
+        Err(not_offered("history"))
+    }
+
+    /// Goes on from a document that cannot be read: puts it aside and has another in its place.
+    ///
+    /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that
+    /// was deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotRecoverable`] when there is nothing to go on with; [`ErrorKind::TooLarge`] and
+    /// [`ErrorKind::Corrupt`] with the code `too-deep` for what is only beyond the limits, which is left
+    /// where it is; those of [`put`](CheckpointStore::put); [`ErrorKind::NotOffered`] where
+    /// [`Capabilities::recovery`] is false.
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let _ = (key, options);
+        Err(not_offered("recovery"))
+    }
+
     /// What this store can promise.
     fn capabilities(&self) -> Capabilities;
+}
+
+fn not_offered(what: &'static str) -> Error {
+    Error::new(ErrorKind::NotOffered { what })
 }
 
 /// A store behind a pointer is a store.
@@ -159,6 +289,42 @@ macro_rules! forward {
 
             fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
                 (**self).overflow(key)
+            }
+
+            fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+                (**self).claim(key, request)
+            }
+
+            fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+                (**self).renew(key, fence, time_to_live)
+            }
+
+            fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+                (**self).release(key, fence)
+            }
+
+            fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+                (**self).claimed(key)
+            }
+
+            fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+                (**self).history(key)
+            }
+
+            fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+                (**self).load_revision(key, entry)
+            }
+
+            fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+                (**self).pin(key, entry, pinned)
+            }
+
+            fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+                (**self).prune(key, keep)
+            }
+
+            fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+                (**self).recover(key, options)
             }
 
             fn capabilities(&self) -> Capabilities {

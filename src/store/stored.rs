@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::checkpoint::{
-    Dropped, Error, ErrorKind, Expect, Key, Result, Revision, Timestamp, Truncation,
+    Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, Timestamp, Truncation,
 };
 use crate::json::{Document, Violation};
 
@@ -56,6 +56,8 @@ pub struct PutOptions {
     pub expect: Expect,
     /// What was left out of the document; the store keeps it before it writes the document.
     pub overflow: Vec<Dropped>,
+    /// The fence of the writer's claim; without one a write to a key that is claimed is refused.
+    pub fence: Option<Fence>,
 }
 
 impl PutOptions {
@@ -80,6 +82,13 @@ impl PutOptions {
         self.overflow = overflow;
         self
     }
+
+    /// Shows the fence of the writer's claim.
+    #[must_use]
+    pub fn fenced(mut self, fence: Option<Fence>) -> Self {
+        self.fence = fence;
+        self
+    }
 }
 
 /// What a transaction decided.
@@ -100,6 +109,8 @@ pub struct Put {
     pub document: Document,
     /// What was left out of it.
     pub overflow: Vec<Dropped>,
+    /// The fence of the writer's claim.
+    pub fence: Option<Fence>,
 }
 
 impl Put {
@@ -109,6 +120,7 @@ impl Put {
         Put {
             document,
             overflow: Vec::new(),
+            fence: None,
         }
     }
 
@@ -116,6 +128,13 @@ impl Put {
     #[must_use]
     pub fn with_overflow(mut self, overflow: Vec<Dropped>) -> Self {
         self.overflow = overflow;
+        self
+    }
+
+    /// Shows the fence of the writer's claim.
+    #[must_use]
+    pub fn fenced(mut self, fence: Option<Fence>) -> Self {
+        self.fence = fence;
         self
     }
 }
@@ -134,6 +153,8 @@ impl Change {
 pub struct DeleteOptions {
     /// What must be there.
     pub expect: Expect,
+    /// The fence of the writer's claim.
+    pub fence: Option<Fence>,
 }
 
 impl DeleteOptions {
@@ -146,7 +167,17 @@ impl DeleteOptions {
     /// Only what is expected.
     #[must_use]
     pub fn expecting(expect: Expect) -> Self {
-        DeleteOptions { expect }
+        DeleteOptions {
+            expect,
+            fence: None,
+        }
+    }
+
+    /// Shows the fence of the writer's claim.
+    #[must_use]
+    pub fn fenced(mut self, fence: Option<Fence>) -> Self {
+        self.fence = fence;
+        self
     }
 }
 
@@ -233,6 +264,12 @@ pub struct Capabilities {
     pub excludes_processes: bool,
     /// Writers on other machines are kept apart.
     pub excludes_machines: bool,
+    /// Keys can be claimed, and old owners are kept out.
+    pub claims: bool,
+    /// Earlier states are kept, and can be listed and loaded.
+    pub history: bool,
+    /// A document that cannot be read can be put aside and replaced.
+    pub recovery: bool,
     /// Documents stand inside a larger file, so a checkpoint has no version of its own.
     pub embedded: bool,
     /// Keys are only names of places, such as a file that somebody named as they liked: ids inside the

@@ -3,15 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::backup::{self, BackUp};
+use chrono::{DateTime, Utc};
+
+use super::claims::ClaimsFile;
+use super::history::{Entry, History, Kept};
 use super::overflow::Entries;
-use super::{FileOptions, OverflowFile};
-use crate::checkpoint::{Backups, Error, ErrorKind, Result};
+use super::unique::unique_names;
+use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result};
 use crate::fsio::{
     self, Contents, FileError, FileStamp, Lock, Pending, Present, Replace, look, parent_of,
 };
-use crate::json::Document;
-use crate::store::Stored;
+use crate::json::{Corrupt, CorruptCode, Document};
+use crate::store::{EntryId, Keep, Stored};
 
 /// How often a step is begun anew when a program that takes no lock was faster.
 const FOREIGN_CHANGES: usize = 4;
@@ -20,11 +24,18 @@ const FOREIGN_CHANGES: usize = 4;
 /// again in place.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 
+/// How often a file is read again that looks corrupt and is just being written.
+const LOOKS: usize = 10;
+
 /// A file with its lock and its options.
 pub(in crate::store) struct DurableFile<'o> {
     path: PathBuf,
     options: &'o FileOptions,
     backups: Option<Backups>,
+    /// The folder that no link may lead out of.
+    within: Option<PathBuf>,
+    /// The slot of a host file that the work is on.
+    slot: Option<String>,
 }
 
 /// What a file shall hold, and what is recorded with it.
@@ -33,8 +44,25 @@ pub(in crate::store) struct Next {
     pub(in crate::store) record: Entries,
 }
 
+/// What lies beside a file, for those who decide what it shall hold.
+pub(in crate::store) struct Beside {
+    pub(in crate::store) overflow: OverflowFile,
+    pub(in crate::store) claims: ClaimsFile,
+    pub(in crate::store) now: DateTime<Utc>,
+}
+
+/// A damaged file, and the lock on it.
+pub(in crate::store) struct Damaged<'f> {
+    file: &'f DurableFile<'f>,
+    target: PathBuf,
+    contents: Option<Contents>,
+    /// What is wrong with it; `None` when there is no file.
+    pub(in crate::store) corrupt: Option<Corrupt>,
+    _lock: Option<Lock>,
+}
+
 /// Decides from what is there what the file shall hold; `None` leaves it.
-type Decide<'d> = dyn FnMut(Option<&Stored>, &OverflowFile) -> Result<Option<Next>> + 'd;
+type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
 
 impl<'o> DurableFile<'o> {
     pub(in crate::store) fn new(path: PathBuf, options: &'o FileOptions) -> Self {
@@ -42,6 +70,8 @@ impl<'o> DurableFile<'o> {
             path,
             options,
             backups: None,
+            within: None,
+            slot: None,
         }
     }
 
@@ -51,9 +81,49 @@ impl<'o> DurableFile<'o> {
         self
     }
 
+    /// Refuses links that lead out of this folder.
+    pub(super) fn within(mut self, folder: &Path) -> Self {
+        self.within = Some(folder.to_path_buf());
+        self
+    }
+
+    /// Works on one slot of a host file.
+    pub(in crate::store) fn on_slot(mut self, slot: &str) -> Self {
+        self.slot = Some(slot.to_owned());
+        self
+    }
+
     /// The file that the path leads to: two names of one file have one lock.
     fn target(&self) -> Result<PathBuf> {
+        if let Some(folder) = &self.within {
+            fsio::within(folder, &self.path)?;
+            fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
+        }
         Ok(fsio::resolve(&self.path)?)
+    }
+
+    fn beside(&self, target: &Path) -> Beside {
+        Beside {
+            overflow: OverflowFile::beside(target),
+            claims: ClaimsFile::beside(target),
+            now: self.options.clock.now(),
+        }
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        Owner {
+            slot: self.slot.as_deref(),
+            task: None,
+        }
+    }
+
+    fn history_of(&self, target: &Path) -> Option<History<'o>> {
+        History::of(target, self.backups, self.owner(), self.options)
+    }
+
+    /// The history of the file, or of the slot; `None` where none is kept.
+    pub(in crate::store) fn history(&self) -> Result<Option<History<'o>>> {
+        Ok(self.history_of(&self.target()?))
     }
 
     /// The document, or `None` when there is no file.
@@ -62,30 +132,120 @@ impl<'o> DurableFile<'o> {
         Ok(self.read(&target)?.map(|(stored, _)| stored))
     }
 
+    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing.
     fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
-        match self.read_once(target) {
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
-                std::thread::sleep(SECOND_LOOK);
-                self.read_once(target)
+        let mut last = None;
+        for _ in 0..LOOKS {
+            let Some(contents) = self.contents(target)? else {
+                return Ok(None);
+            };
+            match Document::parse(&contents.bytes) {
+                Ok(document) => {
+                    let mut stored = Stored::new(document);
+                    stored.modified = contents.modified;
+                    return Ok(Some((stored, contents)));
+                }
+                Err(corrupt) if last.as_ref() == Some(&contents.stamp) => {
+                    return Err(Error::from(corrupt).with_path(&self.path));
+                }
+                Err(_) => last = Some(contents.stamp),
             }
-            result => result,
+            std::thread::sleep(SECOND_LOOK);
         }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
-    fn read_once(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
-        let Some(contents) = fsio::read_limited(target, self.options.max_bytes)? else {
+    fn contents(&self, target: &Path) -> Result<Option<Contents>> {
+        Ok(fsio::read_limited(target, self.options.max_bytes)?)
+    }
+
+    /// A file of the history, read as the file itself is.
+    pub(in crate::store) fn read_entry(&self, path: &Path) -> Result<Option<Stored>> {
+        let Some(contents) = self.contents(path)? else {
             return Ok(None);
         };
         let document = Document::parse(&contents.bytes)
-            .map_err(|corrupt| Error::from(corrupt).with_path(&self.path))?;
+            .map_err(|corrupt| Error::from(corrupt).with_path(path))?;
         let mut stored = Stored::new(document);
         stored.modified = contents.modified;
-        Ok(Some((stored, contents)))
+        Ok(Some(stored))
+    }
+
+    /// Pins an entry or unpins it. Pinning the present state makes an entry of it.
+    pub(in crate::store) fn pin(
+        &self,
+        history: &History<'_>,
+        entry: &EntryId,
+        pinned: bool,
+    ) -> Result<EntryId> {
+        self.locked(|| {
+            let found = if entry.is_current() {
+                self.keep_present(history)?.ok_or_else(|| no_such(entry))?
+            } else {
+                entry_named(&history.entries()?, entry)?
+            };
+            history.pin(&found, pinned)?;
+            Ok(found.id)
+        })
+    }
+
+    fn keep_present(&self, history: &History<'_>) -> Result<Option<Entry>> {
+        let Some((_, contents)) = self.read(&self.target()?)? else {
+            return Ok(None);
+        };
+        history.keep(&contents.bytes, self.options.clock.now())?;
+        history.newest()
+    }
+
+    /// Removes what is beyond these limits. While the present state is no good, the newest good entry may be
+    /// the only copy, and stays.
+    pub(in crate::store) fn prune(
+        &self,
+        history: &History<'_>,
+        keep: &Keep,
+    ) -> Result<Vec<EntryId>> {
+        self.locked(|| {
+            let is_good = |entry: &Entry| matches!(self.read_entry(&entry.path), Ok(Some(_)));
+            let spared = match self.load() {
+                Ok(Some(_)) => None,
+                _ => history.entries()?.into_iter().find(is_good),
+            };
+            history.prune(keep, spared.as_ref().map(|entry| &entry.id))
+        })
     }
 
     /// The record of what was cut, for reading.
     pub(in crate::store) fn overflow(&self) -> Result<OverflowFile> {
         Ok(OverflowFile::beside(&self.target()?))
+    }
+
+    /// The last claim on the file, or on the slot.
+    pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
+        ClaimsFile::beside(&self.target()?).last(self.owner())
+    }
+
+    /// Puts what `next` makes of the last claim in its place, on disk before it returns.
+    pub(in crate::store) fn change_claim(
+        &self,
+        anew: bool,
+        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
+    ) -> Result<Claim> {
+        let target = self.target()?;
+        self.refuse_read_only()?;
+        let _lock = self.lock(&target)?;
+        let now = self.options.clock.now();
+        let claims = ClaimsFile::beside(&target);
+        claims.change(self.owner(), anew, self.options.durability, &mut |last| {
+            next(last, now)
+        })
+    }
+
+    /// Does `work` under the lock.
+    fn locked<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let target = self.target()?;
+        self.refuse_read_only()?;
+        let _lock = self.lock(&target)?;
+        work()
     }
 
     fn refuse_read_only(&self) -> Result<()> {
@@ -95,41 +255,75 @@ impl<'o> DurableFile<'o> {
         Ok(())
     }
 
-    fn lock(&self, target: &Path) -> Result<Lock> {
+    /// The lock of the file. `None` where the file system has none and the options do without.
+    fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
         if look(folder)?.is_none() {
             fsio::create_folder_durably(folder)?;
         }
         let own = fsio::own_folder(folder)?;
         self.options.sweep_once(&[folder, &own]);
-        let sidecar = own.join("locks").join(sidecar_name(target, ".lock"));
+        let name = sidecar_name(target, "");
+        // Names that differ only in case are one file on many systems, so they have one lock.
+        let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
+        let sidecar = own.join("locks").join(folded);
         let options = self.options;
-        Lock::acquire(&sidecar, options.lock_timeout, &options.holder).map_err(
-            |error| match error {
+        let lock = match Lock::acquire(&sidecar, options.lock_timeout, &options.holder) {
+            Ok(lock) => lock,
+            Err(FileError::NoLocks { .. }) if options.single_writer => return Ok(None),
+            Err(FileError::Locked {
+                waited,
+                holder,
+                held_for,
+                ..
+            }) => {
                 // What is locked for the caller is the checkpoint, not its sidecar.
-                FileError::Locked {
-                    waited,
-                    holder,
-                    held_for,
-                    ..
-                } => Error::new(ErrorKind::Locked {
+                return Err(Error::new(ErrorKind::Locked {
                     waited,
                     holder,
                     held_for,
                 })
-                .with_path(&self.path),
-                error => error.into(),
-            },
-        )
+                .with_path(&self.path));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.refuse_twin(&lock, target, &name.to_string_lossy())?;
+        Ok(Some(lock))
+    }
+
+    /// Refuses a new file whose name differs from that of another only in case, and a file that is the
+    /// other one. Two that are there already are two.
+    fn refuse_twin(&self, lock: &Lock, target: &Path, name: &str) -> Result<()> {
+        let label = lock.label();
+        match label.as_deref() {
+            Some(label) if label == name => return Ok(()),
+            Some(label) if label.to_lowercase() == name.to_lowercase() => {
+                let other = parent_of(target).join(label);
+                let is_twin = match (look(target)?, look(&other)?) {
+                    (_, None) => false,
+                    (None, Some(_)) => true,
+                    (Some(_), Some(_)) => is_one_file(target, &other),
+                };
+                if is_twin {
+                    return Err(Error::new(ErrorKind::Twin {
+                        other: other.display().to_string(),
+                    })
+                    .with_path(&self.path));
+                }
+            }
+            _ => {}
+        }
+        lock.set_label(name);
+        Ok(())
     }
 
     /// Lock, read, decide, write: no other writer that takes the lock comes between.
     pub(in crate::store) fn transact(&self, decide: &mut Decide<'_>) -> Result<()> {
         let target = self.target()?;
         self.refuse_read_only()?;
-        let overflow = OverflowFile::beside(&target);
+        let beside = self.beside(&target);
         // A decision not to write anything where nothing is must not leave folders and locks behind.
-        if look(&target)?.is_none() && decide(None, &overflow)?.is_none() {
+        if look(&target)?.is_none() && decide(None, &beside)?.is_none() {
             return Ok(());
         }
         let _lock = self.lock(&target)?;
@@ -139,15 +333,10 @@ impl<'o> DurableFile<'o> {
                 Some((stored, contents)) => (Some(stored), Some(contents)),
                 None => (None, None),
             };
-            let Some(next) = decide(stored, &overflow)? else {
+            let Some(next) = decide(stored, &beside)? else {
                 return Ok(());
             };
-            match self.replace(
-                &target,
-                contents.map(|contents| &contents.stamp),
-                &overflow,
-                &next,
-            ) {
+            match self.replace(&target, contents, &beside.overflow, &next) {
                 Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {
                     tracing::warn!(path = %self.path.display(), "changed by a program without the lock");
                 }
@@ -157,64 +346,82 @@ impl<'o> DurableFile<'o> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
-    fn replace(
-        &self,
-        target: &Path,
-        stamp: Option<&FileStamp>,
-        overflow: &OverflowFile,
-        next: &Next,
-    ) -> Result<()> {
-        let size = next.text.len() as u64;
-        let limit = self.options.max_bytes;
+    /// What could not be read again must not be written.
+    fn refuse_too_large(&self, text: &str) -> Result<()> {
+        let (size, limit) = (text.len() as u64, self.options.max_bytes);
         if size > limit {
-            // What could not be read again must not be written.
             return Err(
                 Error::new(ErrorKind::WouldBeTooLarge { size, limit }).with_path(&self.path)
             );
         }
+        Ok(())
+    }
+
+    fn replace(
+        &self,
+        target: &Path,
+        present: Option<&Contents>,
+        overflow: &OverflowFile,
+        next: &Next,
+    ) -> Result<()> {
+        self.refuse_too_large(&next.text)?;
         let durability = self.options.durability;
-        let mut back_up = self.backups.map(|backups| BackUp::new(target, backups));
-        let mut before_rename = |pending: &Pending<'_>| {
+        let history = self.history_of(target);
+        let now = self.options.clock.now();
+        let mut kept = Kept::default();
+        let mut before_rename = |_: &Pending<'_>| {
             overflow.add(&next.record, durability)?;
-            match &mut back_up {
-                Some(back_up) if pending.replaces => back_up.link(),
-                _ => Ok(()),
+            if let (Some(history), Some(present)) = (&history, present) {
+                kept = history.keep(&present.bytes, now)?;
             }
+            Ok(())
         };
-        let replaced = Replace::new(target, stamp.map_or(Present::Absent, Present::Same))
+        let expected = present.map_or(Present::Absent, |present| Present::Same(&present.stamp));
+        let replaced = Replace::new(target, expected)
             .durability(durability)
             .before_rename(&mut before_rename)
             .write(next.text.as_bytes());
         match replaced {
             Ok(_) => {
-                // Only a save that succeeded may cost an old backup.
-                if let Some(back_up) = back_up {
-                    back_up.prune();
+                // Only a save that succeeded may cost an old entry.
+                if let Some(history) = history {
+                    history.prune_after(&kept);
                 }
                 Ok(())
             }
+            // The new contents are in place, so what they replaced belongs to the history.
+            Err(error @ FileError::NotDurable { .. }) => Err(error.into()),
             Err(error) => {
-                if let Some(back_up) = back_up {
-                    back_up.undo();
-                }
+                History::undo(kept);
                 Err(error.into())
             }
         }
     }
 
     /// Gives the file another name in its folder, by its stem, and says which. Never over a file that
-    /// is there: a counter makes the name unique.
-    pub(super) fn set_aside(&self, name: &dyn Fn(&str) -> String) -> Result<PathBuf> {
+    /// is there: a counter makes the name unique. A corrupt file is put aside too, when any will do.
+    pub(super) fn set_aside(
+        &self,
+        fence: Option<Fence>,
+        check: &mut dyn FnMut(Option<&Stored>) -> Result<()>,
+        any_will_do: bool,
+        name: &dyn Fn(&str) -> String,
+    ) -> Result<PathBuf> {
         self.refuse_read_only()?;
         let target = self.target()?;
         if look(&target)?.is_none() {
             return Err(Error::new(ErrorKind::NotFound).with_path(&self.path));
         }
         let _lock = self.lock(&target)?;
+        let beside = self.beside(&target);
+        beside.claims.check_all(fence, beside.now)?;
+        if !any_will_do {
+            check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
+        }
         let stem = target.file_stem().unwrap_or_default().to_string_lossy();
         let stem = name(&stem);
         let durability = self.options.durability;
-        for aside in backup::unique_names(parent_of(&target), &stem) {
+        for aside in unique_names(parent_of(&target), &stem) {
             if fsio::rename_new(&target, &aside, durability)? {
                 self.remove_link(&target)?;
                 return Ok(aside);
@@ -226,9 +433,10 @@ impl<'o> DurableFile<'o> {
         )
     }
 
-    /// Removes the file when `check` lets it; `false` when there was none.
+    /// Removes the file when `check` lets it; `false` when there was none. It is in the history afterwards.
     pub(in crate::store) fn delete(
         &self,
+        fence: Option<Fence>,
         check: &mut dyn FnMut(Option<&Stored>) -> Result<()>,
     ) -> Result<bool> {
         let target = self.target()?;
@@ -238,18 +446,32 @@ impl<'o> DurableFile<'o> {
             return Ok(false);
         }
         let _lock = self.lock(&target)?;
+        let beside = self.beside(&target);
+        beside.claims.check(self.owner(), fence, beside.now)?;
         for _ in 0..FOREIGN_CHANGES {
             let Some((stored, contents)) = self.read(&target)? else {
                 check(None)?;
                 return Ok(false);
             };
             check(Some(&stored))?;
+            let kept = match self.history_of(&target) {
+                Some(history) => history.keep(&contents.bytes, beside.now)?,
+                None => Kept::default(),
+            };
             let now = look(&target)?.map(|found| FileStamp::of(&found));
-            if now.as_ref() == Some(&contents.stamp) {
-                fsio::remove(&target, self.options.durability)?;
+            if now.is_some_and(|now| now.same_contents(&contents.stamp)) {
+                match fsio::remove(&target, self.options.durability) {
+                    Err(error @ FileError::NotDurable { .. }) => return Err(error.into()),
+                    Err(error) => {
+                        History::undo(kept);
+                        return Err(error.into());
+                    }
+                    Ok(()) => {}
+                }
                 self.remove_link(&target)?;
                 return Ok(true);
             }
+            History::undo(kept);
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
@@ -261,6 +483,103 @@ impl<'o> DurableFile<'o> {
             fsio::remove(&self.path, self.options.durability)?;
         }
         Ok(())
+    }
+
+    /// The file, when it is damaged or missing, under the lock; `None` when nothing is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// A file that is only beyond the limits of size or depth is an error: nothing is wrong with it.
+    pub(in crate::store) fn damaged(&self, fence: Option<Fence>) -> Result<Option<Damaged<'_>>> {
+        let target = self.target()?;
+        self.refuse_read_only()?;
+        let is_there = look(&target)?.is_some();
+        if is_there && self.load().is_ok() {
+            // Looked at without the lock: somebody was faster, or nothing was ever wrong.
+            return Ok(None);
+        }
+        let lock = if is_there || look(parent_of(&target))?.is_some() {
+            self.lock(&target)?
+        } else {
+            None
+        };
+        let corrupt = match self.read(&target) {
+            Ok(Some(_)) => return Ok(None),
+            Ok(None) => None,
+            Err(error) => match error.kind() {
+                ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {
+                    Some(corrupt.clone())
+                }
+                _ => return Err(error),
+            },
+        };
+        let beside = self.beside(&target);
+        match self.slot {
+            // A host file is mended as a whole.
+            Some(_) => beside.claims.check_all(fence, beside.now)?,
+            None => beside.claims.check(self.owner(), fence, beside.now)?,
+        }
+        Ok(Some(Damaged {
+            contents: self.contents(&target)?,
+            file: self,
+            target,
+            corrupt,
+            _lock: lock,
+        }))
+    }
+}
+
+impl Damaged<'_> {
+    /// The damaged bytes; none when there is no file.
+    pub(in crate::store) fn bytes(&self) -> &[u8] {
+        self.contents
+            .as_ref()
+            .map_or(&[], |contents| &contents.bytes)
+    }
+
+    /// Puts the damaged bytes aside, and `text` in their place, or nothing. Says where they are.
+    pub(in crate::store) fn replace(&self, text: Option<&str>) -> Result<Option<PathBuf>> {
+        if let Some(text) = text {
+            self.file.refuse_too_large(text)?;
+        }
+        let durability = self.file.options.durability;
+        let aside = match &self.contents {
+            Some(contents) => Some(quarantine::put_aside(
+                &self.target,
+                &contents.bytes,
+                durability,
+            )?),
+            None => None,
+        };
+        let present = match &self.contents {
+            Some(contents) => Present::Same(&contents.stamp),
+            None => Present::Absent,
+        };
+        match text {
+            Some(text) => {
+                Replace::new(&self.target, present)
+                    .durability(durability)
+                    .write(text.as_bytes())?;
+            }
+            None if self.contents.is_some() => {
+                fsio::remove(&self.target, durability)?;
+                self.file.remove_link(&self.target)?;
+            }
+            None => {}
+        }
+        Ok(aside)
+    }
+}
+
+/// Whether two paths lead to one file.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    match (std::fs::canonicalize(one), std::fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) if one == other => true,
+        _ if cfg!(unix) => {
+            let stamp = |path| look(path).ok().flatten().map(|found| FileStamp::of(&found));
+            stamp(one).is_some_and(|stamp_of_one| Some(stamp_of_one) == stamp(other))
+        }
+        _ => false,
     }
 }
 

@@ -1,26 +1,36 @@
 //! A folder of checkpoint files.
 
-mod backup;
+mod claims;
 mod durable_file;
+mod history;
 mod options;
 mod overflow;
+mod past;
+mod quarantine;
+mod unique;
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(super) use durable_file::{DurableFile, Next};
+pub(super) use durable_file::{Damaged, DurableFile, Next};
+pub(super) use history::{Entry, History};
 pub use options::FileOptions;
 pub(super) use overflow::{Entries, OverflowFile, Owner};
+pub(super) use past::{
+    entry_named, listed, no_history, no_such, not_recoverable, recover as recover_with,
+};
 
 use super::{
-    Capabilities, Change, CheckpointStore, DeleteOptions, Outcome, Page, Put, PutOptions, Query,
-    Saved, Stored, check_expected,
+    Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
+    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    check_expected,
 };
 use crate::checkpoint::{
-    Archive, Dropped, Error, ErrorKind, FileRole, Key, Layout, Result, Revision,
+    Archive, Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, FileRole, Key, Layout,
+    Result, Revision,
 };
 use crate::fsio;
 use crate::json::Document;
@@ -177,7 +187,7 @@ impl FileStore {
     /// The file of another name that has this id inside.
     fn strange_file(&self, folder: &Path, layout: &Layout, key: &Key) -> Result<Option<PathBuf>> {
         let mut files: Vec<PathBuf> = Vec::new();
-        for name in names(folder)? {
+        for name in fsio::names(folder)? {
             let is_unnamed = name
                 .to_str()
                 .is_some_and(|name| self.role(folder, layout, name) == FileRole::Current(None));
@@ -248,18 +258,44 @@ impl FileStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when there is none; whatever keeps it from being renamed. A corrupt
-    /// checkpoint can be put aside too.
-    pub fn archive(&self, key: &Key, archive: Archive, now: DateTime<Utc>) -> Result<PathBuf> {
+    /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::Conflict`] when it is not what `options`
+    /// expect; [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write; whatever keeps it from
+    /// being renamed. With [`Expect::Any`] a corrupt checkpoint is put aside too.
+    pub fn archive(
+        &self,
+        key: &Key,
+        archive: Archive,
+        now: DateTime<Utc>,
+        options: &DeleteOptions,
+    ) -> Result<PathBuf> {
         let layout = *self.layout();
+        let any = options.expect == Expect::Any;
+        let mut check = |present: Option<&Stored>| check_expected(key, &options.expect, present);
         self.file(key)?
-            .set_aside(&|stem| (layout.archive_stem)(stem, archive, now))
+            .set_aside(options.fence, &mut check, any, &|stem| {
+                (layout.archive_stem)(stem, archive, now)
+            })
             .map_err(|error| error.with_key(key))
     }
 
     fn file(&self, key: &Key) -> Result<DurableFile<'_>> {
         let file = DurableFile::new(self.path(key)?, &self.options);
-        Ok(file.with_backups(self.layout().backups))
+        let file = file.with_backups(self.layout().backups);
+        Ok(match &self.place {
+            Place::Folder { path, .. } => file.within(path),
+            Place::Single { .. } => file,
+        })
+    }
+
+    /// Works on the history of a key.
+    fn past<T>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(&DurableFile<'_>, &History<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let file = self.file(key)?;
+        let history = file.history()?.ok_or_else(no_history)?;
+        work(&file, &history).map_err(|error| error.with_key(key))
     }
 
     fn layout(&self) -> &Layout {
@@ -279,7 +315,8 @@ impl CheckpointStore for FileStore {
         self.transact(key, &mut |present| {
             check_expected(key, &options.expect, present)?;
             let put = Put::new(document.clone());
-            Ok(Change::Put(put.with_overflow(options.overflow.clone())))
+            let put = put.with_overflow(options.overflow.clone());
+            Ok(Change::Put(put.fenced(options.fence)))
         })
     }
 
@@ -291,7 +328,7 @@ impl CheckpointStore for FileStore {
         let file = self.file(key)?;
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
-        let result = file.transact(&mut |present, overflow| {
+        let result = file.transact(&mut |present, beside| {
             let put = match change(present)? {
                 Change::Keep => {
                     saved = Some(Saved::unchanged(key, present)?);
@@ -299,16 +336,21 @@ impl CheckpointStore for FileStore {
                 }
                 Change::Put(put) => put,
             };
+            beside
+                .claims
+                .check(Owner::default(), put.fence, beside.now)?;
             let previous = present.map(|present| present.revision.clone());
             let text = put.document.into_text();
             let revision = Revision::of(text.as_bytes());
             let outcome = Outcome::of(previous.as_ref(), &revision);
             let mut result = Saved::new(outcome, revision, previous);
             if !put.overflow.is_empty() {
-                result.truncation.kept_in = Some(overflow.place());
+                result.truncation.kept_in = Some(beside.overflow.place());
             }
             let begins = outcome == Outcome::Created;
-            let record = overflow.entries(Owner::default(), begins, &put.overflow)?;
+            let record = beside
+                .overflow
+                .entries(Owner::default(), begins, &put.overflow)?;
             saved = Some(result);
             Ok((outcome != Outcome::Unchanged).then_some(Next { text, record }))
         });
@@ -318,14 +360,16 @@ impl CheckpointStore for FileStore {
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let file = self.file(key)?;
-        file.delete(&mut |present| check_expected(key, &options.expect, present))
-            .map_err(|error| error.with_key(key))
+        file.delete(options.fence, &mut |present| {
+            check_expected(key, &options.expect, present)
+        })
+        .map_err(|error| error.with_key(key))
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
         let (folder, layout) = match &self.place {
             Place::Single { path, key, .. } => {
-                let there = fs_err::metadata(path).is_ok();
+                let there = fsio::look(path)?.is_some();
                 return Ok(query.page(there.then(|| key.clone())));
             }
             Place::Folder { path, layout } => (path, layout),
@@ -333,7 +377,7 @@ impl CheckpointStore for FileStore {
         let mut keys = Vec::new();
         let mut foreign = Vec::new();
         let mut unnamed = Vec::new();
-        for name in names(folder)? {
+        for name in fsio::names(folder)? {
             let Some(text) = name.to_str() else {
                 foreign.push(name);
                 continue;
@@ -362,28 +406,88 @@ impl CheckpointStore for FileStore {
         file.overflow()?.read(Owner::default())
     }
 
+    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+        self.file(key)?
+            .change_claim(request.take_over, &mut |last, now| {
+                Claim::granted(last, request, now)
+            })
+            .map_err(|error| error.with_key(key))
+    }
+
+    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+        self.file(key)?
+            .change_claim(false, &mut |last, now| match last {
+                Some(last) => last.renewed(fence, time_to_live, now),
+                None => Err(Claim::unknown(fence)),
+            })
+            .map_err(|error| error.with_key(key))
+    }
+
+    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+        self.file(key)?
+            .change_claim(false, &mut |last, _| match last {
+                Some(last) => last.given_back(fence),
+                None => Err(Claim::unknown(fence)),
+            })
+            .map_err(|error| error.with_key(key))
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        self.file(key)?
+            .claimed()
+            .map_err(|error| error.with_key(key))
+    }
+
+    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        self.past(key, |file, history| {
+            let current = file.load();
+            let entries = history.entries()?;
+            listed(current, &entries, &|entry| file.read_entry(&entry.path))
+        })
+    }
+
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        self.past(key, |file, history| {
+            if entry.is_current() {
+                return file.load()?.ok_or_else(|| no_such(entry));
+            }
+            let found = entry_named(&history.entries()?, entry)?;
+            file.read_entry(&found.path)?.ok_or_else(|| no_such(entry))
+        })
+    }
+
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        self.past(key, |file, history| file.pin(history, entry, pinned))
+    }
+
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        self.past(key, |file, history| file.prune(history, keep))
+    }
+
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let file = self.file(key)?;
+        let recover = || -> Result<Recovered> {
+            let Some(damaged) = file.damaged(options.fence)? else {
+                return Ok(Recovered::healthy(options.with));
+            };
+            let entries = match file.history()? {
+                Some(history) if options.with == Recovery::Newest => history.entries()?,
+                _ => Vec::new(),
+            };
+            recover_with(&file, &damaged, options.with, &entries)
+        };
+        recover().map_err(|error| error.with_key(key))
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            claims: true,
+            history: self.options.history.is_some() || self.layout().backups.is_some(),
+            recovery: true,
             survives_power_loss: self.options.durability == fsio::Durability::Full,
             excludes_processes: true,
             keys_are_places: matches!(self.place, Place::Single { .. }),
             ..Capabilities::default()
         }
     }
-}
-
-/// The names in a folder; none when there is no such folder.
-fn names(folder: &Path) -> Result<Vec<OsString>> {
-    let entries = match fs_err::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io_error(error)),
-    };
-    entries
-        .map(|entry| Ok(entry.map_err(io_error)?.file_name()))
-        .collect()
-}
-
-fn io_error(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io).with_source(error)
 }

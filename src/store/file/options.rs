@@ -1,13 +1,17 @@
 //! How a store of files behaves.
 
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::checkpoint::{Clock, SystemClock};
 use crate::fsio::{self, Durability};
+use crate::store::Keep;
 
 /// How a store of files behaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct FileOptions {
     /// The largest file that is read, in bytes. Default 16 MiB.
@@ -20,8 +24,35 @@ pub struct FileOptions {
     pub read_only: bool,
     /// Who is writing, for those who wait for the lock. Default the process id.
     pub holder: String,
+    /// How much history is kept. Default the newest ten states of each checkpoint; `None` keeps none but a
+    /// protocol's own backups.
+    pub history: Option<Keep>,
+    /// Whether entries of the history are copies instead of second names of the replaced files. For places
+    /// where other programs write into files in place, which changes every name of them. A copy costs a
+    /// third sync. Default false.
+    pub history_copies: bool,
+    /// Whether to do without locks where the file system has none, because there is one writer only. Default
+    /// false: such a place is refused.
+    pub single_writer: bool,
+    /// Where the time of claims and backups comes from. Default the machine's clock.
+    pub clock: Arc<dyn Clock>,
     /// Whether the folder was swept.
     swept: Swept,
+}
+
+impl fmt::Debug for FileOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileOptions")
+            .field("max_bytes", &self.max_bytes)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("durability", &self.durability)
+            .field("read_only", &self.read_only)
+            .field("holder", &self.holder)
+            .field("history", &self.history)
+            .field("history_copies", &self.history_copies)
+            .field("single_writer", &self.single_writer)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Whether the folder was swept; each clone sweeps anew.
@@ -34,14 +65,6 @@ impl Clone for Swept {
     }
 }
 
-impl PartialEq for Swept {
-    fn eq(&self, _: &Swept) -> bool {
-        true
-    }
-}
-
-impl Eq for Swept {}
-
 impl Default for FileOptions {
     fn default() -> Self {
         FileOptions {
@@ -50,6 +73,10 @@ impl Default for FileOptions {
             durability: Durability::Full,
             read_only: false,
             holder: format!("process {}", std::process::id()),
+            history: Some(Keep::default()),
+            history_copies: false,
+            single_writer: false,
+            clock: Arc::new(SystemClock),
             swept: Swept::default(),
         }
     }
@@ -90,6 +117,41 @@ impl FileOptions {
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// Sets how much history is kept.
+    #[must_use]
+    pub fn with_history(mut self, keep: Keep) -> Self {
+        self.history = Some(keep);
+        self
+    }
+
+    /// Keeps no history but a protocol's own backups.
+    #[must_use]
+    pub fn without_history(mut self) -> Self {
+        self.history = None;
+        self
+    }
+
+    /// Keeps copies in the history, for places where other programs write into files in place.
+    #[must_use]
+    pub fn copying_history(mut self) -> Self {
+        self.history_copies = true;
+        self
+    }
+
+    /// Does without locks where the file system has none: there is one writer only.
+    #[must_use]
+    pub fn with_single_writer(mut self) -> Self {
+        self.single_writer = true;
+        self
+    }
+
+    /// Takes the time of claims and backups from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
         self
     }
 

@@ -1,0 +1,427 @@
+//! Who may write: claims, and the fences that keep old owners out.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{Error, ErrorKind, Result};
+
+/// The number of a claim, which writers show with each write.
+///
+/// Of one key, a later claim has a greater number, whatever became of the earlier ones: so a writer
+/// that was taken for dead, and wakes up, is told from the one that went on in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fence(u64);
+
+impl Fence {
+    /// The fence with this number, as a claim told it.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Fence(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Fence {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        text.parse().map(Fence)
+    }
+}
+
+/// A claim on a checkpoint, as the store keeps it.
+///
+/// A store keeps the last claim of each key for good, also when it ran out or was released: the next
+/// fence must be greater. Whoever writes a store keeps this record, in one step with no other writer of
+/// the key between, and asks it: [`Claim::granted`], [`Claim::renewed`], [`Claim::given_back`],
+/// [`Claim::check`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Claim {
+    /// Who holds it.
+    pub owner: String,
+    /// What the owner shows with each write.
+    pub fence: Fence,
+    /// Since when it is held.
+    pub since: DateTime<Utc>,
+    /// When it runs out; at this very time it has.
+    pub expires: DateTime<Utc>,
+    /// Whether it was given back.
+    #[serde(default)]
+    pub released: bool,
+}
+
+/// What a claim asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClaimRequest {
+    /// Who asks: an agent and its session, so that two runs of one agent are two owners.
+    pub owner: String,
+    /// How long the claim stands unless it is renewed.
+    pub time_to_live: Duration,
+    /// Whether to take the task from an owner whose claim still stands.
+    pub take_over: bool,
+}
+
+impl ClaimRequest {
+    /// Asks for a claim that stands for `time_to_live` unless it is renewed.
+    pub fn new(owner: impl Into<String>, time_to_live: Duration) -> Self {
+        ClaimRequest {
+            owner: owner.into(),
+            time_to_live,
+            take_over: false,
+        }
+    }
+
+    /// Takes the task also from an owner whose claim still stands: for a supervisor that knows that the
+    /// owner is dead.
+    #[must_use]
+    pub fn taking_over(mut self) -> Self {
+        self.take_over = true;
+        self
+    }
+}
+
+/// Why a fence does not open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fenced {
+    /// Another has claimed the task since.
+    TakenOver {
+        /// Who.
+        by: String,
+    },
+    /// The claim was given back.
+    Released {
+        /// By whom.
+        owner: String,
+    },
+    /// The claim ran out, and nobody else has the task yet: it can be renewed.
+    Expired {
+        /// Whose claim it was.
+        owner: String,
+        /// When it ran out.
+        at: DateTime<Utc>,
+    },
+    /// No such claim is known here.
+    Unknown,
+}
+
+impl fmt::Display for Fenced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fenced::TakenOver { by } => write!(
+                f,
+                "{by} has taken the task over; stop, and leave it to {by}"
+            ),
+            Fenced::Released { owner } => write!(
+                f,
+                "{owner} gave the claim back; claim the task again to go on"
+            ),
+            Fenced::Expired { owner, at } => write!(
+                f,
+                "the claim of {owner} ran out at {}; renew it to go on",
+                stamp(*at)
+            ),
+            Fenced::Unknown => f.write_str("no such claim is known here; claim the task first"),
+        }
+    }
+}
+
+impl Claim {
+    /// Whether the claim keeps others out at `now`.
+    #[must_use]
+    pub fn stands(&self, now: DateTime<Utc>) -> bool {
+        !self.released && now < self.expires
+    }
+
+    /// The claim that a request is given where `last` was the claim before.
+    ///
+    /// The owner of a claim that stands gets the same one, for at least as long as it asked for now.
+    /// A first fence is the time in milliseconds, so that fences go on growing although somebody removed
+    /// the store's record of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Claimed`] when another's claim stands and the request does not take it over;
+    /// [`ErrorKind::Refused`] for an owner without a name or with a control character in it, and for a
+    /// claim that would have run out already.
+    pub fn granted(
+        last: Option<&Claim>,
+        request: &ClaimRequest,
+        now: DateTime<Utc>,
+    ) -> Result<Claim> {
+        let owner = request.owner.trim();
+        if owner.is_empty() || owner.chars().any(char::is_control) {
+            return Err(Error::refused(
+                "a claim needs the name of its owner, without control characters",
+            ));
+        }
+        let expires = end(now, request.time_to_live)?;
+        let first = Fence(u64::try_from(now.timestamp_millis()).unwrap_or(0).max(1));
+        let claim = |fence, since, expires| Claim {
+            owner: owner.to_owned(),
+            fence,
+            since,
+            expires,
+            released: false,
+        };
+        match last {
+            None => Ok(claim(first, now, expires)),
+            Some(last) if last.stands(now) && last.owner == owner && !request.take_over => {
+                Ok(claim(last.fence, last.since, last.expires.max(expires)))
+            }
+            Some(last) if last.stands(now) && last.owner != owner && !request.take_over => {
+                Err(Error::new(ErrorKind::Claimed {
+                    owner: last.owner.clone(),
+                    until: last.expires,
+                }))
+            }
+            Some(last) => {
+                let next = last.fence.0.checked_add(1).ok_or_else(|| {
+                    Error::refused("this task was claimed more often than can be counted")
+                })?;
+                Ok(claim(Fence(next).max(first), now, expires))
+            }
+        }
+    }
+
+    /// What is said of a fence of a key that nobody ever claimed.
+    #[must_use]
+    pub fn unknown(fence: Fence) -> Error {
+        fenced(fence, Fenced::Unknown)
+    }
+
+    /// The claim for longer, from `now`. One that ran out can be renewed as long as nobody else has
+    /// claimed the task.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when `fence` is not that of this claim, or it was given back.
+    pub fn renewed(
+        &self,
+        fence: Fence,
+        time_to_live: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<Claim> {
+        self.expect_unreleased(fence)?;
+        Ok(Claim {
+            expires: self.expires.max(end(now, time_to_live)?),
+            ..self.clone()
+        })
+    }
+
+    /// The claim, given back. Giving it back again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when another has claimed the task since.
+    pub fn given_back(&self, fence: Fence) -> Result<Claim> {
+        match self.expect_unreleased(fence) {
+            Err(_) if self.fence == fence => {}
+            checked => checked?,
+        }
+        Ok(Claim {
+            released: true,
+            ..self.clone()
+        })
+    }
+
+    /// Whether a write that shows `given` may go through where `last` is the last claim.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Claimed`] for a write without a fence while a claim stands; [`ErrorKind::Fenced`]
+    /// for a fence that is not that of the last claim, or whose claim ran out or was given back.
+    pub fn check(last: Option<&Claim>, given: Option<Fence>, now: DateTime<Utc>) -> Result<()> {
+        match (last, given) {
+            (None, None) => Ok(()),
+            (None, Some(fence)) => Err(fenced(fence, Fenced::Unknown)),
+            (Some(last), None) if last.stands(now) => Err(Error::new(ErrorKind::Claimed {
+                owner: last.owner.clone(),
+                until: last.expires,
+            })),
+            (Some(_), None) => Ok(()),
+            (Some(last), Some(fence)) => {
+                last.expect_unreleased(fence)?;
+                if last.stands(now) {
+                    return Ok(());
+                }
+                Err(fenced(
+                    fence,
+                    Fenced::Expired {
+                        owner: last.owner.clone(),
+                        at: last.expires,
+                    },
+                ))
+            }
+        }
+    }
+
+    fn expect_unreleased(&self, fence: Fence) -> Result<()> {
+        if self.fence != fence {
+            let why = if fence < self.fence {
+                Fenced::TakenOver {
+                    by: self.owner.clone(),
+                }
+            } else {
+                Fenced::Unknown
+            };
+            return Err(fenced(fence, why));
+        }
+        if self.released {
+            return Err(fenced(
+                fence,
+                Fenced::Released {
+                    owner: self.owner.clone(),
+                },
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn fenced(fence: Fence, why: Fenced) -> Error {
+    Error::new(ErrorKind::Fenced {
+        fence: fence.number(),
+        why,
+    })
+}
+
+/// When a claim that begins now runs out.
+fn end(now: DateTime<Utc>, time_to_live: Duration) -> Result<DateTime<Utc>> {
+    if time_to_live.is_zero() {
+        return Err(Error::refused("a claim must stand for longer than no time"));
+    }
+    TimeDelta::from_std(time_to_live)
+        .ok()
+        .and_then(|live| now.checked_add_signed(live))
+        .ok_or_else(|| Error::refused("a claim cannot stand for that long"))
+}
+
+/// A time for a message.
+pub(super) fn stamp(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+    }
+
+    fn ask(owner: &str) -> ClaimRequest {
+        ClaimRequest::new(owner, Duration::from_secs(60))
+    }
+
+    fn why(error: &Error) -> Fenced {
+        match error.kind() {
+            ErrorKind::Fenced { why, .. } => why.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_claim_is_one_for_its_owner_and_keeps_others_out_until_it_runs_out() {
+        let first = Claim::granted(None, &ask("a"), at(0)).unwrap();
+        let again = Claim::granted(Some(&first), &ask("a"), at(10)).unwrap();
+        assert_eq!((again.fence, again.since), (first.fence, first.since));
+        assert_eq!(again.expires, at(70));
+        let refused = Claim::granted(Some(&again), &ask("b"), at(69)).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Claimed { owner, until }
+            if owner == "a" && *until == at(70)));
+        let taken = Claim::granted(Some(&again), &ask("b"), at(70)).unwrap();
+        assert!(taken.fence > again.fence);
+        let supervisor = ask("c").taking_over();
+        let forced = Claim::granted(Some(&taken), &supervisor, at(71)).unwrap();
+        assert!(forced.fence > taken.fence);
+    }
+
+    #[test]
+    fn an_old_fence_never_opens_again() {
+        let now = at(0);
+        let first = Claim::granted(None, &ask("a"), now).unwrap();
+        assert!(Claim::check(Some(&first), Some(first.fence), now).is_ok());
+        assert!(Claim::check(Some(&first), None, now).is_err());
+
+        // Run out: the owner is asked to renew, anybody else may write.
+        let late = at(60);
+        let expired = Claim::check(Some(&first), Some(first.fence), late).unwrap_err();
+        assert!(matches!(why(&expired), Fenced::Expired { owner, .. } if owner == "a"));
+        assert!(Claim::check(Some(&first), None, late).is_ok());
+        let renewed = first.renewed(first.fence, Duration::from_secs(60), late);
+        assert!(Claim::check(Some(&renewed.unwrap()), Some(first.fence), late).is_ok());
+
+        // Given back.
+        let released = first.given_back(first.fence).unwrap();
+        let refused = Claim::check(Some(&released), Some(first.fence), now).unwrap_err();
+        assert!(matches!(why(&refused), Fenced::Released { owner } if owner == "a"));
+        assert_eq!(released.given_back(first.fence).unwrap(), released);
+        assert!(
+            released
+                .renewed(first.fence, Duration::from_secs(60), now)
+                .is_err()
+        );
+
+        // Taken over, also after a release of the new owner.
+        let second = Claim::granted(Some(&released), &ask("b"), now).unwrap();
+        let second_released = second.given_back(second.fence).unwrap();
+        for last in [&second, &second_released] {
+            let refused = Claim::check(Some(last), Some(first.fence), now).unwrap_err();
+            assert!(matches!(why(&refused), Fenced::TakenOver { by } if by == "b"));
+            assert!(refused.to_string().contains('b'), "{refused}");
+            assert!(last.given_back(first.fence).is_err());
+        }
+        assert!(
+            Claim::granted(Some(&second_released), &ask("a"), now)
+                .unwrap()
+                .fence
+                > second.fence
+        );
+    }
+
+    #[test]
+    fn a_removed_record_does_not_bring_an_old_fence_back() {
+        let first = Claim::granted(None, &ask("a"), at(0)).unwrap();
+        let anew = Claim::granted(None, &ask("b"), at(1)).unwrap();
+        assert!(anew.fence > first.fence);
+        let refused = Claim::check(None, Some(first.fence), at(1)).unwrap_err();
+        assert_eq!(why(&refused), Fenced::Unknown);
+        // And a clock that was set back does not make fences shrink.
+        let back = Claim::granted(
+            Some(&anew.given_back(anew.fence).unwrap()),
+            &ask("c"),
+            at(-500),
+        );
+        assert!(back.unwrap().fence > anew.fence);
+    }
+
+    #[test]
+    fn an_owner_has_a_name_and_a_claim_lasts() {
+        for owner in ["", "  ", "a\nb"] {
+            assert!(Claim::granted(None, &ask(owner), at(0)).is_err());
+        }
+        for live in [Duration::ZERO, Duration::MAX] {
+            assert!(Claim::granted(None, &ClaimRequest::new("a", live), at(0)).is_err());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use super::{Durability, FileError, Operation, Present, Replace, system};
+
+/// Gives a file a second name, in a folder that is there, if the name is not taken; says whether it was free.
+///
+/// The second name is a hard link: no byte is copied, and when the file is replaced by a rename the second
+/// name keeps the old contents.
+///
+/// # Durability
+///
+/// Nothing waits for the disk: after a power cut the second name may be missing. What it leads to is as
+/// durable as the file was.
+///
+/// # Errors
+///
+/// [`FileError::Io`]; its source says `Unsupported`, `PermissionDenied` or other things where the file system
+/// has no links: then [`copy`] does.
+pub fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
+    match system::hard_link(from, to) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(FileError::io(Operation::Link, to, error)),
+    }
+}
+
+/// Writes `bytes`, which are the contents of the file `from`, to a name that is not taken, with the mode and
+/// the time of last change of that file; says whether the name was free.
+///
+/// For file systems without hard links, and where other programs write into files in place.
+///
+/// # Durability
+///
+/// The contents wait for the disk as `durability` says, and are whole under the name or not there.
+///
+/// # Errors
+///
+/// As [`Replace::write`].
+pub fn copy(
+    from: &Path,
+    bytes: &[u8],
+    to: &Path,
+    durability: Durability,
+) -> Result<bool, FileError> {
+    let copied = Replace::new(to, Present::Absent)
+        .like(from)
+        .durability(durability)
+        .write(bytes);
+    match copied {
+        Ok(_) => {}
+        Err(FileError::Changed { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.
+    let time = system::metadata(from).and_then(|found| found.modified());
+    if let (Ok(time), Ok(copy)) = (time, File::options().write(true).open(to)) {
+        let _ = copy.set_modified(time);
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_second_name_keeps_what_a_replace_takes_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, linked, copied] = ["a", "b", "c"].map(|name| folder.path().join(name));
+        fs::write(&file, "old").unwrap();
+        assert!(link(&file, &linked).unwrap());
+        assert!(copy(&file, b"old", &copied, Durability::Data).unwrap());
+        let modified = |path| fs::metadata(path).unwrap().modified().unwrap();
+        assert_eq!(modified(&file), modified(&copied));
+        // A name that is taken stays what it is.
+        assert!(!link(&file, &copied).unwrap());
+        assert!(!copy(&file, b"x", &linked, Durability::None).unwrap());
+        super::super::replace(&file, b"new", Present::Whatever).unwrap();
+        assert_eq!(fs::read(&linked).unwrap(), b"old");
+        assert_eq!(fs::read(&copied).unwrap(), b"old");
+        // Written in place, a link changes with the file, and a copy does not.
+        assert!(link(&file, &folder.path().join("d")).unwrap());
+        fs::write(&file, "cut").unwrap();
+        assert_eq!(fs::read(folder.path().join("d")).unwrap(), b"cut");
+        assert_eq!(fs::read(&copied).unwrap(), b"old");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_copy_is_no_wider_open_than_its_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let [file, copied] = ["a", "b"].map(|name| folder.path().join(name));
+        fs::write(&file, "secret").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        copy(&file, b"secret", &copied, Durability::None).unwrap();
+        let mode = fs::metadata(&copied).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

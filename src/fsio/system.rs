@@ -1,0 +1,69 @@
+//! The calls to the file system, each through the seam.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Operation;
+use super::seam::{call, call_from};
+
+pub(super) fn symlink_metadata(path: &Path) -> io::Result<Metadata> {
+    call(Operation::Inspect, path, || fs::symlink_metadata(path))
+}
+
+pub(super) fn metadata(path: &Path) -> io::Result<Metadata> {
+    call(Operation::Inspect, path, || fs::metadata(path))
+}
+
+pub(super) fn metadata_of(file: &File, path: &Path) -> io::Result<Metadata> {
+    call(Operation::Inspect, path, || file.metadata())
+}
+
+pub(super) fn read_link(path: &Path) -> io::Result<PathBuf> {
+    call(Operation::Inspect, path, || fs::read_link(path))
+}
+
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    call(Operation::Open, path, || File::open(path))
+}
+
+/// Opens a file that may not be there yet; `operation` says what for.
+pub(super) fn open_with(
+    options: &OpenOptions,
+    operation: Operation,
+    path: &Path,
+) -> io::Result<File> {
+    call(operation, path, || options.open(path))
+}
+
+pub(super) fn read<T>(path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    call(Operation::Read, path, action)
+}
+
+pub(super) fn sync_all(file: &File, path: &Path) -> io::Result<()> {
+    call(Operation::Sync, path, || file.sync_all())
+}
+
+pub(super) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
+    call(Operation::Sync, path, || file.sync_data())
+}
+
+pub(super) fn sync_folder(file: &File, path: &Path) -> io::Result<()> {
+    call(Operation::SyncFolder, path, || file.sync_all())
+}
+
+pub(super) fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    call_from(Operation::Link, from, to, || fs::hard_link(from, to))
+}
+
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    call(Operation::Remove, path, || fs::remove_file(path))
+}
+
+pub(super) fn create_dir(path: &Path) -> io::Result<()> {
+    call(Operation::CreateFolder, path, || fs::create_dir(path))
+}
+
+pub(super) fn read_dir(path: &Path) -> io::Result<fs::ReadDir> {
+    call(Operation::List, path, || fs::read_dir(path))
+}

@@ -1,0 +1,141 @@
+//! The last claim on each checkpoint of one file, beside it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::Owner;
+use super::durable_file::sidecar_name;
+use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Result};
+use crate::fsio::{self, Durability, Present, Replace};
+
+/// The largest record that is read.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// The record beside one file: `.agent-checkpoint/claims/{file}.json`, the last claim of each slot by name.
+///
+/// It is read and written under the lock of the file, and on disk before a claim is granted: so whoever was
+/// granted one finds, after any crash, that the owner before it is kept out.
+pub(in crate::store) struct ClaimsFile {
+    target: PathBuf,
+    path: PathBuf,
+}
+
+type Claims = BTreeMap<String, Claim>;
+
+impl ClaimsFile {
+    pub(super) fn beside(target: &Path) -> Self {
+        let path = fsio::parent_of(target)
+            .join(fsio::OWN_FOLDER)
+            .join("claims")
+            .join(sidecar_name(target, ".json"));
+        ClaimsFile {
+            target: target.to_path_buf(),
+            path,
+        }
+    }
+
+    fn read(&self) -> Result<Claims> {
+        // Most checkpoints are never claimed: one look tells.
+        if fsio::look(&self.path)?.is_none() {
+            return Ok(Claims::new());
+        }
+        let Some(read) = fsio::read_limited(&self.path, MAX_BYTES)? else {
+            return Ok(Claims::new());
+        };
+        serde_json::from_slice(&read.bytes).map_err(|error| {
+            Error::new(ErrorKind::Unreadable {
+                detail: format!(
+                    "the record of claims is damaged, so nobody can say who may write: {error}; \
+                     claim the task anew, taking it over"
+                ),
+            })
+            .with_path(&self.path)
+        })
+    }
+
+    /// The last claim on a checkpoint.
+    pub(in crate::store) fn last(&self, owner: Owner<'_>) -> Result<Option<Claim>> {
+        Ok(self.read()?.remove(name(owner)))
+    }
+
+    /// Whether a write that shows this fence may go through.
+    pub(in crate::store) fn check(
+        &self,
+        owner: Owner<'_>,
+        fence: Option<Fence>,
+        now: DateTime<Utc>,
+    ) -> Result<()> {
+        Claim::check(self.last(owner)?.as_ref(), fence, now)
+    }
+
+    /// Whether no claim at all stands on the file, but for one that `fence` opens: for what changes the
+    /// file as a whole.
+    pub(in crate::store) fn check_all(
+        &self,
+        fence: Option<Fence>,
+        now: DateTime<Utc>,
+    ) -> Result<()> {
+        let claims = self.read()?;
+        if claims.is_empty() {
+            return Claim::check(None, fence, now);
+        }
+        let mut opened = fence.is_none();
+        let mut refused = None;
+        for claim in claims.values() {
+            match Claim::check(Some(claim), fence, now) {
+                Ok(()) => opened = true,
+                Err(error) if claim.stands(now) => return Err(error),
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused {
+            Some(error) if !opened => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts what `next` makes of the last claim in its place. `anew` begins a record that cannot be read
+    /// again.
+    pub(super) fn change(
+        &self,
+        owner: Owner<'_>,
+        anew: bool,
+        durability: Durability,
+        next: &mut dyn FnMut(Option<&Claim>) -> Result<Claim>,
+    ) -> Result<Claim> {
+        let mut claims = match self.read() {
+            Err(error) if anew && matches!(error.kind(), ErrorKind::Unreadable { .. }) => {
+                tracing::warn!(path = %self.path.display(), %error, "begun anew");
+                Claims::new()
+            }
+            read => read?,
+        };
+        let name = name(owner);
+        let last = claims.get(name);
+        let claim = next(last)?;
+        if last == Some(&claim) {
+            return Ok(claim);
+        }
+        claims.insert(name.to_owned(), claim.clone());
+        let mut text = serde_json::to_vec_pretty(&claims).map_err(|error| {
+            Error::new(ErrorKind::Edit {
+                detail: format!("the claim cannot be recorded: {error}"),
+            })
+        })?;
+        text.push(b'\n');
+        fsio::own_folder(fsio::parent_of(&self.target))?;
+        fsio::create_folder_durably(fsio::parent_of(&self.path))?;
+        Replace::new(&self.path, Present::Whatever)
+            .like(&self.target)
+            .durability(durability)
+            .write(&text)?;
+        Ok(claim)
+    }
+}
+
+/// The name of a slot in the record; the file itself has none.
+fn name<'o>(owner: Owner<'o>) -> &'o str {
+    owner.slot.unwrap_or_default()
+}

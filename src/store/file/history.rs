@@ -1,0 +1,433 @@
+//! Earlier states of one file: under the protocol's own names where it has some, else numbered.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use chrono::{DateTime, Utc};
+
+use super::durable_file::sidecar_name;
+use super::unique::{counter_of, in_order, unique_names};
+use super::{FileOptions, Owner};
+use crate::checkpoint::{Backups, Error, Key, Layout, Result};
+use crate::fsio::{self, Durability, FileError, FileStamp};
+use crate::store::{EntryId, Keep};
+
+/// What stands between the number of an entry and the slot of a host file that it belongs to.
+const SLOT_SEPARATOR: char = '@';
+
+/// The history of one file, or of one slot of a host file.
+///
+/// An entry is a second name of a file that was replaced: a hard link, so no byte is copied. It is made
+/// when the new contents are on disk and about to take the name, and old ones go only after that. Pinned
+/// entries have one more name, in a folder that nothing is removed from.
+pub(in crate::store) struct History<'o> {
+    target: PathBuf,
+    naming: Naming,
+    options: &'o FileOptions,
+}
+
+enum Naming {
+    /// `.agent-checkpoint/history/{file}/{number}.json`, of a host file `{number}@{slot}.json`.
+    Numbers { slot: Option<String> },
+    /// The protocol's own folder and names.
+    Protocol(Backups),
+}
+
+/// One file of a history.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Entry {
+    pub(in crate::store) id: EntryId,
+    pub(in crate::store) path: PathBuf,
+    pub(in crate::store) saved: Option<SystemTime>,
+    pub(in crate::store) bytes: u64,
+    pub(in crate::store) pinned: bool,
+}
+
+/// What was kept for one save, to be taken back when it fails.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The entry that was made; `None` where the present state was one already.
+    made: Option<PathBuf>,
+    /// How many entries there are now.
+    count: usize,
+}
+
+impl<'o> History<'o> {
+    /// The history of a file; `None` where none is kept.
+    pub(super) fn of(
+        target: &Path,
+        backups: Option<Backups>,
+        owner: Owner<'_>,
+        options: &'o FileOptions,
+    ) -> Option<Self> {
+        let naming = match backups {
+            Some(backups) => Naming::Protocol(backups),
+            None => Naming::Numbers {
+                slot: owner.slot.map(encoded),
+            },
+        };
+        (options.history.is_some() || backups.is_some()).then(|| History {
+            target: target.to_path_buf(),
+            naming,
+            options,
+        })
+    }
+
+    fn own(&self, what: &str) -> PathBuf {
+        fsio::parent_of(&self.target)
+            .join(fsio::OWN_FOLDER)
+            .join(what)
+            .join(sidecar_name(&self.target, ""))
+    }
+
+    fn folder(&self) -> PathBuf {
+        match &self.naming {
+            Naming::Numbers { .. } => self.own("history"),
+            Naming::Protocol(backups) => fsio::parent_of(&self.target).join(backups.folder),
+        }
+    }
+
+    fn pins(&self) -> PathBuf {
+        self.own("pinned")
+    }
+
+    fn stem(&self) -> String {
+        let stem = self.target.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+
+    fn is_ours(&self, name: &str) -> bool {
+        match &self.naming {
+            Naming::Numbers { slot } => {
+                number_and_slot(name).is_some_and(|(_, of)| of == slot.as_deref())
+            }
+            Naming::Protocol(backups) => (backups.is_backup)(name, &self.stem()),
+        }
+    }
+
+    /// Keeps the present contents of the file, which is about to be replaced or removed.
+    pub(super) fn keep(&self, present: &[u8], now: DateTime<Utc>) -> Result<Kept, FileError> {
+        let folder = self.folder();
+        fsio::within(fsio::parent_of(&self.target), &folder)?;
+        let names: Vec<String> = fsio::names(&folder)?
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .collect();
+        if names.is_empty() {
+            create(&folder)?;
+        }
+        let count = names.iter().filter(|name| self.is_ours(name)).count();
+        if self.newest_is_present(&folder, &names, present)? {
+            return Ok(Kept { made: None, count });
+        }
+        for path in self.free_names(&folder, &names, now) {
+            if self.second_name(&path, present)? {
+                return Ok(Kept {
+                    made: Some(path),
+                    count: count + 1,
+                });
+            }
+        }
+        Err(FileError::Io {
+            operation: fsio::Operation::Link,
+            path: folder,
+            source: std::io::ErrorKind::AlreadyExists.into(),
+        })
+    }
+
+    /// A save that was killed between this and its rename left an entry of what is still present. It must
+    /// not be kept again each time: that would push the real ones out.
+    fn newest_is_present(
+        &self,
+        folder: &Path,
+        names: &[String],
+        present: &[u8],
+    ) -> Result<bool, FileError> {
+        let ours = names.iter().filter(|name| self.is_ours(name));
+        let Some(newest) = ours.max_by_key(|name| in_order(name)) else {
+            return Ok(false);
+        };
+        let path = folder.join(newest);
+        let (Some(entry), Some(target)) = (fsio::look(&path)?, fsio::look(&self.target)?) else {
+            return Ok(false);
+        };
+        if entry.len() != present.len() as u64 {
+            return Ok(false);
+        }
+        if cfg!(unix) && FileStamp::of(&entry).same_contents(&FileStamp::of(&target)) {
+            return Ok(true);
+        }
+        // A copy is another file. It is the same state only if it was written at the same time: the same
+        // bytes may come back later.
+        if entry.modified().ok() != target.modified().ok() {
+            return Ok(false);
+        }
+        let read = fsio::read_limited(&path, self.options.max_bytes)?;
+        Ok(read.is_some_and(|read| read.bytes == present))
+    }
+
+    fn free_names<'n>(
+        &'n self,
+        folder: &'n Path,
+        names: &[String],
+        now: DateTime<Utc>,
+    ) -> Box<dyn Iterator<Item = PathBuf> + 'n> {
+        match &self.naming {
+            Naming::Numbers { slot } => {
+                let last = names.iter().filter_map(|name| number_and_slot(name));
+                let last = last.map(|(number, _)| number).max().unwrap_or(0);
+                let slot = slot.as_ref();
+                Box::new((1..=u64::from(u16::MAX)).map(move |more| {
+                    let number = last.saturating_add(more);
+                    folder.join(match slot {
+                        Some(slot) => format!("{number}{SLOT_SEPARATOR}{slot}.json"),
+                        None => format!("{number}.json"),
+                    })
+                }))
+            }
+            Naming::Protocol(backups) => {
+                let stem = (backups.stem)(&self.stem(), now);
+                // The counter only grows: a name that was pruned within the same second is not used
+                // again, or the newest would look oldest.
+                let used = names
+                    .iter()
+                    .filter_map(|name| counter_of(name, &stem))
+                    .max();
+                let first = used.map_or(0, |counter| counter + 1);
+                let all: Vec<PathBuf> = unique_names(folder, &stem).skip(first).collect();
+                Box::new(all.into_iter())
+            }
+        }
+    }
+
+    /// Links where that is asked for and possible, else copies.
+    fn second_name(&self, path: &Path, present: &[u8]) -> Result<bool, FileError> {
+        if !self.options.history_copies {
+            match fsio::link(&self.target, path) {
+                // File systems without hard links say so in several ways.
+                Err(FileError::Io { .. }) => {}
+                linked => return linked,
+            }
+        }
+        let durability = match self.options.durability {
+            Durability::None => Durability::None,
+            Durability::Full | Durability::Data => Durability::Data,
+        };
+        fsio::copy(&self.target, present, path, durability)
+    }
+
+    /// The file was not replaced after all.
+    pub(super) fn undo(kept: Kept) {
+        if let Some(path) = kept.made {
+            let _ = fsio::remove(&path, Durability::None);
+        }
+    }
+
+    /// Removes what is beyond the limits of the options. Called after a save that succeeded; what cannot be
+    /// removed stays for the next time.
+    pub(super) fn prune_after(&self, kept: &Kept) {
+        let keep = self.options.history.unwrap_or_default();
+        let count = keep.count.unwrap_or_else(|| self.usual_count());
+        // Where only the number counts, nothing is looked at until there are too many.
+        if keep.age.is_some() || keep.bytes.is_some() || kept.count > count.max(1) {
+            let _ = self.prune(&keep, None);
+        }
+    }
+
+    fn usual_count(&self) -> usize {
+        match &self.naming {
+            Naming::Numbers { .. } => Keep::COUNT,
+            Naming::Protocol(backups) => backups.keep,
+        }
+    }
+
+    /// Removes what is beyond these limits, never the newest and never `spared`, and says what went.
+    pub(in crate::store) fn prune(
+        &self,
+        keep: &Keep,
+        spared: Option<&EntryId>,
+    ) -> Result<Vec<EntryId>> {
+        let entries = self.listed(&self.folder(), false)?;
+        let pinned = fsio::names(&self.pins())?;
+        let loose: Vec<&Entry> = entries
+            .iter()
+            .filter(|entry| {
+                !entry
+                    .path
+                    .file_name()
+                    .is_some_and(|name| pinned.iter().any(|pin| pin == name))
+            })
+            .collect();
+        let sizes: Vec<_> = loose
+            .iter()
+            .map(|entry| (entry.saved, entry.bytes))
+            .collect();
+        let now = SystemTime::from(self.options.clock.now());
+        let mut gone = Vec::new();
+        for at in keep.beyond(self.usual_count(), &sizes, now) {
+            let entry = loose[at];
+            if spared != Some(&entry.id) && fsio::remove(&entry.path, Durability::None).is_ok() {
+                gone.push(entry.id.clone());
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The entries, newest first.
+    pub(in crate::store) fn entries(&self) -> Result<Vec<Entry>> {
+        let mut all = self.listed(&self.pins(), true)?;
+        for entry in self.listed(&self.folder(), false)? {
+            if all.iter().all(|pinned| pinned.id != entry.id) {
+                all.push(entry);
+            }
+        }
+        self.sort(&mut all);
+        Ok(all)
+    }
+
+    /// The entries of every slot of a host file, newest first.
+    pub(in crate::store) fn entries_of_all_slots(&self) -> Result<Vec<Entry>> {
+        let mut all: Vec<Entry> = Vec::new();
+        for folder in [self.pins(), self.folder()] {
+            for file in fsio::list(&folder)? {
+                let name = file.file_name();
+                if let Some((name, found)) = name.to_str().zip(file.metadata().ok()) {
+                    let known = number_and_slot(name).is_some();
+                    if known
+                        && all
+                            .iter()
+                            .all(|entry| entry.path.file_name() != Some(name.as_ref()))
+                    {
+                        all.extend(entry_of(name, file.path(), &found, false));
+                    }
+                }
+            }
+        }
+        self.sort(&mut all);
+        Ok(all)
+    }
+
+    fn listed(&self, folder: &Path, pinned: bool) -> Result<Vec<Entry>> {
+        fsio::within(fsio::parent_of(&self.target), folder)?;
+        let mut entries = Vec::new();
+        for file in fsio::list(folder)? {
+            let name = file.file_name();
+            let Some(name) = name.to_str().filter(|name| self.is_ours(name)) else {
+                continue;
+            };
+            // One that went meanwhile is none.
+            if let Ok(found) = file.metadata() {
+                entries.extend(entry_of(name, file.path(), &found, pinned));
+            }
+        }
+        self.sort(&mut entries);
+        Ok(entries)
+    }
+
+    fn sort(&self, entries: &mut [Entry]) {
+        let number = |entry: &Entry| in_order(entry.id.as_str());
+        match &self.naming {
+            Naming::Numbers { .. } => entries.sort_by_key(|entry| std::cmp::Reverse(number(entry))),
+            // By the time they were written, as protocols' own scripts do: these stamp names with local
+            // time.
+            Naming::Protocol(_) => {
+                entries.sort_by_key(|entry| std::cmp::Reverse((entry.saved, number(entry))));
+            }
+        }
+    }
+
+    /// Pins an entry, or unpins it.
+    pub(in crate::store) fn pin(&self, entry: &Entry, pinned: bool) -> Result<()> {
+        let Some(name) = entry.path.file_name() else {
+            return Ok(());
+        };
+        let (loose, pin) = (self.folder().join(name), self.pins().join(name));
+        let (from, to) = if pinned {
+            (&loose, &pin)
+        } else {
+            (&pin, &loose)
+        };
+        if pinned == entry.pinned {
+            return Ok(());
+        }
+        create(fsio::parent_of(to))?;
+        if fsio::look(to)?.is_none() && !matches!(fsio::link(from, to), Ok(true)) {
+            let read = fsio::read_limited(from, self.options.max_bytes)?;
+            let bytes = read.map(|read| read.bytes).unwrap_or_default();
+            fsio::copy(from, &bytes, to, self.options.durability)?;
+        }
+        if !pinned {
+            fsio::remove(&pin, self.options.durability)?;
+        }
+        Ok(())
+    }
+
+    /// The name of the entry that a save kept, or that was the present state already.
+    pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
+        Ok(self.listed(&self.folder(), false)?.into_iter().next())
+    }
+}
+
+/// The folder of a history, with what is missing of it. Not synced: a history that a power cut takes away
+/// takes nothing with it that a save promised.
+fn create(folder: &Path) -> Result<(), FileError> {
+    fsio::create_folder(folder)
+}
+
+fn entry_of(name: &str, path: PathBuf, found: &Metadata, pinned: bool) -> Option<Entry> {
+    let stem = name.strip_suffix(".json")?;
+    found.is_file().then(|| Entry {
+        id: EntryId::of(stem),
+        path,
+        saved: found.modified().ok(),
+        bytes: found.len(),
+        pinned,
+    })
+}
+
+/// The number and the slot in the name of an entry.
+fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
+    let stem = name.strip_suffix(".json")?;
+    let (number, slot) = match stem.split_once(SLOT_SEPARATOR) {
+        Some((number, slot)) => (number, Some(slot)),
+        None => (stem, None),
+    };
+    let plain = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+    Some((number.parse().ok().filter(|_| plain)?, slot))
+}
+
+/// A slot as part of a file name.
+fn encoded(slot: &str) -> String {
+    let name = Key::new(slot).and_then(|key| (Layout::default().file_name)(&key));
+    name.map_or_else(
+        |_: Error| String::from("%"),
+        |name| name.strip_suffix(".json").unwrap_or(&name).to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_names_are_entries() {
+        assert_eq!(number_and_slot("12.json"), Some((12, None)));
+        assert_eq!(
+            number_and_slot("3@adhoc%3A1.json"),
+            Some((3, Some("adhoc%3A1")))
+        );
+        for name in [
+            "012.json",
+            "a.json",
+            "12.json.bak",
+            "12",
+            ".json",
+            "+1.json",
+            "1-2.json",
+        ] {
+            assert_eq!(number_and_slot(name), None, "{name}");
+        }
+        assert_eq!(encoded("adhoc:1/x"), "adhoc%3A1%2Fx");
+    }
+}

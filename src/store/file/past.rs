@@ -1,0 +1,141 @@
+//! Listing the history of files, and going on from a damaged one.
+
+use super::{Damaged, DurableFile, Entry};
+use crate::checkpoint::{Error, ErrorKind, Result, Revision};
+use crate::json::{Corrupt, Document, salvage};
+use crate::store::{EntryId, HistoryEntry, Outcome, Recovered, Recovery, Saved, Stored};
+
+pub(in crate::store) fn no_history() -> Error {
+    Error::new(ErrorKind::NotOffered { what: "history" })
+}
+
+pub(in crate::store) fn no_such(entry: &EntryId) -> Error {
+    Error::new(ErrorKind::NoSuchRevision {
+        wanted: entry.to_string(),
+    })
+}
+
+pub(in crate::store) fn not_recoverable(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::NotRecoverable {
+        detail: detail.into(),
+    })
+}
+
+pub(in crate::store) fn entry_named(entries: &[Entry], wanted: &EntryId) -> Result<Entry> {
+    let found = entries.iter().find(|entry| entry.id == *wanted);
+    found.cloned().ok_or_else(|| no_such(wanted))
+}
+
+/// The state that is there now and the entries, each state once where it follows itself: a save that was
+/// killed leaves an entry of what is still present.
+pub(in crate::store) fn listed(
+    current: Result<Option<Stored>>,
+    entries: &[Entry],
+    read: &dyn Fn(&Entry) -> Result<Option<Stored>>,
+) -> Result<Vec<HistoryEntry>> {
+    let mut all: Vec<HistoryEntry> = Vec::new();
+    match current {
+        Ok(Some(stored)) => all.push(HistoryEntry {
+            id: EntryId::current(),
+            saved: stored.modified,
+            bytes: stored.document.text().len() as u64,
+            revision: Ok(stored.revision),
+            pinned: false,
+        }),
+        Ok(None) => {}
+        Err(error) => all.push(HistoryEntry {
+            id: EntryId::current(),
+            revision: Err(corrupt(error)?),
+            saved: None,
+            bytes: 0,
+            pinned: false,
+        }),
+    }
+    for entry in entries {
+        let revision = match read(entry) {
+            Ok(Some(stored)) => Ok(stored.revision),
+            // Gone meanwhile, or the slot was empty then.
+            Ok(None) => continue,
+            Err(error) => Err(corrupt(error)?),
+        };
+        let repeats = all.last().is_some_and(|newer| {
+            newer.revision.is_ok() && newer.revision == revision && newer.saved == entry.saved
+        });
+        if repeats && !entry.pinned {
+            continue;
+        }
+        all.push(HistoryEntry {
+            id: entry.id.clone(),
+            revision,
+            saved: entry.saved,
+            bytes: entry.bytes,
+            pinned: entry.pinned,
+        });
+    }
+    Ok(all)
+}
+
+/// Why a state cannot be read, if that is what the error says.
+fn corrupt(error: Error) -> Result<Corrupt> {
+    match error.kind() {
+        ErrorKind::Corrupt(corrupt) => Ok(corrupt.clone()),
+        _ => Err(error),
+    }
+}
+
+/// Goes on from a damaged or missing file, with one of `entries` where it shall be the newest of them.
+pub(in crate::store) fn recover(
+    file: &DurableFile<'_>,
+    damaged: &Damaged<'_>,
+    with: Recovery,
+    entries: &[Entry],
+) -> Result<Recovered> {
+    let mut recovered = Recovered::healthy(with);
+    recovered.damage.clone_from(&damaged.corrupt);
+    recovered.salvaged = salvage(damaged.bytes()).map(|salvage| salvage.document);
+    let document: Option<Document> = match with {
+        Recovery::Fresh => None,
+        Recovery::Salvage => match (&damaged.corrupt, &recovered.salvaged) {
+            (None, _) => return Err(not_recoverable("there is nothing here to salvage")),
+            (Some(_), None) => {
+                return Err(not_recoverable(
+                    "nothing of the damaged text can be read; go on with the newest earlier state, or fresh",
+                ));
+            }
+            (Some(_), Some(salvaged)) => Some(salvaged.clone()),
+        },
+        Recovery::Newest => {
+            let mut newest = None;
+            for entry in entries {
+                match file.read_entry(&entry.path) {
+                    Ok(Some(stored)) => {
+                        newest = Some((entry, stored.document));
+                        break;
+                    }
+                    _ => recovered.passed_over.push(entry.id.clone()),
+                }
+            }
+            let Some((entry, document)) = newest else {
+                let rest = match (&damaged.corrupt, &recovered.salvaged) {
+                    (None, _) => "and no damaged text either: there is nothing to recover",
+                    (_, Some(_)) => "salvage the good part of the damaged text, or go on fresh",
+                    (_, None) => "and nothing of the damaged text can be read: go on fresh",
+                };
+                return Err(not_recoverable(format!(
+                    "there is no earlier state that can be read; {rest}"
+                )));
+            };
+            recovered.entry = Some(entry.id.clone());
+            Some(document)
+        }
+    };
+    let aside = damaged.replace(document.as_ref().map(Document::text))?;
+    tracing::info!(?with, entry = ?recovered.entry, "recovered");
+    recovered.put_aside = aside.map(|path| path.display().to_string());
+    recovered.saved = document.as_ref().map(|document| {
+        let revision = Revision::of(document.text().as_bytes());
+        Saved::new(Outcome::Replaced, revision, None)
+    });
+    recovered.document = document;
+    Ok(recovered)
+}

@@ -1,0 +1,200 @@
+//! Earlier states of a checkpoint.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use serde::{Serialize, Serializer};
+
+use crate::checkpoint::{Error, ErrorKind, Result, Revision};
+use crate::json::Corrupt;
+
+/// The name of one state in the history of a key, as [`CheckpointStore::history`] lists it.
+///
+/// A state is told by this and not by its [`Revision`] alone: the same bytes can come back.
+///
+/// [`CheckpointStore::history`]: super::CheckpointStore::history
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct EntryId(String);
+
+impl EntryId {
+    pub(super) fn of(text: impl Into<String>) -> Self {
+        EntryId(text.into())
+    }
+
+    /// The state that is there now, which is no entry of its own yet.
+    pub(super) fn current() -> Self {
+        EntryId::of(CURRENT)
+    }
+
+    /// Whether this is the state that is there now.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.0 == CURRENT
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+const CURRENT: &str = "current";
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EntryId({:?})", self.0)
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = Error;
+
+    /// Takes what [`Display`](fmt::Display) gives. Whether there is such an entry is told when it is
+    /// loaded.
+    fn from_str(text: &str) -> Result<Self> {
+        let is_name = |letter: char| letter.is_alphanumeric() || "-_.%@+,=() ".contains(letter);
+        if text.is_empty() || text.starts_with('.') || !text.chars().all(is_name) {
+            return Err(Error::new(ErrorKind::NoSuchRevision {
+                wanted: text.to_owned(),
+            }));
+        }
+        Ok(EntryId(text.to_owned()))
+    }
+}
+
+impl Serialize for EntryId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// One state in the history of a key.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HistoryEntry {
+    /// Its name.
+    pub id: EntryId,
+    /// The token of the state, or why it cannot be read.
+    pub revision: std::result::Result<Revision, Corrupt>,
+    /// When it was written, where the store knows.
+    pub saved: Option<SystemTime>,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whether it is kept whatever comes.
+    pub pinned: bool,
+}
+
+impl HistoryEntry {
+    /// Whether this is the state that is there now.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.id.is_current()
+    }
+}
+
+/// How much history is kept of each key. The newest entry and those that are pinned never go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Keep {
+    /// At most so many entries; `None` is the protocol's own number where it has one, else 10.
+    pub count: Option<usize>,
+    /// None that was written longer ago.
+    pub age: Option<Duration>,
+    /// No more bytes together.
+    pub bytes: Option<u64>,
+}
+
+impl Keep {
+    /// How many are kept where nobody says otherwise.
+    pub const COUNT: usize = 10;
+
+    /// The newest `count` entries.
+    #[must_use]
+    pub const fn newest(count: usize) -> Self {
+        Keep {
+            count: Some(count),
+            age: None,
+            bytes: None,
+        }
+    }
+
+    /// Limits the age.
+    #[must_use]
+    pub const fn younger_than(mut self, age: Duration) -> Self {
+        self.age = Some(age);
+        self
+    }
+
+    /// Limits the size of all entries together.
+    #[must_use]
+    pub const fn within_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// Which of `entries`, newest first as (when written, bytes), are beyond the limits: their positions.
+    /// The newest never is.
+    pub(super) fn beyond(
+        &self,
+        count: usize,
+        entries: &[(Option<SystemTime>, u64)],
+        now: SystemTime,
+    ) -> Vec<usize> {
+        let most = self.count.unwrap_or(count);
+        let mut sum = 0_u64;
+        let mut beyond = Vec::new();
+        for (at, (written, bytes)) in entries.iter().enumerate() {
+            let is_old = self.age.zip(*written).is_some_and(|(age, written)| {
+                now.duration_since(written).is_ok_and(|old| old > age)
+            });
+            let is_too_much = self
+                .bytes
+                .is_some_and(|most| sum.saturating_add(*bytes) > most);
+            if at > 0 && (at >= most || is_old || is_too_much) {
+                beyond.push(at);
+            } else {
+                sum = sum.saturating_add(*bytes);
+            }
+        }
+        beyond
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_stays_whatever_the_limits() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let ago = |seconds| Some(now - Duration::from_secs(seconds));
+        let entries = [(ago(100), 50), (ago(200), 10), (ago(300), 10), (None, 10)];
+        assert_eq!(Keep::newest(2).beyond(10, &entries, now), [2, 3]);
+        assert_eq!(Keep::newest(0).beyond(10, &entries, now), [1, 2, 3]);
+        assert_eq!(Keep::default().beyond(3, &entries, now), [3]);
+        let young = Keep::default().younger_than(Duration::from_secs(200));
+        assert_eq!(young.beyond(10, &entries, now), [2]);
+        // One that is too large leaves room for smaller ones behind it.
+        let small = Keep::default().within_bytes(60);
+        assert_eq!(small.beyond(10, &entries, now), [2, 3]);
+        assert!(Keep::default().beyond(10, &[], now).is_empty());
+    }
+
+    #[test]
+    fn an_entrys_name_is_no_path() {
+        for text in ["12", "current", "Main-20260101-120000-1", "3@adhoc%3A1"] {
+            assert_eq!(text.parse::<EntryId>().unwrap().to_string(), text);
+        }
+        for text in ["", "../x", "a/b", "a\\b", ".hidden", "a\nb", "C:x"] {
+            assert!(text.parse::<EntryId>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How one goes on from a checkpoint that cannot be read.
+
+use serde::Serialize;
+
+use super::{EntryId, Saved};
+use crate::checkpoint::Fence;
+use crate::json::{Corrupt, Document};
+
+/// With what a checkpoint that cannot be read is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Recovery {
+    /// With the newest state of its history that can be read.
+    Newest,
+    /// With nothing: the next save begins anew.
+    Fresh,
+    /// With its own good part: what stands before the damage.
+    Salvage,
+}
+
+/// What a recovery asks of the store.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecoverOptions {
+    /// With what to go on.
+    pub with: Recovery,
+    /// The fence of the caller's claim.
+    pub fence: Option<Fence>,
+}
+
+impl RecoverOptions {
+    /// Goes on with this.
+    #[must_use]
+    pub const fn with(with: Recovery) -> Self {
+        RecoverOptions { with, fence: None }
+    }
+
+    /// Shows the fence of a claim.
+    #[must_use]
+    pub const fn fenced(mut self, fence: Option<Fence>) -> Self {
+        self.fence = fence;
+        self
+    }
+}
+
+/// What came of a recovery.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// What was wrong; `None` when nothing was, and nothing was changed.
+    pub damage: Option<Corrupt>,
+    /// With what the checkpoint went on.
+    pub with: Recovery,
+    /// The state of the history that was brought back.
+    pub entry: Option<EntryId>,
+    /// Entries of the history that were newer and could not be read either.
+    pub passed_over: Vec<EntryId>,
+    /// The checkpoint that is there now; `None` after [`Recovery::Fresh`].
+    pub document: Option<Document>,
+    /// The save that put it there.
+    pub saved: Option<Saved>,
+    /// What of the damaged checkpoint can be read: compare it with [`document`](Recovered::document) to see what
+    /// was lost.
+    pub salvaged: Option<Document>,
+    /// Where the damaged text was put aside.
+    pub put_aside: Option<String>,
+}
+
+impl Recovered {
+    /// Nothing was wrong.
+    #[must_use]
+    pub fn healthy(with: Recovery) -> Self {
+        Recovered {
+            damage: None,
+            with,
+            entry: None,
+            passed_over: Vec::new(),
+            document: None,
+            saved: None,
+            salvaged: None,
+            put_aside: None,
+        }
+    }
+}
