@@ -21,7 +21,7 @@ use agent_checkpoint::formats::convert;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{TakeOver, take_over};
-use agent_checkpoint::store::{PutOptions, Query};
+use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
 use agent_checkpoint::strategies::{
     agent_checkpoint, json_object, json_value, restyled, task_checkpoint,
 };
@@ -1638,6 +1638,27 @@ fn a_backup_is_its_agents_by_its_full_name() {
     assert_eq!(newest.name, "secondary_a_20260115_143005-10.json");
     assert_eq!(newest.age, BackupAge::Name);
     assert_eq!(of("Secondary-B"), None);
+}
+
+#[test]
+fn a_backup_is_restored_in_one_step() {
+    let (folder, store) = stored(&[("secondary_a.json", CREATED)]);
+    let agents = store
+        .checkpoints::<AgentCheckpoint>()
+        .with_clock(clock(NOW));
+    let agent = key("Secondary-A");
+    agents
+        .update(&agent, |agent| agent.heartbeat(time(NOW)))
+        .unwrap();
+    fs::write(folder.path().join("secondary_a.json"), "{\"agent_id\": ").unwrap();
+    let newest = newest_backup(&agent, backups_in(folder.path(), &agent).unwrap());
+    let newest = newest.unwrap().unwrap();
+    let options = RecoverOptions::with(Recovery::Newest);
+    let recovered = store.recover(&agent, &options).unwrap();
+    assert!(recovered.damage.is_some() && recovered.passed_over.is_empty());
+    assert!(folder.path().join("backups").join(newest.name).exists());
+    assert_eq!(agents.get(&agent).unwrap().checkpoint, read(CREATED));
+    assert_eq!(listed(&store), ["Secondary-A"]);
 }
 
 #[test]

@@ -66,6 +66,39 @@ impl Given {
             say_unused_state(file, format, outcome);
         }
     }
+
+    /// Says that the pipeline's state does not have the story of this file.
+    pub(crate) fn say_unknown(
+        &self,
+        file: &Path,
+        document: &Document,
+        format: &str,
+        outcome: &mut Outcome,
+    ) {
+        if let Some(state) = &self.state {
+            say_unknown(state, file, document, format, outcome);
+        }
+    }
+}
+
+/// Says that a pipeline's state does not have the story of a file: then it tells nothing of it.
+pub(crate) fn say_unknown(
+    state: &PipelineState,
+    file: &Path,
+    document: &Document,
+    format: &str,
+    outcome: &mut Outcome,
+) {
+    let story = story_of(file, document);
+    let is_known = story
+        .as_ref()
+        .is_some_and(|story| state.story_state.contains_key(story));
+    if format == StoryCheckpoint::FORMAT && !is_known {
+        let (place, story) = (file.display(), story.as_deref().unwrap_or("(no id)"));
+        outcome.note(format!(
+            "{place}: the pipeline's state does not say where the story {story} is"
+        ));
+    }
 }
 
 /// Says that a pipeline's state tells nothing of a file of this format.

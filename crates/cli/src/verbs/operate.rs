@@ -79,8 +79,17 @@ fn change(
 ) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     let mut outcome = Outcome::new();
-    if state.is_some() {
+    if let Some(state) = state {
         given::say_unused_state(&target.path, target.format.name, &mut outcome);
+        if let Some(document) = target.load()? {
+            given::say_unknown(
+                state,
+                &target.path,
+                &document,
+                target.format.name,
+                &mut outcome,
+            );
+        }
     }
     if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
         for (_, reported) in &mut reports {

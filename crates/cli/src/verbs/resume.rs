@@ -72,6 +72,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         let knowledge = given.knowledge(&target.path, &document);
         options.story_state = knowledge.story_state.map(str::to_owned);
         options.counters = knowledge.counters;
+        given.say_unknown(&target.path, &document, format, &mut outcome);
     }
     options.execution_spec = given.spec;
     let (mut resume, restarts) = dispatch!(target.format.name, &target.path, C => {

@@ -126,6 +126,7 @@ fn judge(
     }
     let found = (format.examine)(&document, &knowledge).map_err(|error| error.with_path(file))?;
     given.say_unused(file, format.name, outcome);
+    given.say_unknown(file, &document, format.name, outcome);
     let word = if found.is_empty() {
         "valid"
     } else {

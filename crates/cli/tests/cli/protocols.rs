@@ -311,6 +311,14 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
     place.leaves(2, &["stage", "2", "--state", ".pipeline/none.json"]);
     write("{");
     place.leaves(3, &["stage", "2", "--state", state]);
+    // Nor does a state that has other stories say anything of this one.
+    write(r#"{"story_state": {"SHOP-99": "STAGE_3"}}"#);
+    let validate = ["validate", place.file, "--state", state];
+    let run = place.project.expect(0, &validate);
+    assert!(
+        run.err.contains("does not say where the story SHOP-12 is"),
+        "{run:?}"
+    );
 
     write(
         r#"{"story_state": {"SHOP-12": "STAGE_3"}, "quality_cycles": {"SHOP-12": 1},
