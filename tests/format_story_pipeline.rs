@@ -886,6 +886,12 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     assert!(error.to_string().contains("PAUSED"), "{error}");
     assert!(back(&state, true).is_ok());
 
+    let here = Circumstances::at(now()).knowing(state.knowledge("SHOP-12"));
+    for ends in [stage_operation("done"), Operation::Complete] {
+        let error = fail.clone().apply(&ends, &here).unwrap_err();
+        assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
+    }
+
     // Validation is tried again once.
     let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
     let again = |state: &PipelineState| {

@@ -324,10 +324,14 @@ impl StoryCheckpoint {
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) before stage 3, refused when its quality gate
     /// has not passed.
     pub fn complete(&mut self) -> Result<()> {
+        self.complete_with(Counters::default())
+    }
+
+    fn complete_with(&mut self, counters: Counters) -> Result<()> {
         if self.stage_number() != Some(3) {
             return Err(self.no_transition("DONE".to_owned()));
         }
-        match self.next_step(Counters::default()) {
+        match self.next_step(counters) {
             NextStep::Finish => {
                 self.end_story();
                 Ok(())
@@ -537,7 +541,9 @@ pub(super) fn apply(
             _ => return Err(story.not_now("stages 1 and 3 have a verdict")),
         },
         Operation::Complete if force => story.force_complete(),
-        Operation::Complete => story.complete()?,
+        Operation::Complete => {
+            story.complete_with(circumstances.knowledge.counters.unwrap_or_default())?;
+        }
         Operation::ItemStart {
             kind: ItemKind::Task,
             id,
@@ -568,7 +574,7 @@ fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<
             story.force_complete();
             return Ok(());
         }
-        return story.complete();
+        return story.complete_with(circumstances.knowledge.counters.unwrap_or_default());
     }
     let number = upper.strip_prefix("STAGE_").unwrap_or(&upper);
     let stage = match number.parse::<u8>() {
