@@ -1180,7 +1180,7 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
     let (held, claimed) = stored(&[("secondary_a.json", UPDATED)]);
     let hour = std::time::Duration::from_secs(3600);
     let request = agent_checkpoint::checkpoint::ClaimRequest::new("Secondary-A", hour);
-    claimed.claim(&agent, &request).unwrap();
+    let fence = claimed.claim(&agent, &request).unwrap().fence;
     for new in [new.as_str(), "Secondary-A"] {
         let by = TakeOver::new(new, "fresh", "Crashed");
         let error = take_over(&claimed, &agent, &by, now).unwrap_err();
@@ -1192,6 +1192,10 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
             .collect();
         assert_eq!(files, ["secondary_a.json"]);
     }
+    // Whoever has the claim may.
+    let by = TakeOver::new(&new, "fresh", "Crashed").fenced(fence);
+    assert!(take_over(&claimed, &agent, &by, now).is_ok());
+    assert_eq!(listed(&claimed), ["Secondary-A-New"]);
     // Another checkpoint of the new agent is not touched.
     fs::write(folder.path().join("secondary_a.json"), UPDATED).unwrap();
     let by = TakeOver::new(&new, "another", "Crashed");

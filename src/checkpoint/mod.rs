@@ -3,6 +3,7 @@
 mod claim;
 mod clock;
 mod codes;
+mod context_use;
 mod error;
 mod evidence;
 mod file_name;
@@ -27,6 +28,7 @@ use serde::de::DeserializeOwned;
 
 pub use claim::{Claim, ClaimRequest, Fence, Fenced};
 pub use clock::{Clock, FixedClock, SystemClock};
+pub use context_use::{ContextLevel, ContextUse};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};

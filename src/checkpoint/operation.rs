@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Knowledge;
+use super::{ContextUse, Knowledge};
 
 /// One thing that an agent or a supervisor reports.
 ///
@@ -52,6 +52,21 @@ pub enum Operation {
     Fail {
         /// Why.
         text: String,
+    },
+    /// The model's service asked to wait.
+    RateLimit {
+        /// How far the work in progress is.
+        note: Option<String>,
+    },
+    /// How full the agent's context is.
+    Context {
+        /// How much of it is used.
+        used: ContextUse,
+    },
+    /// Another agent is to go on with the task.
+    Reassign {
+        /// Who.
+        to: String,
     },
     /// The task waits for somebody's word.
     Pause,
@@ -153,6 +168,9 @@ impl Operation {
             Operation::Unblock => "unblock",
             Operation::Heartbeat => "heartbeat",
             Operation::Fail { .. } => "fail",
+            Operation::RateLimit { .. } => "rate-limit",
+            Operation::Context { .. } => "context",
+            Operation::Reassign { .. } => "reassign",
             Operation::Pause => "pause",
             Operation::Complete => "complete",
             Operation::Restart { .. } => "restart",
@@ -177,6 +195,23 @@ impl Operation {
             Operation::Sync { .. } => "sync",
             Operation::Verify { .. } => "verify",
         }
+    }
+
+    /// Whether the agent that has the task reports this, rather than whoever directs it.
+    ///
+    /// An agent that reports work on another's task has taken it over. Where the checkpoint belongs to the
+    /// task, it is the checkpoint's agent from then on; where it belongs to the agent, as one that is named
+    /// by it does, taking over is a step of its own.
+    #[must_use]
+    pub fn is_work(&self) -> bool {
+        !matches!(
+            self,
+            Operation::Unblock
+                | Operation::Reassign { .. }
+                | Operation::Pause
+                | Operation::Complete
+                | Operation::Restart { .. }
+        )
     }
 }
 

@@ -11,13 +11,13 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Handoff, Key, Knowledge,
+    Checkpoint, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key, Knowledge,
     Limits, Result, ResumePlan, Revision, Status, SystemClock, violations,
 };
 use crate::json::{Code, Document, Violation};
 use crate::resume::{Found, Resume, ResumeOptions};
 use crate::staleness::Staleness;
-use crate::store::{Change, CheckpointStore, Saved, TaskContext};
+use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
 
 pub use redaction::Redaction;
 use saving::Prepared;
@@ -59,6 +59,7 @@ pub struct Checkpoints<'s, C> {
     clock: Arc<dyn Clock>,
     redaction: Option<Redaction>,
     allow_loss: bool,
+    fence: Option<Fence>,
     format: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -70,6 +71,7 @@ impl<C> Clone for Checkpoints<'_, C> {
             clock: Arc::clone(&self.clock),
             redaction: self.redaction.clone(),
             allow_loss: self.allow_loss,
+            fence: self.fence,
             format: std::marker::PhantomData,
         }
     }
@@ -125,6 +127,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             clock: Arc::new(SystemClock),
             redaction: None,
             allow_loss: false,
+            fence: None,
             format: std::marker::PhantomData,
         }
     }
@@ -157,6 +160,14 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         self
     }
 
+    /// Shows the fence of a claim with every save: see [`CheckpointStore::claim`]. Without one, saves of a
+    /// key that is claimed are refused.
+    #[must_use]
+    pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
+        self
+    }
+
     /// The present time, by the clock that saves are stamped from.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
@@ -179,9 +190,13 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// [`ErrorKind::Corrupt`] when what is there is no document; the errors of
     /// [`CheckpointStore::load`].
     pub fn load(&self, key: &Key) -> Result<Option<Loaded<C>>> {
-        let Some(stored) = self.store.load(key)? else {
-            return Ok(None);
-        };
+        let stored = self.store.load(key)?;
+        stored
+            .map(|stored| self.judged_load(key, stored))
+            .transpose()
+    }
+
+    fn judged_load(&self, key: &Key, stored: Stored) -> Result<Loaded<C>> {
         let reading = stored
             .document
             .read::<C>()
@@ -191,7 +206,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             key: self.judged(key),
             ..Knowledge::none()
         };
-        Ok(Some(Loaded {
+        Ok(Loaded {
             violations: violations(&stored.document, &reading, &knowledge),
             is_partial: reading.is_partial(),
             checkpoint: reading.value,
@@ -199,7 +214,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             document: stored.document,
             modified: stored.modified,
             context: stored.context,
-        }))
+        })
     }
 
     /// The key, where ids inside a checkpoint are judged by it.
@@ -263,7 +278,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let mut prepared = None;
         let saved = self.store.transact(key, &mut |stored| {
             prepared = prepare(stored.map(|stored| &stored.document))?;
-            Ok(prepared.as_ref().map_or(Change::Keep, Prepared::change))
+            Ok(prepared
+                .as_ref()
+                .map_or(Change::Keep, |prepared| prepared.change(self.fence)))
         });
         let saved = saved.map_err(|error| error.with_key(key))?;
         Ok(saving::complete(saved, prepared))
@@ -314,12 +331,21 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             crate::store::check_expected(key, expect, stored)?;
             let present = stored.map(|stored| &stored.document);
             let next = self.whole(present, checkpoint.clone(), mode, standalone)?;
-            let change = next.change();
+            let change = next.change(self.fence);
             prepared = Some(next);
             Ok(change)
         });
         let saved = saved.map_err(|error| error.with_key(key))?;
         Ok(saving::complete(saved, prepared))
+    }
+
+    /// One state of the history of a checkpoint, as [`CheckpointStore::history`] lists them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CheckpointStore::load_revision`].
+    pub fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Loaded<C>> {
+        self.judged_load(key, self.store.load_revision(key, entry)?)
     }
 
     /// What saves left out of this checkpoint to keep within their limits, oldest first.
@@ -437,6 +463,17 @@ fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
 pub trait CheckpointStoreExt: CheckpointStore {
     /// The checkpoints of one format in this store.
     fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C>;
+
+    /// Puts an earlier state of a key in place again, to the byte. The state that was there is in the
+    /// history afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CheckpointStore::load_revision`] and of [`CheckpointStore::put`].
+    fn restore(&self, key: &Key, entry: &EntryId, options: &PutOptions) -> Result<Saved> {
+        let stored = self.load_revision(key, entry)?;
+        self.put(key, &stored.document, options)
+    }
 }
 
 impl<S: CheckpointStore> CheckpointStoreExt for S {

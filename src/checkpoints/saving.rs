@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::Checkpoints;
 use crate::checkpoint::{
-    Checkpoint, DropReason, Dropped, Error, ErrorKind, Knowledge, Result, Truncation, violations,
+    Checkpoint, DropReason, Dropped, Error, ErrorKind, Fence, Knowledge, Result, Truncation,
+    violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::store::{Change, Put, Saved};
@@ -38,9 +39,10 @@ impl Prepared {
         }
     }
 
-    pub(super) fn change(&self) -> Change {
+    pub(super) fn change(&self, fence: Option<Fence>) -> Change {
         let put = Put::new(self.document.clone());
-        Change::Put(put.with_overflow(self.truncation.dropped.clone()))
+        let put = put.with_overflow(self.truncation.dropped.clone());
+        Change::Put(put.fenced(fence))
     }
 }
 

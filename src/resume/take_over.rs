@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use crate::checkpoint::{Archive, Checkpoint, Error, ErrorKind, Expect, FixedClock, Key, Result};
+use crate::checkpoint::{
+    Archive, Checkpoint, Error, ErrorKind, Expect, Fence, FixedClock, Key, Result,
+};
 use crate::checkpoints::Checkpoints;
 use crate::formats::AgentCheckpoint;
 use crate::fsio::{self, Durability, FileError, Present};
@@ -26,6 +28,8 @@ pub struct TakeOver {
     pub notes: String,
     /// Whether the old file is put aside as crashed; else it stays beside that of the new agent.
     pub archive: bool,
+    /// The fence of the caller's claim on the old checkpoint.
+    pub fence: Option<Fence>,
 }
 
 impl TakeOver {
@@ -40,7 +44,15 @@ impl TakeOver {
             session_id: session_id.into(),
             notes: notes.into(),
             archive: true,
+            fence: None,
         }
+    }
+
+    /// Shows the fence of a claim on the old checkpoint.
+    #[must_use]
+    pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
+        self
     }
 
     /// Leaves the old file where it is. The new agent then needs an id of its own, such as that of
@@ -81,7 +93,7 @@ pub struct TakenOver {
 /// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
 /// one, and when the old file is to stay although the new agent has its id; [`ErrorKind::Conflict`] when
 /// the new agent has a checkpoint already, or the old one wrote its own meanwhile: it has not crashed;
-/// [`ErrorKind::Claimed`] while a claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
+/// [`ErrorKind::Claimed`] while another's claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
 /// these cases nothing is changed.
 pub fn take_over(
     store: &FileStore,
@@ -113,6 +125,7 @@ fn in_place(
     by: &TakeOver,
     now: DateTime<Utc>,
 ) -> Result<TakenOver> {
+    let agents = agents.clone().fenced(by.fence);
     let path = store.path(key)?;
     let mut archive = None;
     let mut checkpoint = AgentCheckpoint::default();
@@ -162,7 +175,8 @@ fn beside(
     };
     let archive = if by.archive {
         // One that was written meanwhile is not put aside: its agent has not crashed.
-        let as_it_was = DeleteOptions::expecting(Expect::Revision(old.revision));
+        let mut as_it_was = DeleteOptions::expecting(Expect::Revision(old.revision));
+        as_it_was.fence = by.fence;
         match store.archive(key, Archive::Crashed, now, &as_it_was) {
             Ok(archive) => Some(archive),
             Err(error) => {

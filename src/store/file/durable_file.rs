@@ -447,7 +447,7 @@ impl<'o> DurableFile<'o> {
         }
         let _lock = self.lock(&target)?;
         let beside = self.beside(&target);
-        beside.claims.check(self.owner(), fence, beside.now)?;
+        beside.claims.check_all(fence, beside.now)?;
         for _ in 0..FOREIGN_CHANGES {
             let Some((stored, contents)) = self.read(&target)? else {
                 check(None)?;
@@ -514,11 +514,8 @@ impl<'o> DurableFile<'o> {
             },
         };
         let beside = self.beside(&target);
-        match self.slot {
-            // A host file is mended as a whole.
-            Some(_) => beside.claims.check_all(fence, beside.now)?,
-            None => beside.claims.check(self.owner(), fence, beside.now)?,
-        }
+        // The file is mended as a whole, with all slots that it may have.
+        beside.claims.check_all(fence, beside.now)?;
         Ok(Some(Damaged {
             contents: self.contents(&target)?,
             file: self,

@@ -9,7 +9,9 @@ use super::durable_file::sidecar_name;
 use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result};
 use crate::fsio::{self, Durability, FileError};
 
-/// How much of the record is read, its newest end. What is older stays in the file, for people.
+/// How large one file of the record may become. A record is two files: when the newer one is full it takes
+/// the place of the older one, so the newest 4 MiB at least can be found again, and never more than 8 are
+/// kept. A single save may go over, so that nothing is torn apart.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// One line of the record.
@@ -62,21 +64,23 @@ impl Owner<'_> {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Entries(Vec<u8>);
 
-/// The record beside one file: `.agent-checkpoint/overflow/{file}.jsonl`.
+/// The record beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, and what is older in
+/// `{file}.1.jsonl`.
 pub(in crate::store) struct OverflowFile {
     target: PathBuf,
     path: PathBuf,
+    older: PathBuf,
 }
 
 impl OverflowFile {
     pub(super) fn beside(target: &Path) -> Self {
-        let path = fsio::parent_of(target)
+        let folder = fsio::parent_of(target)
             .join(fsio::OWN_FOLDER)
-            .join("overflow")
-            .join(sidecar_name(target, ".jsonl"));
+            .join("overflow");
         OverflowFile {
             target: target.to_path_buf(),
-            path,
+            path: folder.join(sidecar_name(target, ".jsonl")),
+            older: folder.join(sidecar_name(target, ".1.jsonl")),
         }
     }
 
@@ -92,7 +96,7 @@ impl OverflowFile {
         begins: bool,
         dropped: &[Dropped],
     ) -> Result<Entries> {
-        if dropped.is_empty() && !(begins && self.path.exists()) {
+        if dropped.is_empty() && !(begins && (self.path.exists() || self.older.exists())) {
             return Ok(Entries::default());
         }
         let known = if begins {
@@ -135,6 +139,13 @@ impl OverflowFile {
         }
         fsio::own_folder(fsio::parent_of(&self.target))?;
         tracing::info!(path = %self.path.display(), "cut to the limits");
+        let size = fsio::look(&self.path)?.map_or(0, |found| found.len());
+        if size > 0 && size.saturating_add(entries.0.len() as u64) > MAX_BYTES {
+            if fsio::look(&self.older)?.is_some() {
+                fsio::remove(&self.older, durability)?;
+            }
+            fsio::rename_new(&self.path, &self.older, durability)?;
+        }
         fsio::append(&self.path, &entries.0, durability, Some(&self.target))
     }
 
@@ -148,10 +159,10 @@ impl OverflowFile {
 
     /// A torn line is passed over: what it was to record was not dropped.
     fn pieces(&self, owner: Owner<'_>) -> Result<Vec<Piece>> {
-        let Some(bytes) = fsio::read_end(&self.path, MAX_BYTES)? else {
-            return Ok(Vec::new());
-        };
         let mut pieces: Vec<Piece> = Vec::new();
+        let mut bytes = fsio::read_end(&self.older, MAX_BYTES)?.unwrap_or_default();
+        bytes.push(b'\n');
+        bytes.extend(fsio::read_end(&self.path, MAX_BYTES)?.unwrap_or_default());
         for line in bytes.split(|byte| *byte == b'\n') {
             match serde_json::from_slice::<Line>(line) {
                 Ok(line) if !owner.has(&line) => {}

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Circumstances, ItemKind, Operation};
+use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation};
 use agent_checkpoint::formats::builder_state;
 use agent_checkpoint::formats::story_pipeline::PipelineState;
 use agent_checkpoint::formats::task::SourceFiles;
@@ -12,6 +12,7 @@ use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
 use crate::address::Target;
 use crate::args::{Global, Report};
 use crate::dispatch::dispatch;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given;
 use crate::output::Outcome;
@@ -105,7 +106,23 @@ fn change(
         }
     }
     saved::report(&mut outcome, global, &saved, &lines);
+    for (_, reported) in &reports {
+        heed_context(&reported.operation, &mut outcome);
+    }
     Ok(outcome)
+}
+
+/// Says what a full context asks for: it was recorded, and the exit code tells the agent to stop.
+fn heed_context(operation: &Operation, outcome: &mut Outcome) {
+    if let Operation::Context { used } = operation
+        && let Some(message) = used.level().message()
+    {
+        outcome.warn(message);
+        outcome.exit = outcome.exit.and(match used.level() {
+            ContextLevel::Reached => Exit::Refused,
+            _ => Exit::Findings,
+        });
+    }
 }
 
 /// Keeps the source files among those of a step; the others are named.
@@ -156,12 +173,12 @@ fn apply<C: Checkpoint>(
                 }
                 checkpoint.apply(operation, &circumstances)?;
                 let is_changed = *checkpoint != before;
-                told.push(tell(
-                    operation,
-                    is_changed,
-                    &before.handoff(),
-                    &checkpoint.handoff(),
-                ));
+                let (before, after) = (before.handoff(), checkpoint.handoff());
+                let mut this = tell(operation, is_changed, &before, &after);
+                let said = circumstances.agent;
+                this.notes
+                    .extend(who_has_it(operation, said, &before, &after));
+                told.push(this);
             }
             at_line = None;
             Ok(())
@@ -212,6 +229,26 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
     told
 }
 
+/// What is to be known of a task that another agent has than the one that reports.
+fn who_has_it(
+    operation: &Operation,
+    reporter: Option<&str>,
+    before: &Handoff,
+    after: &Handoff,
+) -> Option<String> {
+    let (was, is) = (before.agent.as_deref(), after.agent.as_deref()?);
+    if was != Some(is) {
+        let was = was?;
+        return Some(format!("{is} has the task now; {was} had it before"));
+    }
+    // Ids are written in more than one way: `Secondary-A` is `secondary_a`.
+    let plain = |id: &str| id.to_ascii_lowercase().replace('-', "_");
+    let reporter = reporter.filter(|reporter| plain(reporter) != plain(is))?;
+    operation
+        .is_work()
+        .then(|| format!("{reporter} reports, and the checkpoint stays that of {is}"))
+}
+
 fn words(operation: &Operation, after: &Handoff) -> String {
     let item = |kind: &ItemKind, id: &str, what: &str| {
         format!("{} {id} {what}; {}", kind.as_str(), what_is_left(after))
@@ -222,6 +259,12 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Unblock => format!("unblocked; the task is {}", after.status),
         Operation::Heartbeat => "heartbeat".to_owned(),
         Operation::Fail { text } => format!("failed: {text}"),
+        Operation::RateLimit { note: Some(note) } => format!("rate limit: {note}"),
+        Operation::RateLimit { .. } => "rate limit".to_owned(),
+        Operation::Context { used } => {
+            format!("context used: {} %", (used.fraction() * 100.0).floor())
+        }
+        Operation::Reassign { to } => format!("reassigned to {to}; {}", what_is_left(after)),
         Operation::Pause => "paused".to_owned(),
         Operation::Complete => "complete".to_owned(),
         Operation::Restart { because } => format!("begun anew: {because}"),

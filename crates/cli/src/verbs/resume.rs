@@ -6,9 +6,12 @@ use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::{Prompt, PromptOptions};
 use agent_checkpoint::staleness::TrackedFile;
-use agent_checkpoint::{Checkpoint, Resume, ResumeDecision, ResumeOptions, ResumePlan};
+use agent_checkpoint::{
+    Checkpoint, EntryId, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
+};
 use serde::Serialize;
 
+use super::history::entries;
 use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
 use crate::args::{Global, Known};
@@ -50,12 +53,14 @@ struct Report<'r> {
 struct CorruptReport {
     file: String,
     decision: ResumeDecision,
+    /// The newest earlier state that can be read: `ckpt recover` goes on with it.
+    recover_with: Option<EntryId>,
     error: Corruption,
 }
 
 pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result<Outcome, Failure> {
     let path = file_or_store(file, global)?;
-    if let Some(outcome) = corrupt(&path, global) {
+    if let Some(outcome) = corrupt(&path, file, global) {
         return Ok(outcome);
     }
     let prompt = prompt(how, global)?;
@@ -170,20 +175,39 @@ fn give_inputs(
     Ok(())
 }
 
-/// What is said of a corrupt file: that there is nothing to resume from, and what to do.
-fn corrupt(path: &Path, global: &Global) -> Option<Outcome> {
+/// What is said of a corrupt file: that there is nothing to resume from yet, and whether to recover or to
+/// begin anew.
+fn corrupt(path: &Path, file: Option<&Path>, global: &Global) -> Option<Outcome> {
     let error = read::document(path, global.max_bytes).err()?;
     let corruption = Corruption::of(&error)?;
     let mut outcome = Outcome::new();
+    let recover_with = match error.kind() {
+        ErrorKind::Corrupt(_) => newest_good(file, global),
+        _ => None,
+    };
+    if let Some(entry) = &recover_with {
+        outcome.note(format!(
+            "the earlier state {entry} can be read: go on with it with `ckpt recover`, then resume"
+        ));
+    }
     if global.json {
         outcome.json(&CorruptReport {
             file: path.display().to_string(),
             decision: ResumeDecision::Restart,
+            recover_with,
             error: corruption,
         });
     }
     outcome.fail(&error.into());
     Some(outcome)
+}
+
+/// The newest earlier state that can be read.
+fn newest_good(file: Option<&Path>, global: &Global) -> Option<EntryId> {
+    let target = Target::to_look_at(file, global).ok()?;
+    let entries = entries(&target).ok()?;
+    let good = entries.into_iter().find(|entry| entry.revision.is_ok());
+    good.map(|entry| entry.id)
 }
 
 fn prompt(how: &How<'_>, global: &Global) -> Result<Prompt, Failure> {

@@ -377,7 +377,7 @@ fn the_workstreams_of_a_build() {
     assert!(error.contains("WS3"), "{error}");
     assert_eq!(place.does(&["fail", "no disk"]), "failed: no disk\n");
     assert_eq!(place.value()["pending_workstreams"], json!(["WS3"]));
-    place.leaves(2, &["restart", "--because", "x"]);
+    place.leaves(2, &["heartbeat"]);
     let input = "{\"op\": \"pause\"}\n{\"op\": \"gate pass\", \"name\": \"nope\"}\n";
     let before = place.project.read(place.file);
     let run = place
@@ -653,4 +653,37 @@ fn a_file_may_be_called_anything() {
     let run = project.expect(0, &["resume", "called-anything.json"]);
     assert!(!run.err.contains("key-mismatch"), "{run:?}");
     assert!(run.out.contains("# Resuming Task: SHOP-12"), "{run:?}");
+}
+
+#[test]
+fn a_checkpoint_that_is_named_by_its_agent_stays_its_own() {
+    let place = Place::agent();
+    let run = place.gives(0, &["heartbeat", "--agent", "Primary"]);
+    assert!(
+        run.err
+            .contains("note: Primary reports, and the checkpoint stays that of Secondary-C"),
+        "{run:?}"
+    );
+    let run = place.gives(0, &["heartbeat", "--agent", "secondary_c"]);
+    assert_eq!(run.err, "");
+}
+
+#[test]
+fn a_build_begins_anew_in_its_file() {
+    let place = Place::build();
+    let said = place.does(&["restart", "--because", "the schema changed"]);
+    assert!(said.starts_with("begun anew: the schema changed"), "{said}");
+    let made = parsed(&place.project, place.file);
+    assert_eq!(made["status"], "initialized");
+    assert_eq!(made["completed_workstreams"], json!([]));
+}
+
+#[test]
+fn a_status_that_leads_nowhere_is_left_by_force() {
+    let place = Place::build();
+    let status = r#"/status="executing""#;
+    place.project.expect(1, &["set", place.file, status]);
+    let run = place.gives(4, &["pause"]);
+    assert!(run.error().ends_with("(--force)"), "{run:?}");
+    place.does(&["pause", "--force"]);
 }
