@@ -971,6 +971,12 @@ fn operations_do_what_their_methods_do() {
     )
     .unwrap();
     assert_eq!(story.action(), Some("Merged"));
+    let reassign = |to: &str| Operation::Reassign { to: to.into() };
+    story.apply(&reassign("a-3"), &lead).unwrap();
+    assert_eq!(story.agent_id.as_deref(), Some("a-3"));
+    refused(&story, |story| apply(story, &reassign(" ")));
+    let unnamed = read::<StoryCheckpoint>(r#"{"stage":2,"last_action":"x"}"#);
+    refused(&unnamed, |story| apply(story, &reassign("a-3")));
     let forced = Circumstances::at(now()).forced(true);
     story.apply(&stage_operation("0"), &forced).unwrap();
     assert_eq!(story.stage_number(), Some(0));

@@ -72,6 +72,8 @@ pub struct TakenOver {
     pub key: Key,
     /// Its checkpoint.
     pub checkpoint: AgentCheckpoint,
+    /// What the old agent left, for the words that are given to the new one.
+    pub before: AgentCheckpoint,
     /// How that was saved.
     pub saved: Saved,
     /// The old agent's file, where it was put aside.
@@ -129,18 +131,20 @@ fn in_place(
     let path = store.path(key)?;
     let mut archive = None;
     let mut checkpoint = AgentCheckpoint::default();
+    let mut before = AgentCheckpoint::default();
     let saved = agents.try_update(key, |agent| {
         // It may run again, on what a faster writer left: only the last copy is the archive.
         discard(archive.take());
         checkpoint = agent.taken_over(&by.agent_id, &by.session_id, &by.notes, now)?;
         archive = Some(copy_aside(&path, now)?);
-        agent.clone_from(&checkpoint);
+        before = std::mem::replace(agent, checkpoint.clone());
         Ok(())
     });
     match saved {
         Ok(saved) => Ok(TakenOver {
             key: new,
             checkpoint,
+            before,
             saved,
             archive,
         }),
@@ -199,6 +203,7 @@ fn beside(
     Ok(TakenOver {
         key: new,
         checkpoint,
+        before: old.checkpoint,
         saved: begun,
         archive,
     })

@@ -461,6 +461,12 @@ pub(crate) struct To {
     /// The agent
     #[arg(long, value_name = "AGENT", value_parser = words)]
     pub(crate) to: String,
+    /// Why, in the new agent's checkpoint (agent-session)
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: Option<String>,
+    /// Leave the old agent's file where it is; else it is put aside as crashed (agent-session)
+    #[arg(long)]
+    pub(crate) beside: bool,
 }
 
 /// What is entered or passed.

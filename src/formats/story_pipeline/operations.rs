@@ -515,6 +515,7 @@ pub(super) const OPERATIONS: &[&str] = &[
     "note",
     "fail",
     "complete",
+    "reassign",
     "task start",
     "task done",
     "stage",
@@ -553,13 +554,22 @@ pub(super) fn apply(
             id,
             ..
         } => story.finish(id, force)?,
+        Operation::Reassign { to } => {
+            if story.spelling() == Spelling::SnakeCase {
+                return Err(Error::refused(
+                    "this revision of the checkpoint names no agent; tell whoever goes on in its prompt",
+                ));
+            }
+            says(to, "name the agent that goes on")?;
+            story.take_over(to);
+        }
         Operation::Stage { name } => return enter(story, name, circumstances),
         Operation::Verify { activity, status } => verify(story, activity, status, force)?,
         other => return Err(Error::unsupported(other, OPERATIONS)),
     }
-    // The lead ends a story; all else is the work of the one to resume.
+    // What a lead says of a story is no work of the one to resume.
     if let Some(agent) = circumstances.agent
-        && *operation != Operation::Complete
+        && operation.is_work()
     {
         story.take_over(agent);
     }

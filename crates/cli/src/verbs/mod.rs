@@ -16,6 +16,7 @@ mod set;
 mod show;
 mod stale;
 mod start;
+mod take_over;
 mod validate;
 
 use agent_checkpoint::{Keep, Recovery};

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation};
-use agent_checkpoint::formats::builder_state;
 use agent_checkpoint::formats::story_pipeline::PipelineState;
 use agent_checkpoint::formats::task::SourceFiles;
+use agent_checkpoint::formats::{AgentCheckpoint, builder_state};
 use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
@@ -28,6 +28,20 @@ struct Told {
 
 /// One report.
 pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
+    if let Report::Reassign(reassigned) = &report {
+        let target = Target::to_write(global)?;
+        if target.format.name == AgentCheckpoint::FORMAT {
+            return super::take_over::run(&reassigned.what, &target, global);
+        }
+        if reassigned.what.because.is_some() || reassigned.what.beside {
+            return Err(Failure::new(format!(
+                "{}: --because and --beside are for {}, and this is {}; leave them out",
+                target.path.display(),
+                AgentCheckpoint::FORMAT,
+                target.format.name
+            )));
+        }
+    }
     let state = report.state().map(|path| given::state_of(path, global));
     let state = state.transpose()?;
     change(vec![(None, report.into())], state.as_ref(), global)

@@ -215,6 +215,63 @@ fn a_resume_names_the_agent_and_the_worker_to_take_over() {
 }
 
 #[test]
+fn another_agent_takes_over_from_one_that_crashed() {
+    let place = Place::agent();
+    let old = place.project.read(place.file);
+    let error = place.leaves(2, &["reassign", "--to", "Secondary-D"]);
+    assert!(error.contains("--session"), "{error}");
+    let to = [
+        "reassign",
+        "--to",
+        "Secondary-D",
+        "--session",
+        "s-9",
+        "--because",
+        "Timed out",
+    ];
+    let run = place.gives(0, &to);
+    assert!(
+        run.out.starts_with(
+            "Secondary-D takes over from Secondary-C; its checkpoint was put aside as "
+        ),
+        "{run:?}"
+    );
+    assert!(
+        run.err
+            .contains("Resuming work from crashed agent Secondary-C"),
+        "{run:?}"
+    );
+    let new = parsed(&place.project, "agent_checkpoints/secondary_d.json");
+    assert_eq!(new["previous_agent"], "Secondary-C");
+    assert_eq!(
+        (&new["session_id"], &new["recovery_notes"]),
+        (&json!("s-9"), &json!("Timed out"))
+    );
+    let files = std::fs::read_dir(place.project.path("agent_checkpoints")).unwrap();
+    let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let archive = names.find(|name| name.starts_with("secondary_c_crashed_"));
+    let archive = format!("agent_checkpoints/{}", archive.unwrap());
+    assert_eq!(place.project.read(&archive), old);
+    let place = Place::agent();
+    place.gives(
+        0,
+        &[
+            "reassign",
+            "--to",
+            "Secondary-D",
+            "--session",
+            "s-9",
+            "--beside",
+        ],
+    );
+    assert_eq!(place.project.read(place.file), old);
+    let place = Place::story();
+    place.leaves(2, &["reassign", "--to", "a-2", "--beside"]);
+    place.gives(0, &["reassign", "--to", "a-2", "--agent", "lead"]);
+    assert_eq!(place.value()["agentId"], "a-2");
+}
+
+#[test]
 fn a_checkpoint_that_cannot_be_resumed_exits_4() {
     let place = Place::agent();
     place.gives(0, &["set", "/can_resume=false"]);
