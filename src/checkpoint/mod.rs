@@ -35,7 +35,7 @@ pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use key::Key;
-pub use knowledge::{ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
+pub use knowledge::{Counters, ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub(crate) use layout::UNIQUE_SEPARATOR;
 pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};

@@ -6,11 +6,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::claims::ClaimsFile;
+use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept};
 use super::overflow::Entries;
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
-use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
 use crate::fsio::{
     self, Contents, FileError, FileStamp, Lock, Pending, Present, Replace, look, parent_of,
 };
@@ -42,6 +43,8 @@ pub(in crate::store) struct DurableFile<'o> {
 pub(in crate::store) struct Next {
     pub(in crate::store) text: String,
     pub(in crate::store) record: Entries,
+    /// What is kept beside it, and of which revision of the checkpoint it is.
+    pub(in crate::store) companion: Option<(Revision, String)>,
 }
 
 /// What lies beside a file, for those who decide what it shall hold.
@@ -60,6 +63,10 @@ pub(in crate::store) struct Damaged<'f> {
     pub(in crate::store) corrupt: Option<Corrupt>,
     _lock: Option<Lock>,
 }
+
+/// Makes a claim of the last one, at this time.
+pub(in crate::store) type NextClaim<'n> =
+    dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim> + 'n;
 
 /// Decides from what is there what the file shall hold; `None` leaves it.
 type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
@@ -219,6 +226,11 @@ impl<'o> DurableFile<'o> {
         Ok(OverflowFile::beside(&self.target()?))
     }
 
+    /// What was kept beside the checkpoint, if that is of this revision.
+    pub(in crate::store) fn companion(&self, revision: &Revision) -> Result<Option<String>> {
+        Ok(CompanionFile::beside(&self.target()?, self.owner()).read(revision))
+    }
+
     /// The last claim on the file, or on the slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
         ClaimsFile::beside(&self.target()?).last(self.owner())
@@ -228,7 +240,7 @@ impl<'o> DurableFile<'o> {
     pub(in crate::store) fn change_claim(
         &self,
         anew: bool,
-        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
+        next: &mut NextClaim<'_>,
     ) -> Result<Claim> {
         let target = self.target()?;
         self.refuse_read_only()?;
@@ -386,6 +398,13 @@ impl<'o> DurableFile<'o> {
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history {
                     history.prune_after(&kept);
+                }
+                if let Some((revision, text)) = &next.companion {
+                    // Without it the files are judged by their times: no reason to call the save failed.
+                    let file = CompanionFile::beside(target, self.owner());
+                    if let Err(error) = file.write(revision, text) {
+                        tracing::warn!(path = %self.path.display(), %error, "not kept beside it");
+                    }
                 }
                 Ok(())
             }

@@ -401,7 +401,7 @@ fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
 }
 
 /// A slot as part of a file name.
-fn encoded(slot: &str) -> String {
+pub(super) fn encoded(slot: &str) -> String {
     let name = Key::new(slot).and_then(|key| (Layout::default().file_name)(&key));
     name.map_or_else(
         |_: Error| String::from("%"),
