@@ -31,7 +31,7 @@ pub struct Fingerprints {
 
 /// What one file was when the checkpoint was saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Fingerprint {
     /// A regular file.
@@ -50,19 +50,48 @@ pub enum Fingerprint {
 pub struct FilePrint {
     /// Its size in bytes.
     pub size: u64,
-    /// When its contents were last changed, in nanoseconds since 1970.
-    pub mtime: i128,
-    /// When its inode was last changed, likewise; Unix only.
+    /// When its contents were last changed.
+    pub mtime: FileTime,
+    /// When its inode was last changed; Unix only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ctime: Option<i128>,
+    pub ctime: Option<FileTime>,
     /// Its inode; Unix only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inode: Option<u64>,
     /// SHA-256 of its contents; `None` of one that is too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// When this was looked at, likewise.
-    pub taken: i128,
+    /// When this was looked at.
+    pub taken: FileTime,
+}
+
+/// A time as file systems keep it: whole seconds since 1970, rounded down, and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FileTime(pub i64, pub u32);
+
+impl FileTime {
+    fn plus(self, span: Duration) -> FileTime {
+        let nanos = self.1.saturating_add(span.subsec_nanos());
+        let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        let carry = i64::from(nanos / 1_000_000_000);
+        FileTime(
+            self.0.saturating_add(seconds).saturating_add(carry),
+            nanos % 1_000_000_000,
+        )
+    }
+}
+
+impl From<SystemTime> for FileTime {
+    fn from(time: SystemTime) -> FileTime {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => FileTime(seconds(after), after.subsec_nanos()),
+            Err(before) => match before.duration() {
+                span if span.subsec_nanos() == 0 => FileTime(-seconds(span), 0),
+                span => FileTime(-seconds(span) - 1, 1_000_000_000 - span.subsec_nanos()),
+            },
+        }
+    }
 }
 
 /// What became of a file with a fingerprint.
@@ -126,18 +155,18 @@ impl FilePrint {
         #[cfg(unix)]
         let (ctime, inode) = {
             use std::os::unix::fs::MetadataExt;
-            let ctime = i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
-            (Some(ctime), Some(found.ino()))
+            let nanos = u32::try_from(found.ctime_nsec()).unwrap_or(0);
+            (Some(FileTime(found.ctime(), nanos)), Some(found.ino()))
         };
         #[cfg(not(unix))]
         let (ctime, inode) = (None, None);
         FilePrint {
             size: found.len(),
-            mtime: nanoseconds(modified),
+            mtime: modified.into(),
             ctime,
             inode,
             sha256: None,
-            taken: nanoseconds(SystemTime::now()),
+            taken: SystemTime::now().into(),
         }
     }
 
@@ -151,9 +180,8 @@ impl FilePrint {
     /// Whether the file was changed in the same tick as it was looked at, or later by its own times: then a
     /// change after the look may have left all its marks the same. (Git has the same rule for its index.)
     fn is_racy(&self) -> bool {
-        let tick = i128::try_from(FILE_CLOCK_TICK.as_nanos()).unwrap_or(i128::MAX);
         let changed = self.ctime.map_or(self.mtime, |ctime| ctime.max(self.mtime));
-        changed.saturating_add(tick) >= self.taken
+        changed.plus(FILE_CLOCK_TICK) >= self.taken
     }
 
     /// What became of the file, which is there and regular.
@@ -176,14 +204,6 @@ impl FilePrint {
             Ok(Some(_)) if same => Compared::Unchanged,
             Ok(Some(_)) => Compared::Touched,
         }
-    }
-}
-
-fn nanoseconds(time: SystemTime) -> i128 {
-    let whole = |span: Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
-    match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => whole(after),
-        Err(before) => -whole(before.duration()),
     }
 }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-pub use fingerprint::{FilePrint, Fingerprint, Fingerprints, LARGEST_HASHED};
+pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
 pub use head::Head;
 pub use stamp::FILE_CLOCK_TICK;
 pub use state::{FileState, TrackedFile};
