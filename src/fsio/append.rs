@@ -69,7 +69,7 @@ fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = system::open(path).map_err(FileError::on(Operation::Open, path))?;
     let mut last = [b'\n'];
-    let read = file.seek(SeekFrom::End(0)).and_then(|length| match length {
+    let read = system::read(path, || match file.seek(SeekFrom::End(0))? {
         0 => Ok(()),
         _ => {
             file.seek(SeekFrom::End(-1))?;

@@ -222,6 +222,8 @@ pub enum Operation {
     Write,
     /// Giving the temporary file the mode of the one to replace.
     SetMode,
+    /// Giving a copy the time of the file it was copied from.
+    SetTime,
     /// Waiting until the bytes are on the disk.
     Sync,
     /// Waiting until the names in a folder are on the disk.
@@ -251,6 +253,7 @@ impl fmt::Display for Operation {
             Self::CreateTemp => "create a temporary file beside",
             Self::Write => "write",
             Self::SetMode => "keep the mode of",
+            Self::SetTime => "keep the time of",
             Self::Sync => "sync",
             Self::SyncFolder => "sync the folder",
             Self::Link => "link",

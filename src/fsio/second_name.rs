@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::{Durability, FileError, Operation, Present, Replace, system};
+use super::{Durability, FileError, Operation, Present, Replace, seam, system};
 
 /// Gives a file a second name, in a folder that is there, if the name is not taken; says whether it was free.
 ///
@@ -56,7 +56,7 @@ pub fn copy(
     // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.
     let time = system::metadata(from).and_then(|found| found.modified());
     if let (Ok(time), Ok(copy)) = (time, File::options().write(true).open(to)) {
-        let _ = copy.set_modified(time);
+        let _ = seam::call_from(Operation::SetTime, from, to, || copy.set_modified(time));
     }
     Ok(true)
 }
