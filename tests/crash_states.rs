@@ -11,62 +11,54 @@
 mod common;
 mod crash;
 
-use std::path::Path;
+use crash::{depth, scenarios};
 
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{CheckpointStore, Document, FileOptions, FileStore, Key};
-use common::{clock, key};
-use crash::{Oracle, Scenario, depth};
-
-const NOW: &str = "2026-03-02T08:00:00Z";
-
-fn options() -> FileOptions {
-    FileOptions::default().with_clock(clock(NOW)).with_holder("agent")
+/// One test for each scenario, named after what it does.
+macro_rules! survive {
+    ($($name:ident),* $(,)?) => { $(
+        #[test]
+        fn $name() {
+            scenarios::$name().survives_crashes(depth());
+        }
+    )* };
 }
 
-fn open(root: &Path) -> Box<dyn CheckpointStore> {
-    Box::new(FileStore::with_options(root.join("store"), options()))
-}
-
-fn text(name: &str) -> String {
-    format!("{{\"state\": \"{name}\", \"of\": \"{}\"}}\n", name.repeat(5))
-}
-
-fn put(store: &dyn CheckpointStore, key: &Key, name: &str) {
-    let document = Document::from_text(&text(name)).unwrap();
-    store.put(key, &document, &PutOptions::new()).unwrap();
-}
-
-fn nothing(_: &Path) {}
-
-fn old(root: &Path) {
-    put(&*open(root), &key("a"), "old");
-}
-
-fn save_new(root: &Path) {
-    put(&*open(root), &key("a"), "new");
-}
+survive!(
+    first_save,
+    save_over,
+    updates,
+    cut,
+    history_beyond_its_limit,
+    pruned,
+    archived,
+    deleted,
+    restored,
+    first_claim,
+    claimed,
+    taken_over,
+    released,
+    pinned_present,
+    pinned_entry,
+    unpinned,
+    host_file,
+    host_file_taken_over,
+    host_file_recovered,
+    own_backups,
+    copies,
+    lazy,
+    begun_anew,
+);
 
 #[test]
-fn the_first_save_in_a_new_folder() {
-    Scenario {
-        name: "first save in a new folder",
-        open: &open,
-        key: key("a"),
-        before: &nothing,
-        acts: vec![&save_new],
+fn recovered() {
+    for scenario in scenarios::recovered() {
+        scenario.survives_crashes(depth());
     }
-    .survives_crashes(depth(), &Oracle::default());
 }
 
 #[test]
-fn a_save_over_a_checkpoint() {
-    let scenario = Scenario {
-        name: "save over a checkpoint",
-        open: &open,
-        key: key("a"),
-        before: &old,
-        acts: vec![&save_new],
-    };
-    scenario.survives_crashes(depth(), &Oracle::default());
+fn whoever_goes_on_after_a_kill_makes_the_work_of_the_killed_last() {
+    for scenario in scenarios::all() {
+        scenario.survives_a_kill_and_then_a_crash(depth());
+    }
 }

@@ -1,19 +1,20 @@
 //! What a crash may leave, tried out: a program's calls are recorded, every state that a loss of power may
 //! leave after each of them is built, and what a store makes of it is judged.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 #![allow(clippy::panic, reason = "these are tests")]
 
 mod disk;
 mod explore;
 mod oracle;
 mod scenario;
+pub(crate) mod scenarios;
 mod step;
 mod tree;
 
 pub(crate) use disk::{Depth, Disk};
 pub(crate) use explore::{State, explore};
-pub(crate) use oracle::{Oracle, Seen, observe};
-pub(crate) use scenario::{Recorded, Scenario, Store};
+pub(crate) use oracle::{Seen, fence, judge, next_save_works, observe, told};
+pub(crate) use scenario::{Findings, Look, Recorded, Scenario, judged};
 pub(crate) use step::{Recorder, Step};
 pub(crate) use tree::{Content, Node, Tree};
 

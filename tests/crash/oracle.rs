@@ -6,7 +6,7 @@ use agent_checkpoint::checkpoint::Fence;
 use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
 use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, Key};
 
-use super::scenario::Scenario;
+use super::scenario::{Look, Scenario};
 
 /// What is under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,57 +27,41 @@ pub(crate) fn observe(store: &dyn CheckpointStore, key: &Key) -> Seen {
     }
 }
 
-/// Looks at a state before the next save changes it: the store, its folder, and how many acts were
-/// acknowledged.
-pub(crate) type Look<'o> = dyn Fn(&dyn CheckpointStore, &Path, usize) -> Result<(), String> + 'o;
-
-/// The rules for a scenario.
-pub(crate) struct Oracle<'o> {
-    /// Whether acts that were acknowledged may be lost, each whole: where not every save waits for the disk.
-    pub(crate) may_be_older: bool,
-    /// What else must hold.
-    pub(crate) also: &'o Look<'o>,
-}
-
-impl Default for Oracle<'_> {
-    fn default() -> Self {
-        Oracle {
-            may_be_older: false,
-            also: &|_, _, _| Ok(()),
-        }
+/// Judges what a crash left in `folder`; `seen` is what was under the key before the first act and after each.
+pub(crate) fn judge(
+    scenario: &Scenario,
+    seen: &[Seen],
+    acknowledged: usize,
+    folder: &Path,
+) -> Result<(), String> {
+    let store = &*(scenario.open)(folder);
+    let key = &scenario.key;
+    let oldest = if scenario.may_be_older { 0 } else { acknowledged };
+    let allowed = &seen[oldest..seen.len().min(acknowledged + 2)];
+    let found = &observe(store, key);
+    if !allowed.contains(found) {
+        return Err(format!("found {found:?}, allowed are {allowed:?}"));
     }
-}
-
-impl Oracle<'_> {
-    /// `seen` is what was there before the first act and after each.
-    pub(crate) fn judge(
-        &self,
-        scenario: &Scenario<'_>,
-        seen: &[Seen],
-        acknowledged: usize,
-        folder: &Path,
-    ) -> Result<(), String> {
-        let store = (scenario.open)(folder);
-        let key = &scenario.key;
-        let oldest = if self.may_be_older { 0 } else { acknowledged };
-        let allowed = &seen[oldest..seen.len().min(acknowledged + 2)];
-        let found = observe(&*store, key);
-        if !allowed.contains(&found) {
-            return Err(format!("found {found:?}, allowed are {allowed:?}"));
-        }
-        history_is_real(&*store, key, &found, seen)?;
+    history_is_real(store, key, found, seen)?;
+    // A host file that cannot be read says so to whoever lists it.
+    if *found != Seen::Corrupt {
         let listed = store.list(&Query::all()).map_err(told("list"))?;
-        let is_there = found != Seen::Nothing;
+        let is_there = *found != Seen::Nothing;
         if listed.keys.contains(key) != is_there || !listed.foreign.is_empty() {
             return Err(format!("{found:?} is listed as {listed:?}"));
         }
         store.overflow(key).map_err(told("read what was cut"))?;
-        (self.also)(&*store, folder, acknowledged)?;
-        next_save_works(&*store, key, &found)
     }
+    (scenario.also)(&Look {
+        store,
+        folder,
+        acknowledged,
+        found,
+    })?;
+    next_save_works(store, key)
 }
 
-fn told(what: &str) -> impl Fn(Error) -> String {
+pub(crate) fn told(what: &str) -> impl Fn(Error) -> String {
     move |error| format!("cannot {what}: {error} ({:?})", error.kind())
 }
 
@@ -123,12 +107,12 @@ pub(crate) fn fence(store: &dyn CheckpointStore, key: &Key) -> Result<Option<Fen
 }
 
 /// Whatever a crash left: the work goes on, and nothing that was there is lost by that.
-fn next_save_works(store: &dyn CheckpointStore, key: &Key, found: &Seen) -> Result<(), String> {
+pub(crate) fn next_save_works(store: &dyn CheckpointStore, key: &Key) -> Result<(), String> {
     let fence = fence(store, key)?;
     let next = r#"{"next": "save", "completedSteps": []}"#;
     let document = Document::from_text(next).unwrap();
     let options = PutOptions::new().fenced(fence);
-    if *found == Seen::Corrupt {
+    if observe(store, key) == Seen::Corrupt {
         match store.put(key, &document, &options) {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {}
             other => return Err(format!("a corrupt checkpoint was written over: {other:?}")),

@@ -8,22 +8,33 @@ use agent_checkpoint::{CheckpointStore, Key};
 
 use super::disk::{Depth, Disk};
 use super::explore::{State, explore};
-use super::oracle::{Oracle, Seen, observe};
+use super::oracle::{Seen, judge, observe};
 use super::scratch;
 use super::step::{Recorder, Step};
 use super::tree::Tree;
 
-/// Opens a store in a folder.
-pub(crate) type Store<'s> = dyn Fn(&Path) -> Box<dyn CheckpointStore> + 's;
-
 /// What a program does in a folder, one act after the other; each is acknowledged to its user.
-pub(crate) struct Scenario<'s> {
+#[derive(Clone)]
+pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    pub(crate) open: &'s Store<'s>,
+    pub(crate) open: fn(&Path) -> Box<dyn CheckpointStore>,
     pub(crate) key: Key,
     /// What is there, and on the disk, before.
-    pub(crate) before: &'s dyn Fn(&Path),
-    pub(crate) acts: Vec<&'s dyn Fn(&Path)>,
+    pub(crate) before: fn(&Path),
+    pub(crate) acts: Vec<fn(&Path)>,
+    /// Whether acts that were acknowledged may be lost, each whole: where not every save waits for the disk.
+    pub(crate) may_be_older: bool,
+    /// What must hold besides the rules for all.
+    pub(crate) also: fn(&Look<'_>) -> Result<(), String>,
+}
+
+/// A state after a crash, before the next save changes it.
+pub(crate) struct Look<'l> {
+    pub(crate) store: &'l dyn CheckpointStore,
+    pub(crate) folder: &'l Path,
+    /// How many acts were acknowledged.
+    pub(crate) acknowledged: usize,
+    pub(crate) found: &'l Seen,
 }
 
 /// The calls of a scenario, and what its store held after each act.
@@ -33,7 +44,7 @@ pub(crate) struct Recorded {
     pub(crate) seen: Vec<Seen>,
 }
 
-impl Scenario<'_> {
+impl Scenario {
     /// Runs the scenario where it begins with `initial`.
     fn record_from(&self, initial: &Tree) -> Recorded {
         let folder = scratch();
@@ -76,13 +87,13 @@ impl Scenario<'_> {
     }
 
     /// Judges every state that a loss of power may leave.
-    pub(crate) fn survives_crashes(&self, depth: Depth, oracle: &Oracle<'_>) {
+    pub(crate) fn survives_crashes(&self, depth: Depth) {
         let began = Instant::now();
         let recorded = self.record();
         let disk = Disk::of(&recorded.initial);
         let mut findings = Findings::default();
         let states = explore(disk, &recorded.steps, 0, depth, |state| {
-            let result = judged(oracle, self, &recorded.seen, state);
+            let result = judged(self, &recorded.seen, state);
             findings.add(state, &recorded.steps, result);
         });
         findings.report(self.name);
@@ -97,7 +108,7 @@ impl Scenario<'_> {
     /// The program is killed after each of its calls, which loses nothing yet; then it runs again to its end,
     /// and only then the power goes. What was acknowledged then must be there, although some of it was made by
     /// the one that was killed.
-    pub(crate) fn survives_a_kill_and_then_a_crash(&self, depth: Depth, oracle: &Oracle<'_>) {
+    pub(crate) fn survives_a_kill_and_then_a_crash(&self, depth: Depth) {
         let began = Instant::now();
         let first = self.record();
         let mut findings = Findings::default();
@@ -109,7 +120,7 @@ impl Scenario<'_> {
             }
             let again = self.record_from(&disk.live());
             states += explore(disk, &again.steps, self.acts.len(), depth, |state| {
-                let result = judged(oracle, self, &again.seen, state)
+                let result = judged(self, &again.seen, state)
                     .map_err(|why| format!("killed after call {killed_after} before: {why}"));
                 findings.add(state, &again.steps, result);
             });
@@ -126,14 +137,13 @@ impl Scenario<'_> {
 
 /// What the oracle says of a state, tried out in a folder.
 pub(crate) fn judged(
-    oracle: &Oracle<'_>,
-    scenario: &Scenario<'_>,
+    scenario: &Scenario,
     seen: &[Seen],
     state: &State,
 ) -> Result<(), String> {
     let folder = scratch();
     state.tree.write(folder.path());
-    oracle.judge(scenario, seen, state.acknowledged, folder.path())
+    judge(scenario, seen, state.acknowledged, folder.path())
 }
 
 /// The states that were found bad.
