@@ -17,9 +17,7 @@ use crate::checkpoint::{
 use crate::json::{Code, Document, Violation};
 use crate::resume::{Found, Resume, ResumeOptions};
 use crate::staleness::Staleness;
-use crate::store::{
-    Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext,
-};
+use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
 
 pub use redaction::Redaction;
 use saving::Prepared;
@@ -193,7 +191,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// [`CheckpointStore::load`].
     pub fn load(&self, key: &Key) -> Result<Option<Loaded<C>>> {
         let stored = self.store.load(key)?;
-        stored.map(|stored| self.judged_load(key, stored)).transpose()
+        stored
+            .map(|stored| self.judged_load(key, stored))
+            .transpose()
     }
 
     fn judged_load(&self, key: &Key, stored: Stored) -> Result<Loaded<C>> {

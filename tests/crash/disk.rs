@@ -118,7 +118,12 @@ impl Disk {
         let mut disk = Disk {
             folders: vec![Folder::default()],
             files: Vec::new(),
-            clock: tree.files.iter().map(|file| file.time).max().unwrap_or(SystemTime::UNIX_EPOCH),
+            clock: tree
+                .files
+                .iter()
+                .map(|file| file.time)
+                .max()
+                .unwrap_or(SystemTime::UNIX_EPOCH),
         };
         for content in &tree.files {
             disk.new_file(content.clone());

@@ -6,7 +6,7 @@ use agent_checkpoint::checkpoint::Fence;
 use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
 use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, Key};
 
-use super::scenario::{Look, Scenario};
+use super::scenario::{Look, Recorded, Scenario};
 
 /// What is under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,22 +27,27 @@ pub(crate) fn observe(store: &dyn CheckpointStore, key: &Key) -> Seen {
     }
 }
 
-/// Judges what a crash left in `folder`; `seen` is what was under the key before the first act and after each.
+/// Judges what a crash left in `folder`.
 pub(crate) fn judge(
     scenario: &Scenario,
-    seen: &[Seen],
+    recorded: &Recorded,
     acknowledged: usize,
     folder: &Path,
 ) -> Result<(), String> {
     let store = &*(scenario.open)(folder);
     let key = &scenario.key;
-    let oldest = if scenario.may_be_older { 0 } else { acknowledged };
+    let oldest = if scenario.may_be_older {
+        0
+    } else {
+        acknowledged
+    };
+    let seen = &recorded.seen;
     let allowed = &seen[oldest..seen.len().min(acknowledged + 2)];
     let found = &observe(store, key);
     if !allowed.contains(found) {
         return Err(format!("found {found:?}, allowed are {allowed:?}"));
     }
-    history_is_real(store, key, found, seen)?;
+    history_is_real(store, key, found, recorded)?;
     // A host file that cannot be read says so to whoever lists it.
     if *found != Seen::Corrupt {
         let listed = store.list(&Query::all()).map_err(told("list"))?;
@@ -70,11 +75,8 @@ fn history_is_real(
     store: &dyn CheckpointStore,
     key: &Key,
     found: &Seen,
-    seen: &[Seen],
+    recorded: &Recorded,
 ) -> Result<(), String> {
-    if !store.capabilities().history {
-        return Ok(());
-    }
     for entry in store.history(key).map_err(told("list the history"))? {
         if entry.is_current() && *found == Seen::Corrupt {
             continue;
@@ -82,20 +84,22 @@ fn history_is_real(
         let loaded = store.load_revision(key, &entry.id);
         let text = loaded.map_err(told("load an entry of the history"))?;
         let text = Seen::Text(text.document.text().to_owned());
-        if !seen.contains(&text) && !is_of_before(&text) {
+        if !recorded.seen.contains(&text) && !recorded.past.contains(&text) {
             return Err(format!("{} in the history never was: {text:?}", entry.id));
         }
     }
     Ok(())
 }
 
-/// States that were in the history before the scenario began say so.
-fn is_of_before(text: &Seen) -> bool {
-    matches!(text, Seen::Text(text) if text.contains(EARLIER))
+/// All that the history of a key holds.
+pub(crate) fn past(store: &dyn CheckpointStore, key: &Key) -> Vec<Seen> {
+    let entries = store.history(key).unwrap_or_default();
+    let texts = entries.iter().filter_map(|entry| {
+        let stored = store.load_revision(key, &entry.id).ok()?;
+        Some(Seen::Text(stored.document.text().to_owned()))
+    });
+    texts.collect()
 }
-
-/// Marks the text of a state that was there before the scenario began.
-pub(crate) const EARLIER: &str = "earlier";
 
 /// The fence to write with now.
 pub(crate) fn fence(store: &dyn CheckpointStore, key: &Key) -> Result<Option<Fence>, String> {
@@ -103,7 +107,9 @@ pub(crate) fn fence(store: &dyn CheckpointStore, key: &Key) -> Result<Option<Fen
         return Ok(None);
     }
     let claim = store.claimed(key).map_err(told("tell the claim"))?;
-    Ok(claim.filter(|claim| !claim.released).map(|claim| claim.fence))
+    Ok(claim
+        .filter(|claim| !claim.released)
+        .map(|claim| claim.fence))
 }
 
 /// Whatever a crash left: the work goes on, and nothing that was there is lost by that.

@@ -8,7 +8,7 @@ use agent_checkpoint::{CheckpointStore, Key};
 
 use super::disk::{Depth, Disk};
 use super::explore::{State, explore};
-use super::oracle::{Seen, judge, observe};
+use super::oracle::{Seen, judge, observe, past};
 use super::scratch;
 use super::step::{Recorder, Step};
 use super::tree::Tree;
@@ -42,6 +42,8 @@ pub(crate) struct Recorded {
     pub(crate) initial: Tree,
     pub(crate) steps: Vec<Step>,
     pub(crate) seen: Vec<Seen>,
+    /// What the history held before the first act.
+    pub(crate) past: Vec<Seen>,
 }
 
 impl Scenario {
@@ -51,6 +53,7 @@ impl Scenario {
         initial.write(folder.path());
         let see = || observe(&*(self.open)(folder.path()), &self.key);
         let mut seen = vec![see()];
+        let past = past(&*(self.open)(folder.path()), &self.key);
         let steps = RefCell::new(Vec::new());
         for act in &self.acts {
             let made = Recorder::record(folder.path(), |acknowledged| {
@@ -77,6 +80,7 @@ impl Scenario {
             initial: initial.clone(),
             steps,
             seen,
+            past,
         }
     }
 
@@ -93,7 +97,7 @@ impl Scenario {
         let disk = Disk::of(&recorded.initial);
         let mut findings = Findings::default();
         let states = explore(disk, &recorded.steps, 0, depth, |state| {
-            let result = judged(self, &recorded.seen, state);
+            let result = judged(self, &recorded, state);
             findings.add(state, &recorded.steps, result);
         });
         findings.report(self.name);
@@ -118,9 +122,11 @@ impl Scenario {
             for step in &first.steps[..killed_after] {
                 disk.apply(step);
             }
-            let again = self.record_from(&disk.live());
+            let mut again = self.record_from(&disk.live());
+            // What the killed one removed may come back.
+            again.past.extend([&first.past[..], &first.seen].concat());
             states += explore(disk, &again.steps, self.acts.len(), depth, |state| {
-                let result = judged(self, &again.seen, state)
+                let result = judged(self, &again, state)
                     .map_err(|why| format!("killed after call {killed_after} before: {why}"));
                 findings.add(state, &again.steps, result);
             });
@@ -138,12 +144,12 @@ impl Scenario {
 /// What the oracle says of a state, tried out in a folder.
 pub(crate) fn judged(
     scenario: &Scenario,
-    seen: &[Seen],
+    recorded: &Recorded,
     state: &State,
 ) -> Result<(), String> {
     let folder = scratch();
     state.tree.write(folder.path());
-    judge(scenario, seen, state.acknowledged, folder.path())
+    judge(scenario, recorded, state.acknowledged, folder.path())
 }
 
 /// The states that were found bad.
@@ -156,8 +162,9 @@ impl Findings {
             return;
         };
         let last = state.calls.checked_sub(1).map(|last| &steps[last]);
+        let last = format!("{last:?}").chars().take(120).collect::<String>();
         self.0.push(format!(
-            "{why}\nafter {} of {} calls ({} acts acknowledged), the last {last:?}:\n{}",
+            "{why}\nafter {} of {} calls ({} acts acknowledged), the last {last}:\n{}",
             state.calls,
             steps.len(),
             state.acknowledged,
@@ -174,7 +181,12 @@ impl Findings {
             self.0.is_empty(),
             "{name}: {} bad states, the first:\n{}",
             self.0.len(),
-            self.0.iter().take(3).cloned().collect::<Vec<_>>().join("\n")
+            self.0
+                .iter()
+                .take(3)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join("\n")
         );
     }
 }

@@ -60,6 +60,10 @@ impl Recorder {
 
 impl Watch for Recorder {
     fn after(&mut self, call: &Call<'_>) {
+        // The folder's own name is there for good, whether or not it is made to last.
+        if call.operation == Operation::SyncFolder && !call.path.starts_with(&self.root) {
+            return;
+        }
         let path = || self.name(call.path);
         let from = || self.name(call.from.unwrap());
         let step = match call.operation {
