@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::step::Step;
@@ -201,13 +201,13 @@ impl Disk {
         match step {
             Step::Create(path) => {
                 if self.find(path).is_none() {
-                    let bytes = Rc::from([]);
+                    let bytes = Arc::from([]);
                     let target = self.new_file(Content { bytes, time });
                     self.change(path, |name| Change::Set(name, target));
                 }
             }
             Step::Cut(path) => {
-                let bytes = Rc::from([]);
+                let bytes = Arc::from([]);
                 self.file(path).becomes(Content { bytes, time });
             }
             Step::Write(path, at, bytes) => {
@@ -434,7 +434,7 @@ impl Disk {
 type Paths = BTreeMap<PathBuf, Target>;
 
 /// Bytes with others written over them, and zeros in between where they are too short.
-fn over(bytes: &[u8], at: usize, written: &[u8]) -> Rc<[u8]> {
+fn over(bytes: &[u8], at: usize, written: &[u8]) -> Arc<[u8]> {
     let mut all = bytes.to_vec();
     if !written.is_empty() {
         all.resize(all.len().max(at + written.len()), 0);

@@ -15,22 +15,17 @@ pub(crate) struct State {
     pub(crate) acknowledged: usize,
 }
 
-/// Shows `visit` every state that a loss of power after each of the calls may leave, each once for each
-/// number of acts that were acknowledged. Begins when `from` acts were.
-pub(crate) fn explore(
-    mut disk: Disk,
-    steps: &[Step],
-    from: usize,
-    depth: Depth,
-    mut visit: impl FnMut(&State),
-) -> usize {
+/// Every state that a loss of power after each of the calls may leave, each once for each number of acts that
+/// were acknowledged. Begins when `from` acts were.
+pub(crate) fn explore(mut disk: Disk, steps: &[Step], from: usize, depth: Depth) -> Vec<State> {
+    let mut states = Vec::new();
     let mut seen: HashSet<(usize, Tree)> = HashSet::new();
     let mut acknowledged = 0;
     for calls in 0..=steps.len() {
         if acknowledged >= from {
             for tree in disk.crashes(depth) {
                 if seen.insert((acknowledged, tree.clone())) {
-                    visit(&State {
+                    states.push(State {
                         tree,
                         calls,
                         acknowledged,
@@ -44,5 +39,5 @@ pub(crate) fn explore(
         disk.apply(step);
         acknowledged += usize::from(*step == Step::Acknowledged);
     }
-    seen.len()
+    states
 }

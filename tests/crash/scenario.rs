@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use agent_checkpoint::{CheckpointStore, Key};
@@ -94,17 +96,14 @@ impl Scenario {
     pub(crate) fn survives_crashes(&self, depth: Depth) {
         let began = Instant::now();
         let recorded = self.record();
-        let disk = Disk::of(&recorded.initial);
-        let mut findings = Findings::default();
-        let states = explore(disk, &recorded.steps, 0, depth, |state| {
-            let result = judged(self, &recorded, state);
-            findings.add(state, &recorded.steps, result);
-        });
-        findings.report(self.name);
+        let states = recorded.states(0, depth);
+        let findings = self.judge_all(&recorded, &states);
+        report(self.name, &findings);
         println!(
-            "EXPLORED {}: {} calls, {states} states, {} ms",
+            "EXPLORED {}: {} calls, {} states, {} ms",
             self.name,
             recorded.steps.len(),
+            states.len(),
             began.elapsed().as_millis()
         );
     }
@@ -115,8 +114,7 @@ impl Scenario {
     pub(crate) fn survives_a_kill_and_then_a_crash(&self, depth: Depth) {
         let began = Instant::now();
         let first = self.record();
-        let mut findings = Findings::default();
-        let mut states = 0;
+        let mut count = 0;
         for killed_after in 0..first.steps.len() {
             let mut disk = Disk::of(&first.initial);
             for step in &first.steps[..killed_after] {
@@ -125,68 +123,75 @@ impl Scenario {
             let mut again = self.record_from(&disk.live());
             // What the killed one removed may come back.
             again.past.extend([&first.past[..], &first.seen].concat());
-            states += explore(disk, &again.steps, self.acts.len(), depth, |state| {
-                let result = judged(self, &again, state)
-                    .map_err(|why| format!("killed after call {killed_after} before: {why}"));
-                findings.add(state, &again.steps, result);
-            });
+            let states = explore(disk, &again.steps, self.acts.len(), depth);
+            count += states.len();
+            let findings = self.judge_all(&again, &states);
+            report(
+                &format!("{}, killed after call {killed_after} before", self.name),
+                &findings,
+            );
         }
-        findings.report(self.name);
         println!(
-            "EXPLORED {} (killed before): {} runs, {states} states, {} ms",
+            "EXPLORED {} (killed before): {} runs, {count} states, {} ms",
             self.name,
             first.steps.len(),
             began.elapsed().as_millis()
         );
     }
-}
 
-/// What the oracle says of a state, tried out in a folder.
-pub(crate) fn judged(
-    scenario: &Scenario,
-    recorded: &Recorded,
-    state: &State,
-) -> Result<(), String> {
-    let folder = scratch();
-    state.tree.write(folder.path());
-    judge(scenario, recorded, state.acknowledged, folder.path())
-}
-
-/// The states that were found bad.
-#[derive(Default)]
-pub(crate) struct Findings(Vec<String>);
-
-impl Findings {
-    pub(crate) fn add(&mut self, state: &State, steps: &[Step], result: Result<(), String>) {
-        let Err(why) = result else {
-            return;
+    /// What is wrong with each bad state, for a person.
+    pub(crate) fn judge_all(&self, recorded: &Recorded, states: &[State]) -> Vec<String> {
+        let next = AtomicUsize::new(0);
+        let findings = Mutex::new(Vec::new());
+        let judge = || {
+            while let Some(state) = states.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let folder = scratch();
+                state.tree.write(folder.path());
+                if let Err(why) = judge(self, recorded, state.acknowledged, folder.path()) {
+                    let finding = recorded.describe(state, &why);
+                    findings.lock().unwrap().push((state.calls, finding));
+                }
+            }
         };
-        let last = state.calls.checked_sub(1).map(|last| &steps[last]);
+        // Who reads a corrupt file waits a moment and looks again: meanwhile others are judged.
+        std::thread::scope(|scope| {
+            for _ in 0..JUDGES {
+                scope.spawn(judge);
+            }
+        });
+        let mut findings = findings.into_inner().unwrap();
+        findings.sort();
+        findings.into_iter().map(|(_, finding)| finding).collect()
+    }
+}
+
+/// How many states are judged at a time.
+const JUDGES: usize = 8;
+
+impl Recorded {
+    /// The states that a loss of power may leave when `from` acts were acknowledged, or later.
+    pub(crate) fn states(&self, from: usize, depth: Depth) -> Vec<State> {
+        explore(Disk::of(&self.initial), &self.steps, from, depth)
+    }
+
+    fn describe(&self, state: &State, why: &str) -> String {
+        let last = state.calls.checked_sub(1).map(|last| &self.steps[last]);
         let last = format!("{last:?}").chars().take(120).collect::<String>();
-        self.0.push(format!(
+        format!(
             "{why}\nafter {} of {} calls ({} acts acknowledged), the last {last}:\n{}",
             state.calls,
-            steps.len(),
+            self.steps.len(),
             state.acknowledged,
             state.tree.describe()
-        ));
+        )
     }
+}
 
-    pub(crate) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn report(&self, name: &str) {
-        assert!(
-            self.0.is_empty(),
-            "{name}: {} bad states, the first:\n{}",
-            self.0.len(),
-            self.0
-                .iter()
-                .take(3)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join("\n")
-        );
-    }
+fn report(name: &str, findings: &[String]) {
+    assert!(
+        findings.is_empty(),
+        "{name}: {} bad states, the first:\n{}",
+        findings.len(),
+        findings[..findings.len().min(3)].join("\n")
+    );
 }

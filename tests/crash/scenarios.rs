@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Archive, Claim, ClaimRequest, Fence};
+use agent_checkpoint::checkpoint::{Archive, ClaimRequest, Fence};
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::fsio::Durability;
 use agent_checkpoint::store::{DeleteOptions, Keep, PutOptions, RecoverOptions, Recovery};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Document, ErrorKind, FileOptions,
-    FileStore, Key,
+    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Document, ErrorKind, Expect,
+    FileOptions, FileStore, Key, PutMode,
 };
 
 use super::oracle::{Seen, told};
@@ -142,7 +142,7 @@ pub(crate) fn updates() -> Scenario {
 const STEPS: usize = 11;
 
 fn finish(root: &Path, number: usize) {
-    let tasks = &open(root);
+    let tasks = &open_few(root);
     let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
     let done = StepDone::new(format!("did {number}"));
     let finish = |task: &mut TaskCheckpoint| task.finish_step(&done, time(NOW));
@@ -152,7 +152,7 @@ fn finish(root: &Path, number: usize) {
 /// What a save cuts is in the record, or still in the checkpoint.
 pub(crate) fn cut() -> Scenario {
     fn many_steps(root: &Path) {
-        let tasks = &open(root);
+        let tasks = &open_few(root);
         let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
         tasks.create(&a(), &task(&[])).unwrap();
         for number in 0..STEPS {
@@ -177,6 +177,7 @@ pub(crate) fn cut() -> Scenario {
         Ok(())
     }
     Scenario {
+        open: open_few,
         also: nothing_is_lost,
         ..scenario(
             "save that cuts",
@@ -299,10 +300,15 @@ fn request(owner: &str) -> ClaimRequest {
     ClaimRequest::new(owner, Duration::from_secs(600))
 }
 
-fn claim(root: &Path, key: &Key, owner: &str) -> Claim {
-    open(root)
-        .claim(key, &request(owner).taking_over())
-        .unwrap()
+fn take(root: &Path, owner: &str) {
+    let request = request(owner).taking_over();
+    open(root).claim(&a(), &request).unwrap();
+}
+
+/// Saves with the fence of the last claim.
+fn save_claimed(store: &dyn CheckpointStore, key: &Key) {
+    let fence = super::oracle::fence(store, key).unwrap();
+    save(store, key, &text("new"), fence);
 }
 
 /// The fence of the first claim, by the clock of these tests.
@@ -335,10 +341,10 @@ fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Result<(), String> {
 
 pub(crate) fn claimed() -> Scenario {
     fn claim_it(root: &Path) {
-        assert_eq!(claim(root, &a(), "one").fence, fence(0));
+        open(root).claim(&a(), &request("one")).unwrap();
     }
     fn write(root: &Path) {
-        save(&*open(root), &a(), &text("new"), Some(fence(0)));
+        save_claimed(&*open(root), &a());
     }
     fn others_are_kept_out(look: &Look<'_>) -> Result<(), String> {
         if look.acknowledged == 0 {
@@ -365,7 +371,7 @@ pub(crate) fn first_claim() -> Scenario {
         ..scenario(
             "claim before the first save",
             nothing,
-            &[|root| drop(claim(root, &a(), "one"))],
+            &[|root| drop(open(root).claim(&a(), &request("one")).unwrap())],
         )
     }
 }
@@ -373,13 +379,13 @@ pub(crate) fn first_claim() -> Scenario {
 pub(crate) fn taken_over() -> Scenario {
     fn owned(root: &Path) {
         old(root);
-        claim(root, &a(), "one");
+        take(root, "one");
     }
     fn take_over(root: &Path) {
-        assert_eq!(claim(root, &a(), "two").fence, fence(1));
+        take(root, "two");
     }
     fn write(root: &Path) {
-        save(&*open(root), &a(), &text("new"), Some(fence(1)));
+        save_claimed(&*open(root), &a());
     }
     fn the_old_is_kept_out(look: &Look<'_>) -> Result<(), String> {
         match look.acknowledged {
@@ -396,7 +402,7 @@ pub(crate) fn taken_over() -> Scenario {
 pub(crate) fn released() -> Scenario {
     fn owned(root: &Path) {
         old(root);
-        claim(root, &a(), "one");
+        take(root, "one");
     }
     fn release(root: &Path) {
         open(root).release(&a(), fence(0)).unwrap();
@@ -493,28 +499,33 @@ fn recover(store: &dyn CheckpointStore, key: &Key, with: Recovery) {
     store.recover(key, &RecoverOptions::with(with)).unwrap();
 }
 
-pub(crate) fn recovered() -> Vec<Scenario> {
+fn recovered(name: &'static str, act: fn(&Path)) -> Scenario {
     fn damaged(root: &Path) {
         old_then_new(root);
         damage(root, "store/a.json");
     }
-    let all: [(&str, fn(&Path)); 3] = [
-        ("recover with the newest", |root| {
-            recover(&*open(root), &a(), Recovery::Newest);
-        }),
-        ("recover fresh", |root| {
-            recover(&*open(root), &a(), Recovery::Fresh)
-        }),
-        ("recover by salvage", |root| {
-            recover(&*open(root), &a(), Recovery::Salvage);
-        }),
-    ];
-    all.into_iter()
-        .map(|(name, act)| Scenario {
-            also: damaged_is_kept,
-            ..scenario(name, damaged, &[act])
-        })
-        .collect()
+    Scenario {
+        also: damaged_is_kept,
+        ..scenario(name, damaged, &[act])
+    }
+}
+
+pub(crate) fn recovered_newest() -> Scenario {
+    recovered("recover with the newest", |root| {
+        recover(&*open(root), &a(), Recovery::Newest);
+    })
+}
+
+pub(crate) fn recovered_fresh() -> Scenario {
+    recovered("recover fresh", |root| {
+        recover(&*open(root), &a(), Recovery::Fresh);
+    })
+}
+
+pub(crate) fn recovered_by_salvage() -> Scenario {
+    recovered("recover by salvage", |root| {
+        recover(&*open(root), &a(), Recovery::Salvage);
+    })
 }
 
 fn active() -> Key {
@@ -584,7 +595,7 @@ pub(crate) fn host_file_taken_over() -> Scenario {
             },
             &[
                 |root| claim_slot(root, "two"),
-                |root| save(&*open_host(root), &active(), &text("new"), Some(fence(1))),
+                |root| save_claimed(&*open_host(root), &active()),
             ],
         )
     }
@@ -656,7 +667,9 @@ pub(crate) fn begun_anew() -> Scenario {
     fn begin(root: &Path) {
         let tasks = &open(root);
         let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
-        tasks.create(&a(), &task(&["anew"])).unwrap();
+        let anew = task(&["anew"]);
+        let put = tasks.put(&a(), &anew, PutMode::Replace, &Expect::Any);
+        put.unwrap();
     }
     fn nothing_of_before(look: &Look<'_>) -> Result<(), String> {
         let cut = look
@@ -683,7 +696,7 @@ pub(crate) fn begun_anew() -> Scenario {
 }
 
 pub(crate) fn all() -> Vec<Scenario> {
-    let mut all = vec![
+    vec![
         first_save(),
         save_over(),
         updates(),
@@ -707,7 +720,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         copies(),
         lazy(),
         begun_anew(),
-    ];
-    all.extend(recovered());
-    all
+        recovered_newest(),
+        recovered_fresh(),
+        recovered_by_salvage(),
+    ]
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The contents of a file and when they were written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Content {
-    pub(crate) bytes: Rc<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     pub(crate) time: SystemTime,
 }
 
