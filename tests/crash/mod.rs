@@ -3,8 +3,10 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 #![allow(clippy::panic, reason = "these are tests")]
 
+pub(crate) mod broken;
 mod disk;
 mod explore;
+pub(crate) mod faults;
 mod oracle;
 mod scenario;
 pub(crate) mod scenarios;

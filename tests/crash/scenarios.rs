@@ -656,7 +656,6 @@ pub(crate) fn lazy() -> Scenario {
             &[
                 |root| put(&*open_lazy(root), "first"),
                 |root| put(&*open_lazy(root), "second"),
-                |root| put(&*open_lazy(root), "third"),
             ],
         )
     }
