@@ -105,7 +105,8 @@ fn a_damaged_file_that_is_put_aside_after_it_was_replaced_is_lost() {
         let changed = broken::earlier(steps, is_removal, is_quarantine);
         // There is nothing left to take the time from.
         let left = changed.into_iter();
-        left.filter(|step| !matches!(step, Step::SetTime { .. })).collect()
+        left.filter(|step| !matches!(step, Step::SetTime { .. }))
+            .collect()
     });
     assert!(found.contains("the damaged text is gone"), "{found}");
 }

@@ -16,7 +16,7 @@ mod tree;
 pub(crate) use disk::{Depth, Disk};
 pub(crate) use explore::{State, explore};
 pub(crate) use oracle::{Seen, fence, judge, next_save_works, observe, told};
-pub(crate) use scenario::{Look, Recorded, Scenario};
+pub(crate) use scenario::{Act, Judged, Look, Recorded, Scenario};
 pub(crate) use step::{Recorder, Step};
 pub(crate) use tree::{Content, Node, Tree};
 

@@ -15,6 +15,12 @@ use super::scratch;
 use super::step::{Recorder, Step};
 use super::tree::Tree;
 
+/// One thing that a program does in a folder.
+pub(crate) type Act = fn(&Path) -> agent_checkpoint::Result<()>;
+
+/// What is wrong with a state.
+pub(crate) type Judged = Result<(), String>;
+
 /// What a program does in a folder, one act after the other; each is acknowledged to its user.
 #[derive(Clone)]
 pub(crate) struct Scenario {
@@ -23,11 +29,11 @@ pub(crate) struct Scenario {
     pub(crate) key: Key,
     /// What is there, and on the disk, before.
     pub(crate) before: fn(&Path),
-    pub(crate) acts: Vec<fn(&Path)>,
+    pub(crate) acts: Vec<Act>,
     /// Whether acts that were acknowledged may be lost, each whole: where not every save waits for the disk.
     pub(crate) may_be_older: bool,
     /// What must hold besides the rules for all.
-    pub(crate) also: fn(&Look<'_>) -> Result<(), String>,
+    pub(crate) also: fn(&Look<'_>) -> Judged,
 }
 
 /// A state after a crash, before the next save changes it.
@@ -59,7 +65,7 @@ impl Scenario {
         let steps = RefCell::new(Vec::new());
         for act in &self.acts {
             let made = Recorder::record(folder.path(), |acknowledged| {
-                act(folder.path());
+                act(folder.path()).unwrap();
                 acknowledged();
             });
             steps.borrow_mut().extend(made);

@@ -10,11 +10,11 @@ use agent_checkpoint::fsio::Durability;
 use agent_checkpoint::store::{DeleteOptions, Keep, PutOptions, RecoverOptions, Recovery};
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Document, ErrorKind, Expect,
-    FileOptions, FileStore, Key, PutMode,
+    FileOptions, FileStore, Key, PutMode, Result,
 };
 
 use super::oracle::{Seen, told};
-use super::scenario::{Look, Scenario};
+use super::scenario::{Act, Judged, Look, Scenario};
 use super::tree::Tree;
 use crate::common::{EXAMPLE, clock, key, task, time};
 
@@ -69,23 +69,23 @@ fn a() -> Key {
     key("a")
 }
 
-fn put(store: &dyn CheckpointStore, name: &str) {
-    save(store, &a(), &text(name), None);
+fn put(store: &dyn CheckpointStore, name: &str) -> Result<()> {
+    save(store, &a(), &text(name), None)
 }
 
-fn save(store: &dyn CheckpointStore, key: &Key, text: &str, fence: Option<Fence>) {
-    let document = Document::from_text(text).unwrap();
+fn save(store: &dyn CheckpointStore, key: &Key, text: &str, fence: Option<Fence>) -> Result<()> {
+    let document = Document::from_text(text)?;
     let options = PutOptions::new().fenced(fence);
-    store.put(key, &document, &options).unwrap();
+    store.put(key, &document, &options).map(drop)
 }
 
 fn nothing(_: &Path) {}
 
-fn fine(_: &Look<'_>) -> Result<(), String> {
+fn fine(_: &Look<'_>) -> Judged {
     Ok(())
 }
 
-fn scenario(name: &'static str, before: fn(&Path), acts: &[fn(&Path)]) -> Scenario {
+fn scenario(name: &'static str, before: fn(&Path), acts: &[Act]) -> Scenario {
     Scenario {
         name,
         open,
@@ -98,14 +98,14 @@ fn scenario(name: &'static str, before: fn(&Path), acts: &[fn(&Path)]) -> Scenar
 }
 
 fn old(root: &Path) {
-    put(&*open(root), "old");
+    put(&*open(root), "old").unwrap();
 }
 
-fn save_new(root: &Path) {
-    put(&*open(root), "new");
+fn save_new(root: &Path) -> Result<()> {
+    put(&*open(root), "new")
 }
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Judged {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -129,11 +129,11 @@ pub(crate) fn updates() -> Scenario {
         let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
         tasks.create(&a(), &task(&["one", "two"])).unwrap();
     }
-    fn update(root: &Path) {
+    fn update(root: &Path) -> Result<()> {
         let tasks = &open(root);
         let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
         let change = |task: &mut TaskCheckpoint| task.blockers = vec!["no key".into()];
-        tasks.update(&a(), change).unwrap();
+        tasks.update(&a(), change).map(drop)
     }
     scenario("update of a typed checkpoint", begin, &[update])
 }
@@ -141,12 +141,12 @@ pub(crate) fn updates() -> Scenario {
 /// How many steps a checkpoint has before it is cut.
 const STEPS: usize = 11;
 
-fn finish(root: &Path, number: usize) {
+fn finish(root: &Path, number: usize) -> Result<()> {
     let tasks = &open_few(root);
     let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
     let done = StepDone::new(format!("did {number}"));
     let finish = |task: &mut TaskCheckpoint| task.finish_step(&done, time(NOW));
-    tasks.try_update(&a(), finish).unwrap();
+    tasks.try_update(&a(), finish).map(drop)
 }
 
 /// What a save cuts is in the record, or still in the checkpoint.
@@ -156,10 +156,10 @@ pub(crate) fn cut() -> Scenario {
         let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
         tasks.create(&a(), &task(&[])).unwrap();
         for number in 0..STEPS {
-            finish(root, number);
+            finish(root, number).unwrap();
         }
     }
-    fn nothing_is_lost(look: &Look<'_>) -> Result<(), String> {
+    fn nothing_is_lost(look: &Look<'_>) -> Judged {
         let tasks = Checkpoints::<TaskCheckpoint>::new(&look.store);
         let loaded = tasks.get(&a()).map_err(told("load"))?;
         let cut = tasks.overflow(&a()).map_err(told("read what was cut"))?;
@@ -189,9 +189,9 @@ pub(crate) fn cut() -> Scenario {
 
 fn earlier(store: &dyn CheckpointStore, count: usize) {
     for number in 0..count {
-        put(store, &format!("earlier {number}"));
+        put(store, &format!("earlier {number}")).unwrap();
     }
-    put(store, "old");
+    put(store, "old").unwrap();
 }
 
 pub(crate) fn history_beyond_its_limit() -> Scenario {
@@ -209,15 +209,15 @@ pub(crate) fn history_beyond_its_limit() -> Scenario {
 }
 
 /// The newest entry never goes.
-fn some_history(look: &Look<'_>) -> Result<(), String> {
+fn some_history(look: &Look<'_>) -> Judged {
     let entries = look.store.history(&a()).map_err(told("list the history"))?;
     ensure(entries.len() > 1, || "the whole history is gone".to_owned())
 }
 
 pub(crate) fn pruned() -> Scenario {
-    fn prune(root: &Path) {
+    fn prune(root: &Path) -> Result<()> {
         let store = open(root);
-        store.prune(&a(), &Keep::newest(1)).unwrap();
+        store.prune(&a(), &Keep::newest(1)).map(drop)
     }
     Scenario {
         also: some_history,
@@ -226,13 +226,13 @@ pub(crate) fn pruned() -> Scenario {
 }
 
 pub(crate) fn archived() -> Scenario {
-    fn archive(root: &Path) {
+    fn archive(root: &Path) -> Result<()> {
         let store = files(root, options());
         let options = DeleteOptions::new();
         let aside = store.archive(&a(), Archive::Crashed, time(NOW), &options);
-        aside.unwrap();
+        aside.map(drop)
     }
-    fn under_one_name(look: &Look<'_>) -> Result<(), String> {
+    fn under_one_name(look: &Look<'_>) -> Judged {
         let listed = std::fs::read_dir(look.folder.join("store")).unwrap();
         let names = listed.map(|file| file.unwrap().file_name().into_string().unwrap());
         let names: Vec<String> = names.filter(|name| name.ends_with(".json")).collect();
@@ -251,12 +251,12 @@ pub(crate) fn archived() -> Scenario {
     }
 }
 
-fn delete(root: &Path) {
-    open(root).delete(&a(), &DeleteOptions::new()).unwrap();
+fn delete(root: &Path) -> Result<()> {
+    open(root).delete(&a(), &DeleteOptions::new()).map(drop)
 }
 
 pub(crate) fn deleted() -> Scenario {
-    fn in_history_when_gone(look: &Look<'_>) -> Result<(), String> {
+    fn in_history_when_gone(look: &Look<'_>) -> Judged {
         if *look.found != Seen::Nothing {
             return Ok(());
         }
@@ -268,7 +268,7 @@ pub(crate) fn deleted() -> Scenario {
     }
 }
 
-fn is_in_history(look: &Look<'_>, name: &str, pinned: bool) -> Result<(), String> {
+fn is_in_history(look: &Look<'_>, name: &str, pinned: bool) -> Judged {
     for entry in look.store.history(&a()).map_err(told("list the history"))? {
         if !entry.is_current() && (entry.pinned || !pinned) {
             let loaded = look.store.load_revision(&a(), &entry.id);
@@ -281,13 +281,12 @@ fn is_in_history(look: &Look<'_>, name: &str, pinned: bool) -> Result<(), String
 }
 
 pub(crate) fn restored() -> Scenario {
-    fn restore(root: &Path) {
+    fn restore(root: &Path) -> Result<()> {
         let store = open(root);
-        let entries = store.history(&a()).unwrap();
-        let earlier = store.load_revision(&a(), &entries[1].id).unwrap();
-        store
-            .put(&a(), &earlier.document, &PutOptions::new())
-            .unwrap();
+        let entries = store.history(&a())?;
+        let earlier = store.load_revision(&a(), &entries[1].id)?;
+        let put = store.put(&a(), &earlier.document, &PutOptions::new());
+        put.map(drop)
     }
     scenario(
         "restore of an earlier state",
@@ -300,15 +299,15 @@ fn request(owner: &str) -> ClaimRequest {
     ClaimRequest::new(owner, Duration::from_secs(600))
 }
 
-fn take(root: &Path, owner: &str) {
+fn take(root: &Path, owner: &str) -> Result<()> {
     let request = request(owner).taking_over();
-    open(root).claim(&a(), &request).unwrap();
+    open(root).claim(&a(), &request).map(drop)
 }
 
 /// Saves with the fence of the last claim.
-fn save_claimed(store: &dyn CheckpointStore, key: &Key) {
-    let fence = super::oracle::fence(store, key).unwrap();
-    save(store, key, &text("new"), fence);
+fn save_claimed(store: &dyn CheckpointStore, key: &Key) -> Result<()> {
+    let fence = store.claimed(key)?.map(|claim| claim.fence);
+    save(store, key, &text("new"), fence)
 }
 
 /// The fence of the first claim, by the clock of these tests.
@@ -321,7 +320,7 @@ fn fence(number: u64) -> Fence {
 }
 
 /// An old owner stays out, and the next claim is greater than all before.
-fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Result<(), String> {
+fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Judged {
     let document = Document::from_text(&text("intruder")).unwrap();
     for fence in old {
         let put = look
@@ -340,13 +339,13 @@ fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Result<(), String> {
 }
 
 pub(crate) fn claimed() -> Scenario {
-    fn claim_it(root: &Path) {
-        open(root).claim(&a(), &request("one")).unwrap();
+    fn claim_it(root: &Path) -> Result<()> {
+        open(root).claim(&a(), &request("one")).map(drop)
     }
-    fn write(root: &Path) {
-        save_claimed(&*open(root), &a());
+    fn write(root: &Path) -> Result<()> {
+        save_claimed(&*open(root), &a())
     }
-    fn others_are_kept_out(look: &Look<'_>) -> Result<(), String> {
+    fn others_are_kept_out(look: &Look<'_>) -> Judged {
         if look.acknowledged == 0 {
             return Ok(());
         }
@@ -371,7 +370,7 @@ pub(crate) fn first_claim() -> Scenario {
         ..scenario(
             "claim before the first save",
             nothing,
-            &[|root| drop(open(root).claim(&a(), &request("one")).unwrap())],
+            &[|root| open(root).claim(&a(), &request("one")).map(drop)],
         )
     }
 }
@@ -379,15 +378,15 @@ pub(crate) fn first_claim() -> Scenario {
 pub(crate) fn taken_over() -> Scenario {
     fn owned(root: &Path) {
         old(root);
-        take(root, "one");
+        take(root, "one").unwrap();
     }
-    fn take_over(root: &Path) {
-        take(root, "two");
+    fn take_over(root: &Path) -> Result<()> {
+        take(root, "two")
     }
-    fn write(root: &Path) {
-        save_claimed(&*open(root), &a());
+    fn write(root: &Path) -> Result<()> {
+        save_claimed(&*open(root), &a())
     }
-    fn the_old_is_kept_out(look: &Look<'_>) -> Result<(), String> {
+    fn the_old_is_kept_out(look: &Look<'_>) -> Judged {
         match look.acknowledged {
             0 => Ok(()),
             _ => kept_out(look, &a(), &[fence(0)]),
@@ -402,12 +401,12 @@ pub(crate) fn taken_over() -> Scenario {
 pub(crate) fn released() -> Scenario {
     fn owned(root: &Path) {
         old(root);
-        take(root, "one");
+        take(root, "one").unwrap();
     }
-    fn release(root: &Path) {
-        open(root).release(&a(), fence(0)).unwrap();
+    fn release(root: &Path) -> Result<()> {
+        open(root).release(&a(), fence(0)).map(drop)
     }
-    fn kept_out_afterwards(look: &Look<'_>) -> Result<(), String> {
+    fn kept_out_afterwards(look: &Look<'_>) -> Judged {
         match look.acknowledged {
             0 => Ok(()),
             _ => kept_out(look, &a(), &[fence(0)]),
@@ -424,10 +423,10 @@ pub(crate) fn released() -> Scenario {
 }
 
 pub(crate) fn pinned_present() -> Scenario {
-    fn pin(root: &Path) {
+    fn pin(root: &Path) -> Result<()> {
         let store = open(root);
-        let present = store.history(&a()).unwrap()[0].id.clone();
-        store.pin(&a(), &present, true).unwrap();
+        let present = store.history(&a())?[0].id.clone();
+        store.pin(&a(), &present, true).map(drop)
     }
     Scenario {
         also: old_is_pinned,
@@ -435,7 +434,7 @@ pub(crate) fn pinned_present() -> Scenario {
     }
 }
 
-fn old_is_pinned(look: &Look<'_>) -> Result<(), String> {
+fn old_is_pinned(look: &Look<'_>) -> Judged {
     if look.acknowledged == 0 {
         return Ok(());
     }
@@ -444,15 +443,15 @@ fn old_is_pinned(look: &Look<'_>) -> Result<(), String> {
     is_in_history(look, "old", true)
 }
 
-fn pin_old(root: &Path, pinned: bool) {
+fn pin_old(root: &Path, pinned: bool) -> Result<()> {
     let store = open(root);
-    let entry = store.history(&a()).unwrap()[1].id.clone();
-    store.pin(&a(), &entry, pinned).unwrap();
+    let entry = store.history(&a())?[1].id.clone();
+    store.pin(&a(), &entry, pinned).map(drop)
 }
 
 fn old_then_new(root: &Path) {
     old(root);
-    save_new(root);
+    save_new(root).unwrap();
 }
 
 pub(crate) fn pinned_entry() -> Scenario {
@@ -473,7 +472,7 @@ pub(crate) fn unpinned() -> Scenario {
             "unpin",
             |root| {
                 old_then_new(root);
-                pin_old(root, true);
+                pin_old(root, true).unwrap();
                 let store = open(root);
                 store.prune(&a(), &Keep::newest(0)).unwrap();
             },
@@ -489,17 +488,17 @@ fn damage(root: &Path, file: &str) {
 }
 
 /// The damaged text is where it was, or was put aside.
-fn damaged_is_kept(look: &Look<'_>) -> Result<(), String> {
+fn damaged_is_kept(look: &Look<'_>) -> Judged {
     ensure(is_somewhere(look, DAMAGED), || {
         "the damaged text is gone".to_owned()
     })
 }
 
-fn recover(store: &dyn CheckpointStore, key: &Key, with: Recovery) {
-    store.recover(key, &RecoverOptions::with(with)).unwrap();
+fn recover(store: &dyn CheckpointStore, key: &Key, with: Recovery) -> Result<()> {
+    store.recover(key, &RecoverOptions::with(with)).map(drop)
 }
 
-fn recovered(name: &'static str, act: fn(&Path)) -> Scenario {
+fn recovered(name: &'static str, act: Act) -> Scenario {
     fn damaged(root: &Path) {
         old_then_new(root);
         damage(root, "store/a.json");
@@ -512,19 +511,19 @@ fn recovered(name: &'static str, act: fn(&Path)) -> Scenario {
 
 pub(crate) fn recovered_newest() -> Scenario {
     recovered("recover with the newest", |root| {
-        recover(&*open(root), &a(), Recovery::Newest);
+        recover(&*open(root), &a(), Recovery::Newest)
     })
 }
 
 pub(crate) fn recovered_fresh() -> Scenario {
     recovered("recover fresh", |root| {
-        recover(&*open(root), &a(), Recovery::Fresh);
+        recover(&*open(root), &a(), Recovery::Fresh)
     })
 }
 
 pub(crate) fn recovered_by_salvage() -> Scenario {
     recovered("recover by salvage", |root| {
-        recover(&*open(root), &a(), Recovery::Salvage);
+        recover(&*open(root), &a(), Recovery::Salvage)
     })
 }
 
@@ -537,12 +536,12 @@ fn host(root: &Path) {
     std::fs::write(root.join(HOST), EXAMPLE).unwrap();
 }
 
-fn save_slot(root: &Path, name: &str) {
-    save(&*open_host(root), &active(), &text(name), None);
+fn save_slot(root: &Path, name: &str) -> Result<()> {
+    save(&*open_host(root), &active(), &text(name), None)
 }
 
 /// What the builder itself has in the file is there.
-fn the_builders_own_is_there(look: &Look<'_>) -> Result<(), String> {
+fn the_builders_own_is_there(look: &Look<'_>) -> Judged {
     let text = std::fs::read_to_string(look.folder.join(HOST)).map_err(|why| why.to_string())?;
     ensure(text.contains("builder-abc123"), || {
         format!("the host is {text}")
@@ -562,7 +561,7 @@ pub(crate) fn host_file() -> Scenario {
                 |root| save_slot(root, "second"),
                 |root| {
                     let store = open_host(root);
-                    store.delete(&active(), &DeleteOptions::new()).unwrap();
+                    store.delete(&active(), &DeleteOptions::new()).map(drop)
                 },
             ],
         )
@@ -570,13 +569,12 @@ pub(crate) fn host_file() -> Scenario {
 }
 
 pub(crate) fn host_file_taken_over() -> Scenario {
-    fn claim_slot(root: &Path, owner: &str) {
+    fn claim_slot(root: &Path, owner: &str) -> Result<()> {
         let store = open_host(root);
-        store
-            .claim(&active(), &request(owner).taking_over())
-            .unwrap();
+        let request = request(owner).taking_over();
+        store.claim(&active(), &request).map(drop)
     }
-    fn the_old_is_kept_out(look: &Look<'_>) -> Result<(), String> {
+    fn the_old_is_kept_out(look: &Look<'_>) -> Judged {
         the_builders_own_is_there(look)?;
         match look.acknowledged {
             0 => Ok(()),
@@ -591,7 +589,7 @@ pub(crate) fn host_file_taken_over() -> Scenario {
             "take-over of a slot of a host file",
             |root| {
                 host(root);
-                claim_slot(root, "one");
+                claim_slot(root, "one").unwrap();
             },
             &[
                 |root| claim_slot(root, "two"),
@@ -610,7 +608,7 @@ pub(crate) fn host_file_recovered() -> Scenario {
             "recover of a host file",
             |root| {
                 host(root);
-                save_slot(root, "old");
+                save_slot(root, "old").unwrap();
                 damage(root, HOST);
             },
             &[|root| recover(&*open_host(root), &active(), Recovery::Newest)],
@@ -623,7 +621,7 @@ pub(crate) fn own_backups() -> Scenario {
         open: open_sessions,
         ..scenario(
             "backups of a protocol",
-            |root| put(&*open_sessions(root), "old"),
+            |root| put(&*open_sessions(root), "old").unwrap(),
             &[
                 |root| put(&*open_sessions(root), "first"),
                 |root| put(&*open_sessions(root), "second"),
@@ -652,7 +650,7 @@ pub(crate) fn lazy() -> Scenario {
         may_be_older: true,
         ..scenario(
             "saves that sync data only",
-            |root| put(&*open_lazy(root), "old"),
+            |root| put(&*open_lazy(root), "old").unwrap(),
             &[
                 |root| put(&*open_lazy(root), "first"),
                 |root| put(&*open_lazy(root), "second"),
@@ -663,14 +661,14 @@ pub(crate) fn lazy() -> Scenario {
 
 /// A checkpoint that is begun anew, after one of its name whose pieces are in the record of what was cut.
 pub(crate) fn begun_anew() -> Scenario {
-    fn begin(root: &Path) {
+    fn begin(root: &Path) -> Result<()> {
         let tasks = &open(root);
         let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
         let anew = task(&["anew"]);
         let put = tasks.put(&a(), &anew, PutMode::Replace, &Expect::Any);
-        put.unwrap();
+        put.map(drop)
     }
-    fn nothing_of_before(look: &Look<'_>) -> Result<(), String> {
+    fn nothing_of_before(look: &Look<'_>) -> Judged {
         let cut = look
             .store
             .overflow(&a())
@@ -686,8 +684,8 @@ pub(crate) fn begun_anew() -> Scenario {
             "begun anew after a delete",
             |root| {
                 (cut().before)(root);
-                finish(root, STEPS);
-                delete(root);
+                finish(root, STEPS).unwrap();
+                delete(root).unwrap();
             },
             &[begin],
         )
