@@ -37,7 +37,7 @@ pub fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
 ///
 /// # Errors
 ///
-/// As [`Replace::write`].
+/// As [`Replace::write`], but for [`FileError::NotDurable`]: after every error there is no copy.
 pub fn copy(
     from: &Path,
     bytes: &[u8],
@@ -51,6 +51,11 @@ pub fn copy(
     match copied {
         Ok(_) => {}
         Err(FileError::Changed { .. }) => return Ok(false),
+        // It is in place, but who cannot rely on it does not want it.
+        Err(error @ FileError::NotDurable { .. }) => {
+            let _ = system::remove_file(to);
+            return Err(error.of_a_step());
+        }
         Err(error) => return Err(error),
     }
     // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.

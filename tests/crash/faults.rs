@@ -101,7 +101,7 @@ impl Watch for Failing<'_> {
                 Verdict::Fail(io::Error::from_raw_os_error(code))
             }
             Fault::ShortWrite => match call.bytes {
-                Some(bytes) => Verdict::Short(bytes.len() / 3),
+                Some(bytes) => Verdict::Short(bytes.len().div_ceil(3)),
                 None => Verdict::Go,
             },
         }

@@ -126,16 +126,20 @@ pub(crate) fn save_over() -> Scenario {
 pub(crate) fn updates() -> Scenario {
     fn begin(root: &Path) {
         let tasks = &open(root);
-        let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
+        let tasks = typed(tasks);
         tasks.create(&a(), &task(&["one", "two"])).unwrap();
     }
     fn update(root: &Path) -> Result<()> {
         let tasks = &open(root);
-        let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
+        let tasks = typed(tasks);
         let change = |task: &mut TaskCheckpoint| task.blockers = vec!["no key".into()];
         tasks.update(&a(), change).map(drop)
     }
     scenario("update of a typed checkpoint", begin, &[update])
+}
+
+fn typed(store: &Box<dyn CheckpointStore>) -> Checkpoints<'_, TaskCheckpoint> {
+    Checkpoints::new(store).with_clock(clock(NOW))
 }
 
 /// How many steps a checkpoint has before it is cut.
@@ -143,7 +147,7 @@ const STEPS: usize = 11;
 
 fn finish(root: &Path, number: usize) -> Result<()> {
     let tasks = &open_few(root);
-    let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
+    let tasks = typed(tasks);
     let done = StepDone::new(format!("did {number}"));
     let finish = |task: &mut TaskCheckpoint| task.finish_step(&done, time(NOW));
     tasks.try_update(&a(), finish).map(drop)
@@ -153,7 +157,7 @@ fn finish(root: &Path, number: usize) -> Result<()> {
 pub(crate) fn cut() -> Scenario {
     fn many_steps(root: &Path) {
         let tasks = &open_few(root);
-        let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
+        let tasks = typed(tasks);
         tasks.create(&a(), &task(&[])).unwrap();
         for number in 0..STEPS {
             finish(root, number).unwrap();
@@ -663,7 +667,7 @@ pub(crate) fn lazy() -> Scenario {
 pub(crate) fn begun_anew() -> Scenario {
     fn begin(root: &Path) -> Result<()> {
         let tasks = &open(root);
-        let tasks = Checkpoints::<TaskCheckpoint>::new(tasks);
+        let tasks = typed(tasks);
         let anew = task(&["anew"]);
         let put = tasks.put(&a(), &anew, PutMode::Replace, &Expect::Any);
         put.map(drop)

@@ -375,7 +375,8 @@ impl<'o> DurableFile<'o> {
         let now = self.options.clock.now();
         let mut kept = Kept::default();
         let mut before_rename = |_: &Pending<'_>| {
-            overflow.add(&next.record, durability)?;
+            let added = overflow.add(&next.record, durability);
+            added.map_err(FileError::of_a_step)?;
             if let (Some(history), Some(present)) = (&history, present) {
                 kept = history.keep(&present.bytes, now)?;
             }
@@ -501,8 +502,8 @@ impl<'o> DurableFile<'o> {
 
     /// A link to a file that is gone would read as a fault, not as absent.
     fn remove_link(&self, target: &Path) -> Result<()> {
-        let is_link = look(&self.path)?.is_some_and(|found| found.is_symlink());
-        if self.path != target && is_link {
+        // What led elsewhere was a link.
+        if self.path != target {
             fsio::remove(&self.path, self.options.durability)?;
         }
         Ok(())

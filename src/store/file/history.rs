@@ -381,7 +381,9 @@ impl<'o> History<'o> {
     fn pin_lasts(&self, pinned: bool) -> Result<()> {
         if pinned && self.options.durability == Durability::Full {
             let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
-            sync_down_to(&own, &self.pins())?;
+            let pins = self.pins();
+            // The pin is in place by now.
+            sync_down_to(&own, &pins).map_err(|error| error.not_durable(&pins))?;
         }
         Ok(())
     }
