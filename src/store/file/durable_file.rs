@@ -13,7 +13,8 @@ use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
 use crate::fsio::{
-    self, Contents, FileError, FileStamp, Lock, Pending, Present, Replace, look, parent_of,
+    self, Contents, Durability, FileError, FileStamp, Lock, Pending, Present, Replace, look,
+    parent_of,
 };
 use crate::json::{Corrupt, CorruptCode, Document};
 use crate::store::{EntryId, Keep, Stored};
@@ -213,6 +214,8 @@ impl<'o> DurableFile<'o> {
     ) -> Result<Vec<EntryId>> {
         self.locked(|| {
             let is_good = |entry: &Entry| matches!(self.read_entry(&entry.path), Ok(Some(_)));
+            // What stays must be on disk before the rest goes.
+            history.make_last()?;
             let spared = match self.load() {
                 Ok(Some(_)) => None,
                 _ => history.entries()?.into_iter().find(is_good),
@@ -270,9 +273,7 @@ impl<'o> DurableFile<'o> {
     /// The lock of the file. `None` where the file system has none and the options do without.
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
-        if look(folder)?.is_none() {
-            fsio::create_folder_durably(folder)?;
-        }
+        fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
         self.options.sweep_once(&[folder, &own]);
         let name = sidecar_name(target, "");
@@ -346,6 +347,10 @@ impl<'o> DurableFile<'o> {
                 None => (None, None),
             };
             let Some(next) = decide(stored, &beside)? else {
+                // What is there is what was to be saved; its writer may not have lived to see it on disk.
+                if contents.is_some() {
+                    fsio::make_last(&target, self.options.durability)?;
+                }
                 return Ok(());
             };
             match self.replace(&target, contents, &beside.overflow, &next) {
@@ -382,7 +387,8 @@ impl<'o> DurableFile<'o> {
         let now = self.options.clock.now();
         let mut kept = Kept::default();
         let mut before_rename = |_: &Pending<'_>| {
-            overflow.add(&next.record, durability)?;
+            let added = overflow.add(&next.record, durability);
+            added.map_err(FileError::of_a_step)?;
             if let (Some(history), Some(present)) = (&history, present) {
                 kept = history.keep(&present.bytes, now)?;
             }
@@ -462,6 +468,7 @@ impl<'o> DurableFile<'o> {
         self.refuse_read_only()?;
         if look(&target)?.is_none() {
             check(None)?;
+            self.absence_lasts(&target)?;
             return Ok(false);
         }
         let _lock = self.lock(&target)?;
@@ -474,7 +481,15 @@ impl<'o> DurableFile<'o> {
             };
             check(Some(&stored))?;
             let kept = match self.history_of(&target) {
-                Some(history) => history.keep(&contents.bytes, beside.now)?,
+                Some(history) => {
+                    let kept = history.keep(&contents.bytes, beside.now)?;
+                    // Afterwards it is nowhere else.
+                    if let Err(error) = history.make_last() {
+                        History::undo(kept);
+                        return Err(error.into());
+                    }
+                    kept
+                }
                 None => Kept::default(),
             };
             let now = look(&target)?.map(|found| FileStamp::of(&found));
@@ -495,10 +510,19 @@ impl<'o> DurableFile<'o> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
+    /// Has it on disk that there is no file: who removed it may not have lived to see to that.
+    fn absence_lasts(&self, target: &Path) -> Result<()> {
+        let folder = parent_of(target);
+        if self.options.durability == Durability::Full && look(folder)?.is_some() {
+            fsio::sync_folder(folder)?;
+        }
+        Ok(())
+    }
+
     /// A link to a file that is gone would read as a fault, not as absent.
     fn remove_link(&self, target: &Path) -> Result<()> {
-        let is_link = look(&self.path)?.is_some_and(|found| found.is_symlink());
-        if self.path != target && is_link {
+        // What led elsewhere was a link.
+        if self.path != target {
             fsio::remove(&self.path, self.options.durability)?;
         }
         Ok(())
@@ -515,6 +539,7 @@ impl<'o> DurableFile<'o> {
         let is_there = look(&target)?.is_some();
         if is_there && self.load().is_ok() {
             // Looked at without the lock: somebody was faster, or nothing was ever wrong.
+            fsio::make_last(&target, self.options.durability)?;
             return Ok(None);
         }
         let lock = if is_there || look(parent_of(&target))?.is_some() {
@@ -581,7 +606,7 @@ impl Damaged<'_> {
                 fsio::remove(&self.target, durability)?;
                 self.file.remove_link(&self.target)?;
             }
-            None => {}
+            None => self.file.absence_lasts(&self.target)?,
         }
         Ok(aside)
     }
