@@ -24,8 +24,12 @@ const FOREIGN_CHANGES: usize = 4;
 /// again in place.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 
+/// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills
+/// it again may be suspended between the two, or wait for a busy disk.
+const SETTLED: Duration = Duration::from_millis(250);
+
 /// How often a file is read again that looks corrupt and is just being written.
-const LOOKS: usize = 10;
+const LOOKS: usize = 25;
 
 /// A file with its lock and its options.
 pub(in crate::store) struct DurableFile<'o> {
@@ -132,10 +136,11 @@ impl<'o> DurableFile<'o> {
         Ok(self.read(&target)?.map(|(stored, _)| stored))
     }
 
-    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing.
+    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing or was
+    /// changed just now.
     fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
         let mut last = None;
-        for _ in 0..LOOKS {
+        for look in 1..=LOOKS {
             let Some(contents) = self.contents(target)? else {
                 return Ok(None);
             };
@@ -145,7 +150,10 @@ impl<'o> DurableFile<'o> {
                     stored.modified = contents.modified;
                     return Ok(Some((stored, contents)));
                 }
-                Err(corrupt) if last.as_ref() == Some(&contents.stamp) => {
+                Err(corrupt)
+                    if last.as_ref() == Some(&contents.stamp)
+                        && (look == LOOKS || is_settled(&contents)) =>
+                {
                     return Err(Error::from(corrupt).with_path(&self.path));
                 }
                 Err(_) => last = Some(contents.stamp),
@@ -327,6 +335,8 @@ impl<'o> DurableFile<'o> {
             return Ok(());
         }
         let _lock = self.lock(&target)?;
+        // The time that counts for a claim is that of the write, not when its writer began to wait.
+        let beside = self.beside(&target);
         for _ in 0..FOREIGN_CHANGES {
             let present = self.read(&target)?;
             let (stored, contents) = match &present {
@@ -566,6 +576,14 @@ impl Damaged<'_> {
         }
         Ok(aside)
     }
+}
+
+/// Whether nobody can be in the middle of writing a file. A time in the future tells nothing.
+fn is_settled(contents: &Contents) -> bool {
+    contents
+        .modified
+        .and_then(|modified| modified.elapsed().ok())
+        .is_none_or(|age| age >= SETTLED)
 }
 
 /// Whether two paths lead to one file.
