@@ -270,8 +270,8 @@ impl<'o> DurableFile<'o> {
             fsio::create_folder_durably(folder)?;
         }
         let own = fsio::own_folder(folder)?;
-        self.options.sweep_once(&[folder, &own]);
         let name = sidecar_name(target, "");
+        self.sweep(target, folder, &own);
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
@@ -297,6 +297,20 @@ impl<'o> DurableFile<'o> {
         };
         self.refuse_twin(&lock, target, &name.to_string_lossy())?;
         Ok(Some(lock))
+    }
+
+    /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
+    /// for what it keeps of this file.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+        self.options.sweep_once(own, || {
+            vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
+        });
+        self.options.sweep_once(target, || {
+            let history = self.history_of(target);
+            let mut folders = history.map_or_else(Vec::new, |history| history.folders().to_vec());
+            folders.push(quarantine::folder(target));
+            folders
+        });
     }
 
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
