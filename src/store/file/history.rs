@@ -89,6 +89,11 @@ impl<'o> History<'o> {
         }
     }
 
+    /// Where its entries are.
+    pub(super) fn folders(&self) -> [PathBuf; 2] {
+        [self.folder(), self.pins()]
+    }
+
     fn pins(&self) -> PathBuf {
         self.own("pinned")
     }
@@ -277,12 +282,18 @@ impl<'o> History<'o> {
             .collect();
         let now = SystemTime::from(self.options.clock.now());
         let mut gone = Vec::new();
-        for at in keep.beyond(self.usual_count(), &sizes, now) {
+        // The oldest first: killed in between, it leaves no hole.
+        for at in keep
+            .beyond(self.usual_count(), &sizes, now)
+            .into_iter()
+            .rev()
+        {
             let entry = loose[at];
             if spared != Some(&entry.id) && fsio::remove(&entry.path, Durability::None).is_ok() {
                 gone.push(entry.id.clone());
             }
         }
+        gone.reverse();
         Ok(gone)
     }
 
