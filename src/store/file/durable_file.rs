@@ -284,7 +284,7 @@ impl<'o> DurableFile<'o> {
         fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
         let name = sidecar_name(target, "");
-        self.sweep(target, folder, &own);
+        self.sweep(target, folder, &own)?;
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
@@ -314,7 +314,14 @@ impl<'o> DurableFile<'o> {
 
     /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
     /// for what it keeps of this file.
-    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+    ///
+    /// A folder of ours that is a link out of the store is refused, and is not swept either.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) -> Result<()> {
+        if !self.options.has_swept(own) {
+            for entry in fsio::list(own)? {
+                fsio::within(folder, &entry.path())?;
+            }
+        }
         self.options.sweep_once(own, || {
             vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
         });
@@ -324,6 +331,7 @@ impl<'o> DurableFile<'o> {
             folders.push(quarantine::folder(target));
             folders
         });
+        Ok(())
     }
 
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
