@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
 use super::file::{
-    DurableFile, Entries, FileOptions, History, Next, Owner, entry_named, listed, no_history,
-    no_such, not_recoverable, recover_with,
+    DurableFile, Entries, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
+    no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
     Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
@@ -81,12 +79,7 @@ impl BuilderStateStore {
         work(&slot, &file, &history).map_err(|error| self.with_place(error, key))
     }
 
-    fn change_claim(
-        &self,
-        key: &Key,
-        anew: bool,
-        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
-    ) -> Result<Claim> {
+    fn change_claim(&self, key: &Key, anew: bool, next: &mut NextClaim<'_>) -> Result<Claim> {
         // A claim on what can be no slot would never be found.
         self.slot(key)?;
         self.file_of(key)

@@ -62,6 +62,10 @@ pub(in crate::store) struct Damaged<'f> {
     _lock: Option<Lock>,
 }
 
+/// Makes of the last claim, and the time, the next.
+pub(in crate::store) type NextClaim<'n> =
+    dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim> + 'n;
+
 /// Decides from what is there what the file shall hold; `None` leaves it.
 type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
 
@@ -231,7 +235,7 @@ impl<'o> DurableFile<'o> {
     pub(in crate::store) fn change_claim(
         &self,
         anew: bool,
-        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
+        next: &mut NextClaim<'_>,
     ) -> Result<Claim> {
         let target = self.target()?;
         self.refuse_read_only()?;

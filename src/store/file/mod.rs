@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(super) use durable_file::{Damaged, DurableFile, Next};
+pub(super) use durable_file::{Damaged, DurableFile, Next, NextClaim};
 pub(super) use history::{Entry, History};
 pub use options::FileOptions;
 pub(super) use overflow::{Entries, OverflowFile, Owner};
