@@ -64,6 +64,7 @@
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
 //! | [`staleness`] | files against a checkpoint |
 //! | [`store`] | documents under keys: memory, folder, host file |
+//! | [`difference`] | what changed between two states of a checkpoint, in words |
 //! | [`formats`] | the formats and their registry |
 //! | [`checkpoint`] | the [`Checkpoint`] trait and the vocabulary all formats share |
 //! | [`json`], [`fsio`] | the ground floor: a lossless document; durable replace and locks |
@@ -83,6 +84,7 @@
 
 pub mod checkpoint;
 mod checkpoints;
+pub mod difference;
 pub mod formats;
 pub mod fsio;
 pub mod json;
@@ -95,16 +97,19 @@ pub mod store;
 pub mod strategies;
 
 pub use checkpoint::{
-    Checkpoint, Clock, Error, ErrorKind, Expect, FixedClock, Handoff, Inspection, Key, Knowledge,
-    Limits, Precision, Result, Revision, Status, SystemClock, Timestamp, Truncation,
+    Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
+    Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock,
+    Timestamp, Truncation,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
+pub use difference::Difference;
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{
-    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, Saved, Stored,
+    BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,
+    Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
 
 /// The examples of the README are compiled with the tests.

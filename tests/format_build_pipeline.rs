@@ -478,7 +478,24 @@ fn a_workstream_is_in_one_bucket_once() {
             ("/pending_workstreams/1", "not-disjoint"),
             ("/dormant_workstreams/1", "not-disjoint"),
             ("/dormant_workstreams/2", "not-disjoint"),
+            ("/skipped_workstreams/0", "not-disjoint"),
             ("/skipped_workstreams/1", "not-disjoint"),
+        ],
+    );
+    // In three buckets, it is once too often in two.
+    let value = with(
+        &example(1),
+        json!({
+            "completed_workstreams": ["A"],
+            "dormant_workstreams": ["A"],
+            "skipped_workstreams": ["A"],
+        }),
+    );
+    expect(
+        &value,
+        &[
+            ("/dormant_workstreams/0", "not-disjoint"),
+            ("/skipped_workstreams/0", "not-disjoint"),
         ],
     );
 }
@@ -574,10 +591,73 @@ fn status_rules_say_nothing_about_what_could_not_be_read() {
         json!({"status": "in_progress", "in_progress_workstreams": "WS1"}),
     );
     expect(&value, &[("/in_progress_workstreams", "wrong-type")]);
-    let value = with(&example(1), json!({"error": "boom"}));
-    expect(&value, &[("/error", "wrong-type")]);
-    let value = with(&example(1), json!({"status": "failed", "error": "boom"}));
-    expect(&value, &[("/error", "wrong-type")]);
+}
+
+#[test]
+fn an_error_that_is_no_object_counts_like_one() {
+    let wrong = ("/error", "wrong-type");
+    for error in [json!("boom"), json!(["boom"]), json!(true)] {
+        let value = with(&example(1), json!({"error": error}));
+        expect(&value, &[wrong, ("/error", "status-rule")]);
+        let value = with(&value, json!({"status": "failed"}));
+        expect(&value, &[wrong]);
+    }
+    let odd =
+        json!({"workstream": "WS3", "message": ["no", "column"], "file": "a.ts", "line": "45"});
+    let value = with(&example(6), json!({"error": odd}));
+    expect(
+        &value,
+        &[
+            ("/error/message", "wrong-type"),
+            ("/error/line", "wrong-type"),
+        ],
+    );
+    let odd = build(&value);
+    let shown = r#"WS3: ["no","column"] (a.ts:45)"#;
+    assert_eq!(odd.error.as_ref().unwrap().text(), shown);
+    assert!(plan_of(&odd).questions[0].contains(shown));
+
+    let text = with(&example(6), json!({"error": "no such column"}));
+    let failed = build(&text);
+    assert_eq!(failed.handoff().blockers, ["no such column"]);
+    assert!(plan_of(&failed).questions[0].contains("no such column"));
+    assert_eq!(
+        serde_json::to_value(&failed).unwrap()["error"],
+        "no such column"
+    );
+}
+
+/// Cleared where an object would be, and kept to the byte elsewhere.
+#[test]
+fn an_error_that_is_no_object_goes_with_the_failure() {
+    for error in [
+        json!("no such column"),
+        json!({"message": "m", "line": "45"}),
+    ] {
+        let text = format!("{:#}", with(&example(6), json!({"error": error})));
+        let store = MemoryStore::new();
+        let document = Document::from_text(text.as_str()).unwrap();
+        store
+            .put(&key("PRD-009"), &document, &PutOptions::new())
+            .unwrap();
+        let builds: Checkpoints<'_, BuildCheckpoint> =
+            Checkpoints::new(&store).with_clock(clock("2026-01-01T00:00:00Z"));
+        let now = at("2026-01-01T00:00:00Z");
+        builds
+            .try_update(&key("PRD-009"), |build| {
+                build.apply(&gate("schema-validation"), &now)
+            })
+            .unwrap();
+        let after = store.load(&key("PRD-009")).unwrap().unwrap().document;
+        let kept: Value = serde_json::from_str(after.text()).unwrap();
+        assert_eq!(kept["error"], error);
+        builds
+            .try_update(&key("PRD-009"), |build| build.apply(&start("WS4"), &now))
+            .unwrap();
+        let after = store.load(&key("PRD-009")).unwrap().unwrap().document;
+        assert!(after.root().get("error").is_none());
+        assert_eq!(found(after.text(), &Knowledge::none()), []);
+    }
 }
 
 #[test]
@@ -632,6 +712,10 @@ fn proofs_bind_completion() {
             vec![b],
         ),
         (
+            json!({"gate_b_presence": "blocked: stack_down", "render_proof_waiver": waiver}),
+            vec![b],
+        ),
+        (
             json!({"gate_b_presence": "waived:ISS-7", "render_proof_waiver": waiver}),
             vec![],
         ),
@@ -639,6 +723,8 @@ fn proofs_bind_completion() {
             json!({"gate_b_presence": "waived:ISS-8", "render_proof_waiver": waiver}),
             vec![b],
         ),
+        // The text names its issue: without a waiver there is no other one.
+        (json!({"gate_b_presence": "waived:ISS-7"}), vec![]),
     ] {
         expect(&with(&complete(), members.clone()), &expected);
         // Until then a proof may fail.
@@ -697,6 +783,14 @@ fn a_review_has_counts_attempts_and_a_reason_where_overridden() {
             ("/adversarial_review/override_reason", "missing"),
         ],
     );
+    // A reason that says nothing is none.
+    for blank in ["", "  "] {
+        let review = json!({"verdict": "overridden", "override_reason": blank});
+        expect(
+            &with(&example(1), json!({"adversarial_review": review})),
+            &[("/adversarial_review/override_reason", "missing")],
+        );
+    }
     let review = json!({"verdict": "do_not_ship", "p0_count": 2, "p1_count": 1.5, "attempt": 2,
         "findings_path": "docs/da.md"});
     expect(
@@ -848,6 +942,46 @@ fn a_workstream_starts_only_from_pending() {
     assert_eq!(build.pending_workstreams, ["WS5"]);
 }
 
+/// What an interrupted start leaves behind.
+#[test]
+fn a_workstream_that_is_pending_and_in_progress_is_only_begun() {
+    let mut torn = build(&with(
+        &example(5),
+        json!({"pending_workstreams": ["WS2", "WS4", "WS5"]}),
+    ));
+    torn.apply(&start("WS2"), &at("2026-01-01T00:00:00Z"))
+        .unwrap();
+    assert_eq!(torn.in_progress_workstreams, ["WS2", "WS3"]);
+    assert_eq!(torn.pending_workstreams, ["WS4", "WS5"]);
+    assert_eq!(rules_broken(&torn), []);
+}
+
+#[test]
+fn a_workstream_that_is_completed_or_dormant_besides_does_not_start_silently() {
+    let says = |build: &BuildCheckpoint, id: &str| {
+        let mut build = build.clone();
+        let error = build.start_workstream(id, false).unwrap_err();
+        error.to_string()
+    };
+    let mut torn = build(&with(
+        &example(5),
+        json!({"pending_workstreams": ["WS1", "WS4", "WS5"], "dormant_workstreams": ["WS4"],
+            "skipped_workstreams": ["WS4"],
+            "artifacts": {"WS4": {"status": "dormant", "reason": "later"}}}),
+    ));
+    let said = says(&torn, "WS1");
+    assert!(said.contains("completed and pending at once"), "{said}");
+    let said = says(&torn, "WS4");
+    assert!(said.contains("pending and dormant at once"), "{said}");
+    assert!(torn.start_workstream("WS1", true).is_err());
+    torn.start_workstream("WS4", true).unwrap();
+    assert_eq!(torn.dormant().count(), 0);
+    assert_eq!(torn.in_progress_workstreams, ["WS2", "WS3", "WS4"]);
+    assert!(torn.artifacts.is_empty());
+    torn.complete_workstream("WS1", &[], false).unwrap();
+    assert_eq!(rules_broken(&torn), []);
+}
+
 #[test]
 fn starting_after_a_failure_takes_the_error_away() {
     let mut build = example_build(6);
@@ -876,6 +1010,19 @@ fn a_done_workstream_leaves_its_files() {
         .unwrap();
     assert_eq!(build.artifacts["WS2"], json!(["a.ts", "b.ts", "c.ts"]));
     assert_eq!(build.completed_workstreams, ["WS1", "WS2"]);
+    for (artifact, wanted) in [
+        (json!("a.ts"), json!(["a.ts", "d.ts"])),
+        (
+            json!({"outputs": ["a.ts"], "pr": 7}),
+            json!({"outputs": ["a.ts", "d.ts"], "pr": 7}),
+        ),
+    ] {
+        build.artifacts.insert("WS2".into(), artifact);
+        build
+            .complete_workstream("WS2", &["d.ts".into()], false)
+            .unwrap();
+        assert_eq!(build.artifacts["WS2"], wanted);
+    }
     build.artifacts.insert("WS2".into(), json!({"pr": 7}));
     assert!(matches!(
         refused(&build, &done("WS2", &["d.ts"])),
@@ -1176,6 +1323,64 @@ fn a_build_that_begins_anew_has_all_of_its_plan_pending() {
     assert_eq!(rules_broken(&fresh), []);
 }
 
+#[test]
+fn a_restart_begins_anew_in_the_same_file_and_keeps_what_was_there() {
+    let text = r#"{
+  "prd": "PRD-001", "mine": {"a": 1.50},
+  "status": "failed",
+  "completed_workstreams": ["WS1"],
+  "in_progress_workstreams": [],
+  "pending_workstreams": ["WS2"],
+  "artifacts": {"WS1": ["a.ts"]},
+  "gates_passed": ["lint:WS1"],
+  "gates_pending": ["test-pass"],
+  "error": "boom",
+  "created_at": "2026-03-02T08:00:00Z",
+  "updated_at": "2026-03-02T09:00:00Z"
+}
+"#;
+    let store = MemoryStore::new();
+    let document = Document::from_text(text).unwrap();
+    store
+        .put(&key("PRD-001"), &document, &PutOptions::new())
+        .unwrap();
+    let builds: Checkpoints<'_, BuildCheckpoint> =
+        Checkpoints::new(&store).with_clock(clock("2026-03-02T10:00:00Z"));
+    let restart = Operation::Restart {
+        because: "the schema changed".into(),
+    };
+    let now = at("2026-03-02T10:00:00Z");
+    let saved = builds
+        .try_update(&key("PRD-001"), |build| build.apply(&restart, &now))
+        .unwrap();
+    let aside = &saved.truncation.dropped[0];
+    let before: Value = serde_json::from_str(text).unwrap();
+    assert_eq!((aside.pointer.as_str(), &aside.value), ("", &before));
+    let after = store.load(&key("PRD-001")).unwrap().unwrap().document;
+    assert!(after.text().contains(r#""mine": {"a": 1.50}"#));
+    assert_eq!(found(after.text(), &Knowledge::none()), []);
+    let fresh = builds.get(&key("PRD-001")).unwrap().checkpoint;
+    assert_eq!(fresh.status, Some(BuildStatus::Initialized));
+    assert_eq!(fresh.pending_workstreams, ["WS1", "WS2"]);
+    assert_eq!(fresh.gates_pending, ["lint", "test-pass"]);
+    assert_eq!(fresh.created_at.unwrap().text(), "2026-03-02T08:00:00Z");
+    assert_eq!(fresh.updated_at.unwrap().text(), "2026-03-02T10:00:00Z");
+    // Again: nothing was begun meanwhile.
+    let again = builds
+        .try_update(&key("PRD-001"), |build| build.apply(&restart, &now))
+        .unwrap();
+    assert_eq!(again.outcome, Outcome::Unchanged);
+    // What is complete begins anew only when it is forced.
+    let complete = example_of_complete();
+    assert!(matches!(
+        refused(&complete, &restart),
+        ErrorKind::Refused { .. }
+    ));
+    let mut forced = complete.clone();
+    forced.apply(&restart, &now.forced(true)).unwrap();
+    assert_eq!(forced.completed_workstreams.len(), 0);
+}
+
 // Stamps
 
 #[test]
@@ -1428,7 +1633,7 @@ fn the_handoff_has_all_that_the_next_agent_needs() {
     assert_eq!(handoff.status, Status::Failed);
     assert_eq!(handoff.phase.as_deref(), Some("1"));
     assert_eq!(handoff.done[0].text, "WS1");
-    assert_eq!(handoff.pending, ["WS4", "WS5"]);
+    assert_eq!(handoff.pending, ["WS3", "WS4", "WS5"]);
     assert!(handoff.blockers[0].starts_with("WS3: Property"));
     assert_eq!(
         handoff.decisions[0].text,
@@ -1623,6 +1828,8 @@ fn operations() -> impl Strategy<Value = Operation> {
         3 => "[a-z]{3,8}-check( \\(WS[0-9]\\))?".prop_map(|name| Operation::GatePass { name }),
         1 => "[a-z]{1,5}".prop_map(|text| Operation::Fail { text }),
         1 => Just(Operation::Pause),
+        1 => Just(Operation::Unblock),
+        1 => Just(Operation::Restart { because: "x".into() }),
         2 => Just(Operation::Complete),
         1 => "[0-9x]".prop_map(|name| Operation::Phase { name }),
         2 => (
@@ -1834,4 +2041,124 @@ fn a_null_artifact_is_none() {
     .unwrap();
     let examine = found.get("build-pipeline").unwrap().examine;
     assert!(examine(&document, &Knowledge::none()).unwrap().is_empty());
+}
+
+/// The shapes that agents give the artifacts of a workstream.
+#[test]
+fn files_are_read_out_of_whatever_shape_an_artifact_has() {
+    let build = build_of(&json!({
+        "prd": "PRD-001", "status": "paused", "timestamp": "2026-03-02T08:00:00Z",
+        "completed_workstreams": ["A", "B", "C", "D", "E", "F"],
+        "dormant_workstreams": ["G"],
+        "artifacts": {
+            "A": "a.rs",
+            "B": {"outputs": ["b.rs"], "branch": "feature/labels", "summary": "Wired it all up"},
+            "C": ["c.rs (new)", "Implemented the service layer", "*.test.ts", "bin/run", "done"],
+            "D": [{"path": "d.rs", "action": "created"}, {"path": "gone.rs", "action": "deleted"}],
+            "E": {"files": {"e.rs": "the router", "old.rs": "removed"}, "deleted": ["older.rs"]},
+            "F": {"created": ["f.rs"], "tests": {"unit": "tests/f.rs"}, "count": 3},
+            "G": {"status": "dormant", "reason": "docs/later.md"},
+        },
+        "key_fixes": [{"file": "k.rs", "change": "x"}, {"file": "several files", "change": "y"}],
+    }));
+    assert_eq!(
+        build.files(),
+        [
+            "a.rs",
+            "b.rs",
+            "c.rs",
+            "bin/run",
+            "d.rs",
+            "e.rs",
+            "f.rs",
+            "tests/f.rs",
+            "k.rs"
+        ]
+    );
+    let named: Vec<&str> = build.files_of("C").collect();
+    assert_eq!(named, ["c.rs", "*.test.ts", "bin/run"]);
+}
+
+#[test]
+fn a_status_that_leads_nowhere_can_be_left_by_force() {
+    for status in ["executing", "approved"] {
+        let mut odd = build_of(&json!({"prd": "PRD-001", "status": status,
+            "pending_workstreams": ["WS1"], "timestamp": "2026-03-02T08:00:00Z"}));
+        let error = odd.start_workstream("WS1", false).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("nowhere; forced, it is made all the same"),
+            "{said}"
+        );
+        odd.start_workstream("WS1", true).unwrap();
+        assert_eq!(odd.status, Some(BuildStatus::InProgress));
+    }
+}
+
+#[test]
+fn a_gate_may_name_its_workstream_after_a_colon() {
+    let mut build = build_of(
+        &json!({"prd": "PRD-001", "status": "paused", "current_phase": 1,
+        "gates_pending": ["type-check:WS1", "type-check:WS2", "test:unit"],
+        "timestamp": "2026-03-02T08:00:00Z"}),
+    );
+    // Which one is meant is not guessed.
+    assert!(build.pass_gate("type-check", None, false).is_err());
+    build.pass_gate("type-check (WS2)", None, false).unwrap();
+    assert_eq!(build.gates_pending, ["type-check:WS1", "test:unit"]);
+    build.pass_gate("type-check:WS1", None, false).unwrap();
+    build.pass_gate("test:unit", None, false).unwrap();
+    assert!(build.gates_pending.is_empty());
+    let plan = ExecutionSpec::new([], ["type-check", "test:unit"]);
+    let value = serde_json::to_value(&build).unwrap();
+    expect_with(&value, &Knowledge::none().with_execution_spec(&plan), &[]);
+}
+
+/// As the protocol's own example of a failure leaves it.
+#[test]
+fn a_failed_workstream_that_no_bucket_has_is_still_to_be_done() {
+    let failed = example_build(6);
+    assert_eq!(failed.bucket("WS3"), None);
+    assert_eq!(failed.failed_workstream(), Some("WS3"));
+    assert_eq!(failed.handoff().pending, ["WS3", "WS4", "WS5"]);
+    let plan = plan_of(&failed);
+    assert_eq!(plan.start_at.as_deref(), Some("WS3"));
+    assert!(plan.message.contains("Pending:\n  WS3"), "{}", plan.message);
+    let mut on = failed.clone();
+    assert_eq!(on.resume(None, Some(&spec()), false).unwrap(), "WS3");
+    assert_eq!(on.in_progress_workstreams, ["WS3"]);
+    // Whatever is begun instead, it is pending then.
+    for operation in [start("WS4"), Operation::Pause] {
+        let mut on = failed.clone();
+        on.apply(&operation, &at("2026-01-01T00:00:00Z")).unwrap();
+        assert_eq!(on.pending_workstreams[0], "WS3");
+        assert_eq!(rules_broken(&on), []);
+    }
+    let mut last = failed.clone();
+    last.pending_workstreams.clear();
+    last.gates_pending.clear();
+    assert!(last.complete(true).is_err());
+    // A word that is no workstream is not taken for one.
+    last.error = Some(BuildError::new("review", "m"));
+    assert_eq!(last.failed_workstream(), None);
+    last.complete(true).unwrap();
+}
+
+#[test]
+fn what_is_fixed_is_an_error_no_more() {
+    let mut fixed = example_build(6);
+    fixed
+        .apply(&Operation::Unblock, &at("2026-01-01T00:00:00Z"))
+        .unwrap();
+    assert_eq!(fixed.status, Some(BuildStatus::Paused));
+    assert_eq!(fixed.error, None);
+    assert_eq!(fixed.pending_workstreams, ["WS3", "WS4", "WS5"]);
+    assert_eq!(rules_broken(&fixed), []);
+    let before = fixed.clone();
+    fixed.unblock();
+    assert_eq!(fixed, before);
+    // An error that was left behind goes, and nothing else.
+    let mut odd = build(&with(&example(5), json!({"error": "boom"})));
+    odd.unblock();
+    assert_eq!(odd, example_build(5));
 }

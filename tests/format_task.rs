@@ -8,10 +8,14 @@
 
 mod common;
 
-use agent_checkpoint::checkpoint::{Circumstances, Operation};
-use agent_checkpoint::formats::task::{Reason, ResultStatus};
-use agent_checkpoint::{Checkpoint, Document, ErrorKind, Formats, Knowledge, TaskCheckpoint};
+use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ContextUse, Operation};
+use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
+use agent_checkpoint::strategies::task_checkpoint;
+use agent_checkpoint::{
+    Checkpoint, Document, ErrorKind, Formats, Knowledge, Staleness, TaskCheckpoint, Timestamp,
+};
 use common::{EXAMPLE, task, time};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// A valid checkpoint with one of everything.
@@ -276,6 +280,11 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         Operation::Block { text: text() },
         Operation::Unblock,
         Operation::Fail { text: text() },
+        Operation::RateLimit { note: Some(text()) },
+        Operation::Context {
+            used: ContextUse::new(0.8).unwrap(),
+        },
+        Operation::Reassign { to: text() },
         Operation::Phase {
             name: "planning".to_owned(),
         },
@@ -348,4 +357,289 @@ fn recording_a_step_leaves_out_what_tools_make() {
     changed.apply(&done, &circumstances).unwrap();
     assert_eq!(changed.files(), ["src/a.rs"]);
     assert!(changed.completed_steps[0].files_modified.is_empty());
+}
+
+fn by<'a>(agent: &'a str) -> Circumstances<'a> {
+    Circumstances::at(time("2026-03-02T08:30:00Z")).by(Some(agent), None)
+}
+
+/// An unset variable of a script is no step.
+#[test]
+fn a_report_that_says_nothing_is_refused_unchanged() {
+    let blank = || " ".to_owned();
+    for operation in [
+        Operation::StepStart {
+            text: String::new(),
+        },
+        Operation::StepStart { text: blank() },
+        Operation::StepDone {
+            text: Some(blank()),
+            pending: None,
+            files_created: Vec::new(),
+            files_modified: Vec::new(),
+        },
+        Operation::Decide {
+            text: blank(),
+            rationale: None,
+        },
+        Operation::Note { text: blank() },
+        Operation::Block { text: blank() },
+        Operation::Fail { text: blank() },
+        Operation::Reassign { to: blank() },
+        Operation::Phase { name: blank() },
+        Operation::Verify {
+            activity: blank(),
+            status: "passed".to_owned(),
+        },
+    ] {
+        for force in [false, true] {
+            let mut changed = task(&["one"]);
+            changed.start_step("one", time("2026-03-02T08:00:00Z"));
+            let before = changed.clone();
+            let error = changed.apply(&operation, &by("other").forced(force));
+            let error = error.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+            assert_eq!(changed, before, "{operation:?}");
+        }
+    }
+}
+
+#[test]
+fn a_phase_or_result_of_no_list_is_refused_with_the_list_unless_forced() {
+    let phase = Operation::Phase {
+        name: "lunch".to_owned(),
+    };
+    let verify = Operation::Verify {
+        activity: "unit".to_owned(),
+        status: "green".to_owned(),
+    };
+    for (operation, list) in [
+        (
+            &phase,
+            "planning, implementation, verification, documentation",
+        ),
+        (&verify, "pending, passed, failed, skipped"),
+    ] {
+        let before = task(&["one"]);
+        let mut changed = before.clone();
+        let error = changed.apply(operation, &by("dev")).unwrap_err();
+        assert!(error.to_string().contains(list), "{error}");
+        assert_eq!(changed, before);
+        changed.apply(operation, &by("dev").forced(true)).unwrap();
+        assert_ne!(changed, before);
+    }
+}
+
+#[test]
+fn who_reports_work_has_the_task() {
+    let mut shared = task(&["one", "two"]);
+    let start = |text: &str| Operation::StepStart {
+        text: text.to_owned(),
+    };
+    shared.apply(&start("one"), &by("second")).unwrap();
+    let metadata = &shared.metadata;
+    assert_eq!(metadata.created_by.as_deref(), Some("second"));
+    assert_eq!(metadata.previous_agents, ["dev"]);
+    assert_eq!(metadata.reason, Some(Reason::Periodic));
+    // The same agent, an agent without a name, and one that only directs change nothing of it.
+    let before = shared.metadata.clone();
+    shared.apply(&start("two"), &by("second")).unwrap();
+    shared.apply(&start("one"), &by("")).unwrap();
+    shared
+        .apply(
+            &start("two"),
+            &Circumstances::at(time("2026-03-02T08:30:00Z")),
+        )
+        .unwrap();
+    shared.apply(&Operation::Unblock, &by("lead")).unwrap();
+    assert_eq!(shared.metadata, before);
+    // What stays as it was for the first one is another's word now.
+    shared.block("no disk");
+    let block = Operation::Block {
+        text: "no disk".to_owned(),
+    };
+    shared.apply(&block, &by("third")).unwrap();
+    assert_eq!(shared.metadata.previous_agents, ["dev", "second"]);
+    assert_eq!(shared.metadata.reason, Some(Reason::Periodic));
+}
+
+#[test]
+fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
+    let mut given = task(&["one"]);
+    let to = |agent: &str| Operation::Reassign {
+        to: agent.to_owned(),
+    };
+    for agent in ["second", "second", "third"] {
+        given.apply(&to(agent), &by("lead")).unwrap();
+    }
+    let metadata = &given.metadata;
+    assert_eq!(metadata.created_by.as_deref(), Some("third"));
+    assert_eq!(metadata.previous_agents, ["dev", "second"]);
+    assert_eq!(metadata.reason, Some(Reason::Reassignment));
+    let plan = given.resume_plan(&Knowledge::none());
+    assert_eq!(plan.message, "Resuming from checkpoint (created by second)");
+    let note = Operation::StepStart {
+        text: "one".to_owned(),
+    };
+    given.apply(&note, &by("third")).unwrap();
+    let plan = given.resume_plan(&Knowledge::none());
+    assert_eq!(plan.message, "Resuming from checkpoint (created by third)");
+    assert_eq!(given.metadata.previous_agents, ["dev", "second"]);
+}
+
+#[test]
+fn a_rate_limit_is_a_full_checkpoint_with_what_was_half_done() {
+    let now = "2026-03-02T08:30:00Z";
+    let limit = |note: Option<&str>| Operation::RateLimit {
+        note: note.map(str::to_owned),
+    };
+    let mut limited = task(&["one"]);
+    limited.start_step("one", time("2026-03-02T08:00:00Z"));
+    limited.apply(&limit(Some("half")), &by("dev")).unwrap();
+    assert_eq!(limited.metadata.reason, Some(Reason::RateLimit));
+    assert_eq!(limited.updated_at().unwrap().text(), now);
+    let step = limited.current_step.clone().unwrap();
+    assert_eq!(step.description.as_deref(), Some("one"));
+    assert_eq!(step.partial_work.as_deref(), Some("half"));
+    // Without a word the note stays.
+    limited.apply(&limit(None), &by("dev")).unwrap();
+    assert_eq!(limited.current_step, Some(step));
+    // No step is in progress: what was being done is not lost.
+    let mut limited = task(&["one"]);
+    limited
+        .apply(&limit(Some("Sketched it")), &by("dev"))
+        .unwrap();
+    let step = limited.current_step.unwrap();
+    assert_eq!(step.description.as_deref(), Some("Sketched it"));
+    assert_eq!(step.started_at.unwrap().text(), now);
+    assert_eq!(limited.pending_steps, ["one"]);
+}
+
+#[test]
+fn a_context_that_fills_up_is_a_full_checkpoint() {
+    let mut filled = task(&["one"]);
+    let before = filled.clone();
+    for (used, level) in [
+        (0.5, ContextLevel::Enough),
+        (0.75, ContextLevel::Approaching),
+        (0.9, ContextLevel::Reached),
+    ] {
+        let used = ContextUse::new(used).unwrap();
+        let mut changed = before.clone();
+        changed
+            .apply(&Operation::Context { used }, &by("dev"))
+            .unwrap();
+        assert_eq!(
+            filled.use_context(used, time("2026-03-02T08:30:00Z")),
+            level
+        );
+        if level == ContextLevel::Enough {
+            assert_eq!(changed, before);
+        } else {
+            assert_eq!(changed, filled);
+            assert_eq!(filled.metadata.reason, Some(Reason::ContextLimit));
+            assert_eq!(filled.updated_at().unwrap().text(), "2026-03-02T08:30:00Z");
+        }
+    }
+}
+
+/// A script that prints local time with a `Z`: at 10:00 in a zone two hours ahead it is 08:00.
+#[test]
+fn local_time_that_is_marked_as_utc_lies_in_the_future() {
+    let now = time("2026-03-02T08:00:00Z");
+    let mut wrong = whole();
+    wrong["metadata"]["lastUpdatedAt"] = json!("2026-03-02T10:00:00Z");
+    let document = Document::from_text(wrong.to_string()).unwrap();
+    let examine = Formats::default().get("task").unwrap().examine;
+    let found = |knowledge: &Knowledge<'_>| -> Vec<String> {
+        let found = examine(&document, knowledge).unwrap();
+        found
+            .iter()
+            .map(|violation| format!("{} {}", violation.pointer, violation.code))
+            .collect()
+    };
+    assert_eq!(
+        found(&Knowledge::none().with_now(now)),
+        ["/metadata/lastUpdatedAt future-timestamp"]
+    );
+    assert!(
+        found(&Knowledge::none()).is_empty(),
+        "without a clock nobody knows"
+    );
+    // A file that was written since is not taken for older.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.rs"), "").unwrap();
+    let stamp = Timestamp::parse("2999-03-02T10:00:00Z");
+    let now = chrono::Utc::now();
+    let verdict = Staleness::of(["a.rs"], Some(&stamp), folder.path(), Some(now));
+    assert_eq!(verdict.as_str(), "indeterminate");
+}
+
+#[test]
+fn a_contract_without_results_is_not_fulfilled() {
+    let mut verified = task(&["one"]).with_contract("US-003.verificationContract");
+    let now = time("2026-03-02T08:00:00Z");
+    verified.finish_step(&StepDone::new("one"), now).unwrap();
+    assert_eq!(verified.phase, Some(Phase::Implementation));
+    assert_eq!(verified.status().as_str(), "in_progress");
+    verified.verify("unit", ResultStatus::Passed, now);
+    assert_eq!(verified.status().as_str(), "complete");
+}
+
+fn operations() -> impl Strategy<Value = Operation> {
+    let text = || prop_oneof![3 => "[A-Z][a-z]{1,8}", 1 => "[ ]{0,2}", 1 => "\\PC{1,60}"];
+    let files = || proptest::collection::vec("(src|target)/[a-c]\\.rs", 0..3);
+    prop_oneof![
+        text().prop_map(|text| Operation::StepStart { text }),
+        (proptest::option::of(text()), files(), files()).prop_map(
+            |(text, files_created, files_modified)| Operation::StepDone {
+                text,
+                pending: None,
+                files_created,
+                files_modified,
+            }
+        ),
+        (text(), proptest::option::of(text()))
+            .prop_map(|(text, rationale)| Operation::Decide { text, rationale }),
+        text().prop_map(|text| Operation::Note { text }),
+        text().prop_map(|text| Operation::Block { text }),
+        Just(Operation::Unblock),
+        text().prop_map(|text| Operation::Fail { text }),
+        proptest::option::of(text()).prop_map(|note| Operation::RateLimit { note }),
+        (0.0..1.5_f64).prop_map(|used| Operation::Context {
+            used: ContextUse::new(used).unwrap()
+        }),
+        text().prop_map(|to| Operation::Reassign { to }),
+        prop_oneof![text(), Just("planning".to_owned())].prop_map(|name| Operation::Phase { name }),
+        (text(), prop_oneof![text(), Just("passed".to_owned())])
+            .prop_map(|(activity, status)| Operation::Verify { activity, status }),
+        Just(Operation::Pause),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn an_operation_keeps_the_rules_or_is_refused_unchanged(
+        before in task_checkpoint(),
+        operation in operations(),
+        agent in proptest::option::of("[a-z]{0,3}"),
+    ) {
+        let mut changed = before.clone();
+        let circumstances = Circumstances::at(time("2031-03-02T08:00:00Z")).by(agent.as_deref(), None);
+        if changed.apply(&operation, &circumstances).is_err() {
+            prop_assert_eq!(changed, before);
+            return Ok(());
+        }
+        let found = examine("task", &serde_json::to_value(&changed).unwrap());
+        // The clock of `examine` stands before these stamps.
+        let found: Vec<_> = found.iter().filter(|found| !found.ends_with("future-timestamp")).collect();
+        prop_assert_eq!(found, Vec::<&String>::new(), "{:?}", operation);
+        // Nobody who worked on the task is forgotten.
+        let worked = |task: &TaskCheckpoint, agent: &String| {
+            task.metadata.created_by.as_ref() == Some(agent) || task.metadata.previous_agents.contains(agent)
+        };
+        for agent in before.metadata.previous_agents.iter().chain(&before.metadata.created_by) {
+            prop_assert!(worked(&changed, agent), "{}", agent);
+        }
+    }
 }

@@ -441,9 +441,10 @@ impl fmt::Display for Error {
                     "the protocol has no way from {from} to {to}; from {from} it goes "
                 )?;
                 match allowed.as_slice() {
-                    [] => f.write_str("nowhere"),
-                    allowed => write!(f, "to {}", allowed.join(", ")),
+                    [] => f.write_str("nowhere")?,
+                    allowed => write!(f, "to {}", allowed.join(", "))?,
                 }
+                f.write_str("; forced, it is made all the same")
             }
             ErrorKind::Refused { detail } => f.write_str(detail),
             ErrorKind::NotAFile => f.write_str("is no regular file"),

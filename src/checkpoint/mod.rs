@@ -3,6 +3,7 @@
 mod claim;
 mod clock;
 mod codes;
+mod context_use;
 mod error;
 mod evidence;
 mod file_name;
@@ -16,6 +17,7 @@ mod open_enum;
 mod operation;
 mod plan;
 mod revision;
+mod source_files;
 mod status;
 mod timestamp;
 
@@ -27,12 +29,13 @@ use serde::de::DeserializeOwned;
 
 pub use claim::{Claim, ClaimRequest, Fence, Fenced};
 pub use clock::{Clock, FixedClock, SystemClock};
+pub use context_use::{ContextLevel, ContextUse};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use key::Key;
-pub use knowledge::{ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
+pub use knowledge::{Counters, ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub(crate) use layout::UNIQUE_SEPARATOR;
 pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
@@ -41,6 +44,7 @@ pub(crate) use open_enum::open_enum;
 pub use operation::{Circumstances, ItemKind, Operation};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan};
 pub use revision::{Expect, Revision};
+pub use source_files::SourceFiles;
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
 

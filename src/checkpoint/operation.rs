@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
+use super::{ContextUse, Knowledge};
+
 /// One thing that an agent or a supervisor reports.
 ///
 /// A format takes those that its protocol has ([`Checkpoint::OPERATIONS`](super::Checkpoint::OPERATIONS))
@@ -50,6 +52,21 @@ pub enum Operation {
     Fail {
         /// Why.
         text: String,
+    },
+    /// The model's service asked to wait.
+    RateLimit {
+        /// How far the work in progress is.
+        note: Option<String>,
+    },
+    /// How full the agent's context is.
+    Context {
+        /// How much of it is used.
+        used: ContextUse,
+    },
+    /// Another agent is to go on with the task.
+    Reassign {
+        /// Who.
+        to: String,
     },
     /// The task waits for somebody's word.
     Pause,
@@ -151,6 +168,9 @@ impl Operation {
             Operation::Unblock => "unblock",
             Operation::Heartbeat => "heartbeat",
             Operation::Fail { .. } => "fail",
+            Operation::RateLimit { .. } => "rate-limit",
+            Operation::Context { .. } => "context",
+            Operation::Reassign { .. } => "reassign",
             Operation::Pause => "pause",
             Operation::Complete => "complete",
             Operation::Restart { .. } => "restart",
@@ -176,6 +196,23 @@ impl Operation {
             Operation::Verify { .. } => "verify",
         }
     }
+
+    /// Whether the agent that has the task reports this, rather than whoever directs it.
+    ///
+    /// An agent that reports work on another's task has taken it over. Where the checkpoint belongs to the
+    /// task, it is the checkpoint's agent from then on; where it belongs to the agent, as one that is named
+    /// by it does, taking over is a step of its own.
+    #[must_use]
+    pub fn is_work(&self) -> bool {
+        !matches!(
+            self,
+            Operation::Unblock
+                | Operation::Reassign { .. }
+                | Operation::Pause
+                | Operation::Complete
+                | Operation::Restart { .. }
+        )
+    }
 }
 
 /// What an operation takes from outside the checkpoint.
@@ -190,6 +227,9 @@ pub struct Circumstances<'a> {
     pub session: Option<&'a str>,
     /// Whether a transition that the protocol does not have is made all the same.
     pub force: bool,
+    /// What is known beside the checkpoint, such as how often the work was tried again. What is not
+    /// given keeps nothing from being done.
+    pub knowledge: Knowledge<'a>,
 }
 
 impl<'a> Circumstances<'a> {
@@ -201,6 +241,7 @@ impl<'a> Circumstances<'a> {
             agent: None,
             session: None,
             force: false,
+            knowledge: Knowledge::none(),
         }
     }
 
@@ -209,6 +250,13 @@ impl<'a> Circumstances<'a> {
     pub fn by(mut self, agent: Option<&'a str>, session: Option<&'a str>) -> Self {
         self.agent = agent;
         self.session = session;
+        self
+    }
+
+    /// Says what is known beside the checkpoint.
+    #[must_use]
+    pub fn knowing(mut self, knowledge: Knowledge<'a>) -> Self {
+        self.knowledge = knowledge;
         self
     }
 

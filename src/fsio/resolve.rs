@@ -33,6 +33,11 @@ pub fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
         return Ok(());
     }
     let real = |path: &Path| {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
         let found = seam::call(Operation::Inspect, path, || fs::canonicalize(path));
         found.map_err(FileError::on(Operation::Inspect, path))
     };

@@ -106,6 +106,13 @@ impl<'d> Node<'d> {
         Some(Node::new(self.document, index))
     }
 
+    /// Whether both are the same JSON value, as [`Document::same_value`] has it.
+    #[must_use]
+    pub fn same_value(&self, other: &Node<'_>) -> bool {
+        let (tree, theirs) = (&self.document.tree, &other.document.tree);
+        tree.same(self.index, theirs, other.index)
+    }
+
     /// The pointer to the value, from the root of the file.
     #[must_use]
     pub fn pointer(&self) -> String {

@@ -160,6 +160,7 @@ impl CheckpointStore for BuilderStateStore {
             check_expected(key, &options.expect, present)?;
             let put = Put::new(document.clone());
             let put = put.with_overflow(options.overflow.clone());
+            let put = put.with_companion(options.companion.clone());
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -217,10 +218,12 @@ impl CheckpointStore for BuilderStateStore {
                 };
                 let begins = outcome == Outcome::Created;
                 let record = beside.overflow.entries(owner, begins, &put.overflow)?;
+                let companion = put.companion.map(|text| (result.revision.clone(), text));
                 saved = Some(result);
                 Ok(is_new_text.then(|| Next {
                     text: changed.into_text(),
                     record,
+                    companion,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;
@@ -262,6 +265,7 @@ impl CheckpointStore for BuilderStateStore {
                 Ok(Some(Next {
                     text: changed.into_text(),
                     record: Entries::default(),
+                    companion: None,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;
@@ -292,6 +296,11 @@ impl CheckpointStore for BuilderStateStore {
             task: place.as_ref().and_then(|place| place.task.as_deref()),
         };
         self.file().overflow()?.read(owner)
+    }
+
+    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let kept = self.file_of(key).companion(revision);
+        kept.map_err(|error| self.with_place(error, key))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

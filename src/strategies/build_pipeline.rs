@@ -45,7 +45,7 @@ fn review() -> impl Strategy<Value = AdversarialReview> {
         Verdict::DoNotShip,
         Verdict::Overridden,
     ]);
-    (verdict, 0..4_u8, 0..9_u8, 1..=2_u8, "[a-z ]{1,20}").prop_map(
+    (verdict, 0..4_u8, 0..9_u8, 1..=2_u8, "[a-z][a-z ]{0,19}").prop_map(
         |(verdict, p0, p1, attempt, reason)| {
             let overridden = verdict == Verdict::Overridden;
             let mut review = AdversarialReview::new(verdict);

@@ -1,6 +1,8 @@
 //! What several test files share.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod children;
+
 use std::path::Path;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;

@@ -37,10 +37,13 @@ pub(crate) struct Failed {
     pub(crate) path: PathBuf,
 }
 
+/// Picks calls, by their number and what they do.
+type Which = dyn Fn(usize, &Call<'_>) -> bool;
+
 /// Makes calls fail, and watches what is never done after a failure.
 struct Failing {
     fault: Fault,
-    which: Box<dyn Fn(usize, &Call<'_>) -> bool>,
+    which: Box<Which>,
     calls: usize,
     failed: Vec<Failed>,
     not_synced: HashSet<PathBuf>,

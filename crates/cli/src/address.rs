@@ -6,6 +6,7 @@ use agent_checkpoint::checkpoint::{FileRole, Layout};
 use agent_checkpoint::formats::builder_state::{self, Slot};
 use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Error, ErrorKind, FileOptions,
     FileStore, FixedClock, Key,
@@ -28,7 +29,13 @@ pub(crate) struct Target {
     pub(crate) slot: Option<Slot>,
     /// Whether the file is there.
     is_file_there: bool,
-    store: Box<dyn CheckpointStore>,
+    store: Store,
+}
+
+/// Where a checkpoint is kept.
+enum Store {
+    Files(FileStore),
+    Host(BuilderStateStore),
 }
 
 impl Target {
@@ -60,8 +67,45 @@ impl Target {
         }
     }
 
+    /// The checkpoint of FILE or `--store`, for a change that needs no file that can be read: it may be
+    /// damaged or missing.
+    pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
+        Target::damaged(file, global, FileOptions::default())
+    }
+
+    /// As [`to_change`](Target::to_change), for what only looks.
+    pub(crate) fn to_look_at(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
+        Target::damaged(file, global, FileOptions::read_only())
+    }
+
+    fn damaged(
+        file: Option<&Path>,
+        global: &Global,
+        options: FileOptions,
+    ) -> Result<Target, Failure> {
+        let path = file_or_store(file, global)?;
+        match read::document(&path, global.max_bytes) {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
+                // Its good part may tell the format and the key as well as the whole does.
+                let good = read::good_part(&path, global.max_bytes)?;
+                Target::of(path.clone(), good, global, options.clone())
+                    .or_else(|_| Target::of(path, None, global, options))
+            }
+            read => Target::of(path, read?, global, options),
+        }
+    }
+
     fn open(path: PathBuf, global: &Global, options: FileOptions) -> Result<Target, Failure> {
         let document = read::document(&path, global.max_bytes)?;
+        Target::of(path, document, global, options)
+    }
+
+    fn of(
+        path: PathBuf,
+        document: Option<Document>,
+        global: &Global,
+        options: FileOptions,
+    ) -> Result<Target, Failure> {
         let format = format_of(&path, document.as_ref(), global)?;
         let options = with_writer(options, global).with_max_bytes(global.max_bytes);
         let is_file_there = document.is_some();
@@ -75,7 +119,7 @@ impl Target {
             let slot = slot_of(&path, document.as_ref(), global)?;
             return Ok(Target {
                 key: Key::new(slot.to_string())?,
-                store: Box::new(BuilderStateStore::with_options(&path, options)),
+                store: Store::Host(BuilderStateStore::with_options(&path, options)),
                 slot: Some(slot),
                 path,
                 format,
@@ -92,7 +136,7 @@ impl Target {
         let (store, key) = store_of(&path, document.as_ref(), Some(&format), global, options)?;
         Ok(Target {
             key,
-            store: Box::new(store),
+            store: Store::Files(store),
             slot: None,
             path,
             format,
@@ -102,7 +146,9 @@ impl Target {
 
     /// The checkpoints of the store, typed.
     pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<'_, C> {
-        let mut checkpoints = Checkpoints::new(self.store.as_ref());
+        let mut checkpoints = Checkpoints::new(self.store())
+            .fenced(global.fence)
+            .tracking(Tracking::new(&global.root));
         if global.allow_loss {
             checkpoints = checkpoints.allowing_loss();
         }
@@ -114,14 +160,25 @@ impl Target {
 
     /// The document of the checkpoint, for what needs no type.
     pub(crate) fn load(&self) -> Result<Option<Document>, Failure> {
-        let stored = self.store.load(&self.key);
+        let stored = self.store().load(&self.key);
         let stored = stored.map_err(|error| self.error(error))?;
         Ok(stored.map(|stored| stored.document))
     }
 
     /// The store, for what needs no type.
     pub(crate) fn store(&self) -> &dyn CheckpointStore {
-        self.store.as_ref()
+        match &self.store {
+            Store::Files(store) => store,
+            Store::Host(store) => store,
+        }
+    }
+
+    /// The store, where each checkpoint is a file of its own.
+    pub(crate) fn files(&self) -> Option<&FileStore> {
+        match &self.store {
+            Store::Files(store) => Some(store),
+            Store::Host(_) => None,
+        }
     }
 
     /// An error at this checkpoint.
@@ -264,7 +321,11 @@ pub(crate) fn store_of(
         let key = key.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
         return Ok((store, key));
     };
-    let is_in_place = (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
+    // A link that the user names is followed wherever it leads; one that stands in a store is not.
+    let is_named_link =
+        named_link(path) && global.store.as_deref().is_none_or(|store| store == path);
+    let is_in_place =
+        !is_named_link && (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
     let store = if is_in_place {
         let folder = path.parent().unwrap_or(Path::new(""));
         FileStore::with_options(folder, options).with_layout(layout)
@@ -274,6 +335,10 @@ pub(crate) fn store_of(
             .with_key(key.clone())
     };
     Ok((store, key))
+}
+
+fn named_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.
@@ -325,6 +390,10 @@ pub(crate) fn only_slot(path: &Path, host: &Document) -> Result<Slot, Error> {
 
 /// Options that tell others who is writing.
 pub(crate) fn with_writer(options: FileOptions, global: &Global) -> FileOptions {
+    let options = match global.now {
+        Some(now) => options.with_clock(FixedClock(now)),
+        None => options,
+    };
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => options.with_holder(&format!("{agent}, session {session}")),
         (Some(agent), None) => options.with_holder(agent),

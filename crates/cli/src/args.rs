@@ -1,9 +1,11 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use agent_checkpoint::Timestamp;
+use agent_checkpoint::checkpoint::ContextUse;
 use agent_checkpoint::formats::builder_state::Slot;
+use agent_checkpoint::{Fence, Timestamp};
 use chrono::{DateTime, Utc};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
@@ -16,10 +18,12 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done; nothing to report
   1  done, with findings: violations, stale files, a resume that says verify or ask, a start where a checkpoint is,
-     a conversion that does not hold everything
+     a conversion that does not hold everything, two states that differ, a recovery that left something behind,
+     a context that is nearly full
   2  could not: usage, missing file, I/O, an operation that the format lacks
   3  corrupt input
-  4  refused: complete, a transition that the protocol lacks, newer schema version, values that would be lost
+  4  refused: complete, a transition that the protocol lacks, newer schema version, values that would be lost,
+     a task that another has claimed; or done, and the context is full: stop
   5  conflict: the checkpoint is not at the revision given with --expect
 Over several files the gravest wins: 2, 3, 5, 4, 1, 0.
 
@@ -77,6 +81,9 @@ pub(crate) struct Global {
     /// The session that is writing
     #[arg(long, global = true, value_name = "S")]
     pub(crate) session: Option<String>,
+    /// The fence of your claim, as `ckpt claim` printed it; needed for every change while a claim stands
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) fence: Option<Fence>,
     /// The largest file that is read, in bytes
     #[arg(long, global = true, value_name = "N", default_value_t = 16 * 1024 * 1024)]
     pub(crate) max_bytes: u64,
@@ -178,7 +185,11 @@ pub(crate) enum Verb {
     ///
     /// Each has "op", such as "step done", and what the verb takes: {"op": "step done", "text": "Wired it"}.
     /// A line that is wrong or refused: nothing is written, and the line is named.
-    Batch,
+    Batch {
+        /// The pipeline's state, such as .pipeline/state.json: limits how often the stages of a story are tried again
+        #[arg(long, value_name = "FILE")]
+        state: Option<PathBuf>,
+    },
     /// Print the same hand-off in another format
     ///
     /// What that format cannot hold is listed on standard error: exit 1.
@@ -193,6 +204,114 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// List the earlier states of a checkpoint, newest first
+    History {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Keep this entry whatever comes; `current` makes an entry of the present state
+        #[arg(long, value_name = "ENTRY")]
+        pin: Option<String>,
+        /// Let this entry go when its time comes
+        #[arg(long, value_name = "ENTRY", conflicts_with = "pin")]
+        unpin: Option<String>,
+    },
+    /// Say in words what changed between two states of a checkpoint
+    ///
+    /// Exit 1 when they differ. An entry is one that `ckpt history` lists, a revision, or `current`.
+    Diff {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// The earlier state [default: the one before --to]
+        #[arg(long, value_name = "ENTRY")]
+        from: Option<String>,
+        /// The later state
+        #[arg(long, value_name = "ENTRY", default_value = "current")]
+        to: String,
+    },
+    /// Bring an earlier state back; the present one becomes an entry of the history
+    Restore {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// The state: one that `ckpt history` lists, or a revision
+        #[arg(long, value_name = "ENTRY")]
+        entry: String,
+        /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
+        #[arg(long, value_name = "REV")]
+        expect: Option<String>,
+    },
+    /// Go on from a checkpoint that cannot be read, or was deleted
+    ///
+    /// The damaged text is put aside, never lost, and the newest earlier state that can be read takes its place. What the
+    /// damaged text has that the other lacks is listed: exit 1.
+    Recover {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Begin anew instead: nothing takes its place
+        #[arg(long, conflicts_with = "salvage")]
+        fresh: bool,
+        /// Go on with the good part of the damaged text instead
+        #[arg(long)]
+        salvage: bool,
+    },
+    /// Put a checkpoint aside under the protocol's name for that, so that its key is free again
+    Archive {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Why
+        #[arg(
+            long = "as",
+            value_name = "WHY",
+            value_enum,
+            default_value = "complete"
+        )]
+        why: ArchivedAs,
+        /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
+        #[arg(long, value_name = "REV")]
+        expect: Option<String>,
+    },
+    /// Remove old entries of the history; the newest and those that are pinned stay
+    Prune {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Keep so many [default: 10, unless another limit is given]
+        #[arg(long, value_name = "N")]
+        keep: Option<usize>,
+        /// Keep none that was written longer ago, such as `36h` or `30days`
+        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        older_than: Option<Duration>,
+        /// Keep so many bytes together
+        #[arg(long, value_name = "N")]
+        within_bytes: Option<u64>,
+    },
+    /// Claim a task for --agent, and print the fence that its changes must show; without --agent, say who holds it
+    ///
+    /// A claim of another that still stands: exit 4. The holder of a claim gets the same fence again.
+    Claim {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// How long the claim stands unless it is claimed again, such as `90s` or `2h`
+        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = humantime::parse_duration)]
+        time_to_live: Duration,
+        /// Take the task from an owner whose claim still stands, because it is known to be dead
+        #[arg(long)]
+        take_over: bool,
+        /// Let the claim with --fence stand for longer, also when it ran out and nobody else took the task
+        #[arg(long, requires = "fence", conflicts_with = "take_over")]
+        renew: bool,
+    },
+    /// Give the claim with --fence back
+    Release {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
     /// Print the JSON Schema of a format
     Schema {
         /// The format [default: all, as one object by name]
@@ -205,6 +324,17 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// Why a checkpoint is put aside.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ArchivedAs {
+    /// Its task is complete
+    Complete,
+    /// Its agent crashed and another takes over
+    Crashed,
+    /// Its task begins anew
+    Aborted,
 }
 
 /// For which side a schema is.
@@ -230,6 +360,9 @@ pub(crate) struct Known {
     /// The state of the story in its pipeline's state
     #[arg(long, value_name = "S", value_parser = STORY_STATES)]
     pub(crate) story_state: Option<String>,
+    /// The pipeline's state, such as .pipeline/state.json: where the story is, and how often it was tried again
+    #[arg(long, value_name = "FILE", conflicts_with = "story_state")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// What an agent or a supervisor reports; not every format has each.
@@ -250,6 +383,12 @@ pub(crate) enum Report {
     Heartbeat(Forcible<Nothing>),
     /// Report that the task failed
     Fail(Forcible<Text>),
+    /// Report that the model's service asked to wait
+    RateLimit(Forcible<OptionalText>),
+    /// Report how much of the agent's context is used: from 75 % on exit 1, from 90 % on exit 4: stop
+    Context(Forcible<Used>),
+    /// Give the task to another agent
+    Reassign(Forcible<To>),
     /// Put the task aside until somebody says so
     Pause(Forcible<Nothing>),
     /// Report that the task is complete
@@ -257,7 +396,7 @@ pub(crate) enum Report {
     /// Enter a phase
     Phase(Forcible<Name>),
     /// Enter a stage, by name or number
-    Stage(Forcible<Name>),
+    Stage(Forcible<Stage>),
     /// Report that the agent is at a sync point
     Sync(Forcible<Name>),
     /// Begin the task anew
@@ -300,12 +439,63 @@ pub(crate) struct Text {
     pub(crate) text: String,
 }
 
+/// A report that may have words.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OptionalText {
+    /// How far the work in progress is
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: Option<String>,
+}
+
+/// How much of a context is used.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Used {
+    /// The part that is used, such as 0.78
+    #[arg(long, value_name = "FRACTION", value_parser = used)]
+    pub(crate) used: ContextUse,
+}
+
+/// Who is to go on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct To {
+    /// The agent
+    #[arg(long, value_name = "AGENT", value_parser = words)]
+    pub(crate) to: String,
+    /// Why, in the new agent's checkpoint (agent-session)
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: Option<String>,
+    /// Leave the old agent's file where it is; else it is put aside as crashed (agent-session)
+    #[arg(long)]
+    pub(crate) beside: bool,
+}
+
 /// What is entered or passed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Name {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,
+}
+
+/// A stage that is entered.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Stage {
+    /// Its name
+    #[arg(value_name = "NAME", value_parser = words)]
+    pub(crate) name: String,
+    /// The pipeline's state, such as .pipeline/state.json: limits how often the stages of a story are tried again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+}
+
+impl Report {
+    /// The pipeline's state that the report is to be judged by.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        match self {
+            Report::Stage(report) => report.what.state.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// A reason.
@@ -428,6 +618,14 @@ pub(crate) fn words(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     }
 }
+
+fn used(text: &str) -> Result<ContextUse, String> {
+    let used = text.trim().parse().ok().and_then(ContextUse::new);
+    used.ok_or_else(|| NO_FRACTION.to_owned())
+}
+
+/// What is said of a number that is no part of a context.
+pub(crate) const NO_FRACTION: &str = "a part of the context is a fraction, such as 0.78 for 78 %";
 
 fn slot(text: &str) -> Result<Slot, String> {
     text.parse()

@@ -54,12 +54,16 @@ impl Exit {
     /// What an error of the library means.
     pub(crate) fn of(error: &Error) -> Exit {
         match error.kind() {
-            ErrorKind::Corrupt(_) | ErrorKind::TooLarge { .. } => Exit::Corrupt,
+            ErrorKind::Corrupt(_)
+            | ErrorKind::TooLarge { .. }
+            | ErrorKind::NotRecoverable { .. } => Exit::Corrupt,
             ErrorKind::Conflict { .. } => Exit::Conflict,
             ErrorKind::NewerSchema { .. }
             | ErrorKind::Refused { .. }
             | ErrorKind::Transition { .. }
-            | ErrorKind::WouldLose { .. } => Exit::Refused,
+            | ErrorKind::WouldLose { .. }
+            | ErrorKind::Claimed { .. }
+            | ErrorKind::Fenced { .. } => Exit::Refused,
             _ => Exit::Failed,
         }
     }

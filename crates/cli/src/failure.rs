@@ -7,8 +7,8 @@ use agent_checkpoint::{Error, ErrorKind};
 use crate::exit::Exit;
 
 /// What a user who has a corrupt file can do.
-const AFTER_CORRUPTION: &str = "nothing was changed; bring a good copy back (from version control or a backup), \
-     or put the file aside and begin anew with `ckpt start`";
+const AFTER_CORRUPTION: &str = "nothing was changed; `ckpt history` lists earlier states and `ckpt recover` goes on with the newest good one, \
+     with `--salvage` with the good part of this one, or with `--fresh` with none";
 
 /// Why a verb could not do its work.
 #[derive(Clone, Debug)]
@@ -35,6 +35,9 @@ impl From<Error> for Failure {
         let mut message = chain(&error);
         if matches!(error.kind(), ErrorKind::Corrupt(_)) {
             message = format!("{message}; {AFTER_CORRUPTION}");
+        }
+        if matches!(error.kind(), ErrorKind::Transition { .. }) {
+            message.push_str(" (--force)");
         }
         Failure { exit, message }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::json::Document;
+use agent_checkpoint::json::{self, Document};
 use agent_checkpoint::{Error, ErrorKind, fsio};
 
 use crate::failure::Failure;
@@ -30,6 +30,13 @@ fn read_once(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
     let document =
         Document::parse(&contents.bytes).map_err(|corrupt| Error::from(corrupt).with_path(path))?;
     Ok(Some(document))
+}
+
+/// The good part of a file that is no document; `None` when nothing is left of it.
+pub(crate) fn good_part(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
+    let contents = fsio::read_limited(path, max_bytes)?;
+    let salvaged = contents.and_then(|contents| json::salvage(&contents.bytes));
+    Ok(salvaged.map(|salvaged| salvaged.document))
 }
 
 /// The text of a file that is no checkpoint, such as a template.

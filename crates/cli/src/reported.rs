@@ -1,6 +1,6 @@
 //! What is reported, from the words of the command line or a line of JSON.
 
-use agent_checkpoint::checkpoint::{ItemKind, Operation};
+use agent_checkpoint::checkpoint::{ContextUse, ItemKind, Operation};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -67,6 +67,9 @@ impl From<Report> for Reported {
             Report::Unblock(it) => Reported::new(it, |_| Operation::Unblock),
             Report::Heartbeat(it) => Reported::new(it, |_| Operation::Heartbeat),
             Report::Fail(it) => Reported::new(it, |it| Operation::Fail { text: it.text }),
+            Report::RateLimit(it) => Reported::new(it, |it| Operation::RateLimit { note: it.text }),
+            Report::Context(it) => Reported::new(it, |it| Operation::Context { used: it.used }),
+            Report::Reassign(it) => Reported::new(it, |it| Operation::Reassign { to: it.to }),
             Report::Pause(it) => Reported::new(it, |_| Operation::Pause),
             Report::Complete(it) => Reported::new(it, |_| Operation::Complete),
             Report::Phase(it) => Reported::new(it, |it| Operation::Phase { name: it.name }),
@@ -135,6 +138,19 @@ impl TryFrom<Value> for Name {
     }
 }
 
+/// A part of a context.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "f64")]
+struct Used(ContextUse);
+
+impl TryFrom<f64> for Used {
+    type Error = &'static str;
+
+    fn try_from(used: f64) -> Result<Used, &'static str> {
+        ContextUse::new(used).map(Used).ok_or(args::NO_FRACTION)
+    }
+}
+
 /// A line of `ckpt batch`, by its `op`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -155,6 +171,12 @@ enum Line {
     Heartbeat(EmptyLine),
     #[serde(rename = "fail")]
     Fail(TextLine),
+    #[serde(rename = "rate-limit")]
+    RateLimit(OptionalTextLine),
+    #[serde(rename = "context")]
+    Context(ContextLine),
+    #[serde(rename = "reassign")]
+    Reassign(ReassignLine),
     #[serde(rename = "pause")]
     Pause(EmptyLine),
     #[serde(rename = "complete")]
@@ -243,6 +265,25 @@ struct StepDoneLine {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct OptionalTextLine {
+    #[serde(default)]
+    text: Option<Words>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContextLine {
+    used: Used,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReassignLine {
+    to: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ItemLine {
     id: Words,
 }
@@ -293,6 +334,11 @@ impl Line {
             Line::Unblock(_) => Operation::Unblock,
             Line::Heartbeat(_) => Operation::Heartbeat,
             Line::Fail(it) => Operation::Fail { text: it.text.0 },
+            Line::RateLimit(it) => Operation::RateLimit {
+                note: it.text.map(|text| text.0),
+            },
+            Line::Context(it) => Operation::Context { used: it.used.0 },
+            Line::Reassign(it) => Operation::Reassign { to: it.to.0 },
             Line::Pause(_) => Operation::Pause,
             Line::Complete(_) => Operation::Complete,
             Line::Phase(it) => Operation::Phase { name: it.name.0 },
@@ -334,6 +380,10 @@ mod tests {
             (r#"{"op":"unblock"}"#, "unblock"),
             (r#"{"op":"heartbeat"}"#, "heartbeat"),
             (r#"{"op":"fail","text":"a"}"#, "fail"),
+            (r#"{"op":"rate-limit"}"#, "rate-limit"),
+            (r#"{"op":"rate-limit","text":"half"}"#, "rate-limit"),
+            (r#"{"op":"context","used":0.78}"#, "context"),
+            (r#"{"op":"reassign","to":"a"}"#, "reassign"),
             (r#"{"op":"pause"}"#, "pause"),
             (r#"{"op":"complete"}"#, "complete"),
             (r#"{"op":"phase","name":"a"}"#, "phase"),
@@ -383,6 +433,7 @@ mod tests {
                 "unknown field `why`",
             ),
             (r#"{"op":"stage","name":1.5}"#, "a whole number"),
+            (r#"{"op":"context","used":78}"#, "a fraction, such as 0.78"),
             (r#"{"op":"pause","force":1}"#, "\"force\" is true or false"),
         ] {
             let error = Reported::parse(line).unwrap_err();

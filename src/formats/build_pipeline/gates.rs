@@ -7,21 +7,45 @@ pub(super) const FIDELITY_PATTERN: &str = "^(pass|fail:[0-9]+)$";
 pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|waived):.+)$";
 
 /// The name of a gate without the workstream that it was passed for: `type-check` of
-/// `type-check (WS2)`.
+/// `type-check (WS2)` and of `type-check:WS2`.
 #[must_use]
 pub fn gate_name(gate: &str) -> &str {
-    let gate = gate.trim();
-    gate.strip_suffix(')')
-        .and_then(|text| text.split_once('('))
-        .map(|(name, _)| name.trim_end())
-        .filter(|name| !name.is_empty())
-        .unwrap_or(gate)
+    split(gate).0
 }
 
-/// Whether two spellings mean one gate: the same text, or the same name where one names no workstream.
+/// The workstream that a gate was passed for: `WS2` of `type-check (WS2)` and of `type-check:WS2`.
+#[must_use]
+pub fn gate_workstream(gate: &str) -> Option<&str> {
+    split(gate).1
+}
+
+fn split(gate: &str) -> (&str, Option<&str>) {
+    let gate = gate.trim();
+    let in_brackets = gate.strip_suffix(')').and_then(|text| text.split_once('('));
+    // A gate may have a colon in its name, such as `test:unit`.
+    let after_colon = || {
+        gate.rsplit_once(':')
+            .filter(|(_, id)| is_workstream(id.trim()))
+    };
+    match in_brackets.or_else(after_colon) {
+        Some((name, id)) if !name.trim_end().is_empty() => (name.trim_end(), Some(id.trim())),
+        _ => (gate, None),
+    }
+}
+
+/// `WS2`, `WS2a`, `WS-ui`.
+pub(super) fn is_workstream(id: &str) -> bool {
+    let rest = id.strip_prefix("WS").or_else(|| id.strip_prefix("ws"));
+    rest.is_some_and(|rest| {
+        rest.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '_'))
+            && !rest.contains(char::is_whitespace)
+    })
+}
+
+/// Whether two spellings mean one gate: the same name, of the same workstream or where one names none.
 pub(super) fn same_gate(a: &str, b: &str) -> bool {
-    let (a, b) = (a.trim(), b.trim());
-    a == b || (gate_name(a) == gate_name(b) && (gate_name(a) == a || gate_name(b) == b))
+    let ((a, of), (b, other)) = (split(a), split(b));
+    a == b && (of.is_none() || other.is_none() || of == other)
 }
 
 /// What gate A came to.
@@ -100,6 +124,13 @@ impl BuildCheckpoint {
         PresenceGate::parse(self.gate_b_presence.as_deref()?)
     }
 
+    /// Whether gate B could not be looked for because the stack was down: that is never waived.
+    pub(super) fn is_stack_down(&self) -> bool {
+        let text = self.gate_b_presence.as_deref().unwrap_or_default();
+        let why = text.split_once(':').filter(|(what, _)| *what == "blocked");
+        why.is_some_and(|(_, why)| why.trim() == "stack_down")
+    }
+
     /// The issue that waives gate B.
     #[must_use]
     pub fn waiver_issue(&self) -> Option<&str> {
@@ -127,7 +158,7 @@ impl BuildCheckpoint {
         let text = self.gate_b_presence.as_deref()?;
         let issue = self.waiver_issue();
         let message = match text.split_once(':')? {
-            ("blocked", "stack_down") => {
+            _ if self.is_stack_down() => {
                 "a build whose proof is blocked by a stack that is down is not complete, \
                  whatever is waived"
                     .to_owned()
@@ -176,6 +207,14 @@ mod tests {
         assert_eq!(gate_name("type-check(WS2)"), "type-check");
         assert_eq!(gate_name("type-check"), "type-check");
         assert_eq!(gate_name("(WS2)"), "(WS2)");
+        assert_eq!(gate_name("type-check:WS1"), "type-check");
+        assert_eq!(gate_workstream("type-check:WS1"), Some("WS1"));
+        assert_eq!(gate_workstream("type-check (WS2)"), Some("WS2"));
+        assert_eq!(gate_name("test:unit"), "test:unit");
+        assert_eq!(gate_name("test:unit:WS-ui"), "test:unit");
+        assert_eq!(gate_name(":WS1"), ":WS1");
+        assert!(same_gate("lint:WS2", "lint (WS2)"));
+        assert!(!same_gate("lint:WS1", "lint (WS2)"));
         assert!(same_gate("lint", "lint (WS2)"));
         assert!(!same_gate("lint (WS1)", "lint (WS2)"));
         assert!(!same_gate("lint", "lint2 (WS2)"));

@@ -33,7 +33,12 @@ pub(super) fn handoff(build: &BuildCheckpoint) -> Handoff {
             .iter()
             .map(OpenItem::new)
             .collect(),
-        pending: build.pending_workstreams.clone(),
+        pending: build
+            .failed_workstream()
+            .into_iter()
+            .map(str::to_owned)
+            .chain(build.pending_workstreams.iter().cloned())
+            .collect(),
         decisions: decisions(build),
         blockers: build.error.iter().map(BuildError::text).collect(),
         files: build.files().into_iter().map(str::to_owned).collect(),

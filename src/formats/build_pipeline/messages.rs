@@ -1,25 +1,7 @@
 //! What the protocol says to people.
 
-use super::{BuildCheckpoint, BuildError, phase};
+use super::{BuildCheckpoint, phase};
 use crate::checkpoint::ExecutionSpec;
-
-impl BuildError {
-    /// What failed, for a person: `WS3: no such property (services/player/index.ts:45)`.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let mut text = match (&self.workstream, &self.message) {
-            (Some(workstream), Some(message)) => format!("{workstream}: {message}"),
-            (Some(workstream), None) => workstream.clone(),
-            (None, Some(message)) => message.clone(),
-            (None, None) => "it is not said what failed".to_owned(),
-        };
-        if let Some(file) = &self.file {
-            let line = self.line.map(|line| format!(":{}", phase::text(line)));
-            text.push_str(&format!(" ({file}{})", line.unwrap_or_default()));
-        }
-        text
-    }
-}
 
 impl BuildCheckpoint {
     /// What the build is called in a sentence.
@@ -62,8 +44,9 @@ impl BuildCheckpoint {
         );
         let begun = self.in_progress_workstreams.iter();
         section(&mut text, "In progress", begun.map(|id| label(id)));
-        let pending = self.pending_workstreams.iter();
-        section(&mut text, "Pending", pending.map(|id| label(id)));
+        let pending = self.pending_workstreams.iter().map(String::as_str);
+        let pending = self.failed_workstream().into_iter().chain(pending);
+        section(&mut text, "Pending", pending.map(label));
         section(
             &mut text,
             "Dormant",

@@ -1,14 +1,17 @@
 //! `build-pipeline`: how far the build of one document (a PRD) is, by workstreams, gates and phases.
 
 mod artifacts;
+mod error;
 mod gates;
 mod handoff;
 mod layout;
 mod messages;
 mod operations;
+mod paths;
 mod phase;
 mod progress;
 mod recognise;
+mod restart;
 mod resume;
 mod review;
 mod rules;
@@ -22,14 +25,14 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use gates::{FidelityGate, PresenceGate, gate_name};
+pub use gates::{FidelityGate, PresenceGate, gate_name, gate_workstream};
 pub use layout::{FOLDER, is_build_id};
 pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
-    ResumePlan, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Limits, Operation,
+    Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -151,8 +154,12 @@ pub struct BuildCheckpoint {
     /// When the checkpoint was last changed; later revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// What failed; only while the build has failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What failed; only while the build has failed. One that is no object, such as a text, is read too.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "error::write",
+        deserialize_with = "error::read"
+    )]
     pub error: Option<BuildError>,
     /// What the adversarial review came to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,7 +191,7 @@ pub struct BuildCheckpoint {
 }
 
 /// What failed in a build.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
@@ -204,6 +211,9 @@ pub struct BuildError {
         serialize_with = "fields::plain"
     )]
     pub line: Option<f64>,
+    /// What the file has in a form that the members above cannot hold.
+    #[serde(skip)]
+    pub(super) other: Option<Value>,
 }
 
 /// What the adversarial review of the plan came to.
@@ -211,7 +221,10 @@ pub struct BuildError {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend(
     "if" = {"properties": {"verdict": {"const": "overridden"}}, "required": ["verdict"]},
-    "then" = {"required": ["override_reason"]},
+    "then" = {
+        "required": ["override_reason"],
+        "properties": {"override_reason": {"pattern": "\\S"}},
+    },
 )))]
 #[serde(default)]
 #[non_exhaustive]
@@ -356,6 +369,10 @@ impl Checkpoint for BuildCheckpoint {
 
     fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
         Some(handoff::from_handoff(handoff, now))
+    }
+
+    fn shrink(&mut self, _limits: &Limits, before: Option<&Self>) -> Truncation {
+        restart::keep_put_aside(self, before)
     }
 }
 

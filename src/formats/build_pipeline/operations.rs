@@ -8,8 +8,7 @@ use super::{
     gate_name, is_build_id, phase, states,
 };
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result,
-    Timestamp,
+    Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result, Timestamp,
 };
 
 impl BuildError {
@@ -63,65 +62,35 @@ impl BuildCheckpoint {
         })
     }
 
-    /// A checkpoint of the same build that begins anew: all its workstreams are pending but the dormant
-    /// ones, all its gates too, and the review stays. The protocol has no way back from a build that has
-    /// begun, so put the checkpoint that is there aside first.
-    #[must_use]
-    pub fn begun_anew(&self, now: DateTime<Utc>) -> Self {
-        let begun = self.completed_workstreams.iter();
-        let workstreams = begun.map(String::as_str).chain(self.open_workstreams());
-        let gates = self.gates_passed.iter().map(|gate| gate_name(gate));
-        let pending = self.gates_pending.iter().map(String::as_str);
-        let dormant: Vec<&str> = self.dormant().collect();
-        let mut fresh = BuildCheckpoint {
-            prd: self.prd.clone(),
-            prd_id: self.prd_id.clone(),
-            id: self.id.clone(),
-            prd_title: self.prd_title.clone(),
-            current_phase: Some(0.0),
-            status: Some(BuildStatus::Initialized),
-            pending_workstreams: each_once(workstreams.map(str::to_owned)),
-            dormant_workstreams: self.dormant_workstreams.clone(),
-            skipped_workstreams: self.skipped_workstreams.clone(),
-            artifacts: self.artifacts.clone(),
-            gates_pending: each_once(gates.chain(pending).map(str::to_owned)),
-            adversarial_review: self.adversarial_review.clone(),
-            timestamp: Some(Timestamp::like(Checkpoint::updated_at(self), now)),
-            ..BuildCheckpoint::default()
-        };
-        fresh
-            .pending_workstreams
-            .retain(|id| !dormant.contains(&id.as_str()));
-        fresh
-            .artifacts
-            .retain(|id, _| dormant.contains(&id.as_str()));
-        if self.is_later_revision() {
-            fresh = fresh.in_later_revision();
-        }
-        fresh
-    }
-
     /// Begins a pending workstream. The build is in progress then, and an error is gone: it was fixed.
     ///
-    /// A workstream that is in progress already changes nothing.
+    /// A workstream that is in progress already goes on; should it be pending besides, it is so no more.
+    /// Forced, a dormant workstream is woken.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the build cannot be in progress next,
-    /// unless forced; refused when the workstream is not pending.
+    /// unless forced; refused when the workstream is not pending, is completed as well, or is dormant and
+    /// not forced. The checkpoint is then unchanged.
     pub fn start_workstream(&mut self, id: &str, force: bool) -> Result<()> {
         let in_progress = states::is(self, &BuildStatus::InProgress);
         if !in_progress {
             states::check(self, &BuildStatus::InProgress, force)?;
         }
-        match self.bucket(id) {
-            Some(Bucket::InProgress) if in_progress => return Ok(()),
-            Some(Bucket::InProgress) => {}
-            Some(Bucket::Pending) => {
-                self.pending_workstreams.retain(|pending| pending != id);
-                self.in_progress_workstreams.push(id.to_owned());
-            }
-            other => return Err(self.not_among(id, other, Bucket::Pending)),
+        let is_in = |bucket| self.is_in(id, bucket);
+        let can_start = is_in(Bucket::InProgress)
+            || is_in(Bucket::Pending)
+            || self.failed_workstream() == Some(id);
+        let is_dormant = is_in(Bucket::Dormant);
+        if is_in(Bucket::Completed) || !(can_start || is_dormant) || (is_dormant && !force) {
+            return Err(self.not_among(id, Bucket::Pending));
+        }
+        if is_dormant {
+            self.wake(id);
+        }
+        self.pending_workstreams.retain(|pending| pending != id);
+        if !self.is_in(id, Bucket::InProgress) {
+            self.in_progress_workstreams.push(id.to_owned());
         }
         self.enter(BuildStatus::InProgress);
         Ok(())
@@ -142,7 +111,7 @@ impl BuildCheckpoint {
             || bucket == Some(Bucket::Completed)
             || (bucket == Some(Bucket::Pending) && force);
         if !counts {
-            return Err(self.not_among(id, bucket, Bucket::InProgress));
+            return Err(self.not_among(id, Bucket::InProgress));
         }
         if bucket != Some(Bucket::Completed) && !states::is(self, &BuildStatus::InProgress) {
             states::check(self, &BuildStatus::InProgress, force)?;
@@ -172,7 +141,7 @@ impl BuildCheckpoint {
         if let Some(id) = &error.workstream {
             let bucket = self.bucket(id);
             if !matches!(bucket, Some(Bucket::InProgress | Bucket::Pending)) {
-                return Err(self.not_among(id, bucket, Bucket::InProgress));
+                return Err(self.not_among(id, Bucket::InProgress));
             }
         }
         self.put_back();
@@ -189,7 +158,7 @@ impl BuildCheckpoint {
     pub fn leave_out(&mut self, id: &str, reason: &str) -> Result<()> {
         let bucket = self.bucket(id);
         if bucket != Some(Bucket::Pending) {
-            return Err(self.not_among(id, bucket, Bucket::Pending));
+            return Err(self.not_among(id, Bucket::Pending));
         }
         self.pending_workstreams.retain(|pending| pending != id);
         // The name that the file has.
@@ -282,6 +251,20 @@ impl BuildCheckpoint {
         Ok(())
     }
 
+    /// What failed is fixed: the error is gone, and a build that had failed pauses until it goes on.
+    ///
+    /// Without an error nothing changes.
+    pub fn unblock(&mut self) {
+        let status = if states::is(self, &BuildStatus::Failed) {
+            self.put_back();
+            Some(BuildStatus::Paused)
+        } else {
+            self.status.clone()
+        };
+        self.take_error();
+        self.status = status;
+    }
+
     /// Goes on with a workstream: the one that is named, else the first pending one of the first phase of
     /// the plan that has any, else the first pending one. Tells which.
     ///
@@ -294,15 +277,16 @@ impl BuildCheckpoint {
         spec: Option<&ExecutionSpec>,
         force: bool,
     ) -> Result<String> {
-        let is_pending = |id: &str| self.pending_workstreams.iter().any(|other| other == id);
-        let planned = || {
-            let mut planned = spec?.workstreams();
-            planned
-                .find(|item| is_pending(&item.id))
-                .map(|item| &item.id)
+        let pending = || {
+            let pending = self.pending_workstreams.iter().map(String::as_str);
+            self.failed_workstream().into_iter().chain(pending)
         };
-        let first = || planned().or(self.pending_workstreams.first());
-        let Some(id) = workstream.map(str::to_owned).or_else(|| first().cloned()) else {
+        let planned = || {
+            let mut planned = spec?.workstreams().map(|item| item.id.as_str());
+            planned.find(|id| pending().any(|other| other == *id))
+        };
+        let first = || planned().or_else(|| pending().next());
+        let Some(id) = workstream.or_else(first).map(str::to_owned) else {
             states::check(self, &BuildStatus::InProgress, force)?;
             return Err(Error::refused(
                 "no workstream is pending; pass the gates that are left and complete the build",
@@ -332,6 +316,11 @@ impl BuildCheckpoint {
                     list.join(", ")
                 )));
             }
+        }
+        if let Some(failed) = self.failed_workstream() {
+            return Err(Error::refused(format!(
+                "the build is not complete: {failed} failed and is in no list of workstreams"
+            )));
         }
         let obstacle = self.fidelity_obstacle().or(self.presence_obstacle());
         if let Some(obstacle) = obstacle {
@@ -406,7 +395,7 @@ impl BuildCheckpoint {
         if issue.trim().is_empty() {
             return Err(Error::refused("name the issue that waives the proof"));
         }
-        if self.presence() == Some(PresenceGate::Blocked("stack_down")) {
+        if self.is_stack_down() {
             return Err(Error::refused(
                 "a stack that is down is never waived; start it and look again",
             ));
@@ -430,21 +419,41 @@ impl BuildCheckpoint {
     }
 
     /// Sets the status; only a build that failed has an error.
-    fn enter(&mut self, status: BuildStatus) {
+    pub(super) fn enter(&mut self, status: BuildStatus) {
         if status != BuildStatus::Failed {
-            self.error = None;
+            self.take_error();
         }
         self.status = Some(status);
     }
 
-    fn not_among(&self, id: &str, found: Option<Bucket>, wanted: Bucket) -> Error {
-        let is = found.map_or("no workstream of this build", Bucket::as_str);
+    /// Clears the error; what failed is pending again, should no list have it.
+    fn take_error(&mut self) {
+        if let Some(failed) = self.failed_workstream().map(str::to_owned) {
+            self.pending_workstreams.insert(0, failed);
+        }
+        self.error = None;
+    }
+
+    fn not_among(&self, id: &str, wanted: Bucket) -> Error {
+        let found: Vec<&str> = self.buckets_of(id).map(Bucket::as_str).collect();
         let list = match wanted {
             Bucket::InProgress => &self.in_progress_workstreams,
             _ => &self.pending_workstreams,
         };
         let (wanted, list) = (wanted.as_str(), listed(list));
-        Error::refused(format!("{id:?} is {is}, not {wanted}; {wanted}: {list}"))
+        let advice = if found.contains(&"completed") && found.len() > 1 {
+            "; report it done to leave it completed alone, or take it out of that list by hand"
+        } else if found.contains(&"dormant") {
+            "; a start that is forced wakes it"
+        } else {
+            ""
+        };
+        let is = match found.as_slice() {
+            [] => "is no workstream of this build".to_owned(),
+            [only] => format!("is {only}, not {wanted}"),
+            several => format!("is {} at once", several.join(" and ")),
+        };
+        Error::refused(format!("{id:?} {is}; {wanted}: {list}{advice}"))
     }
 }
 
@@ -456,7 +465,7 @@ fn listed(list: &[String]) -> String {
     }
 }
 
-fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     texts.filter(|text| seen.insert(text.clone())).collect()
 }
@@ -468,8 +477,10 @@ pub(super) const OPERATIONS: &[&str] = &[
     "workstream fail",
     "gate pass",
     "fail",
+    "unblock",
     "pause",
     "complete",
+    "restart",
     "phase",
     "verify",
 ];
@@ -512,8 +523,13 @@ pub(super) fn apply(
             };
             build.fail(error, force)
         }
+        Operation::Unblock => {
+            build.unblock();
+            Ok(())
+        }
         Operation::Pause => build.pause(force),
         Operation::Complete => build.complete(force),
+        Operation::Restart { .. } => build.restart(circumstances.now, force),
         Operation::Phase { name } => {
             let Some(phase) = phase::parse(name) else {
                 return Err(Error::refused(format!(

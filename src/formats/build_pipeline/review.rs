@@ -42,7 +42,8 @@ impl BuildCheckpoint {
             return Err(Error::refused("a count of findings is 0 or more"));
         }
         let overridden = review.verdict == Some(Verdict::Overridden);
-        if overridden && review.override_reason.is_none() {
+        let is_blank = |reason: &String| reason.trim().is_empty();
+        if overridden && review.override_reason.as_ref().is_none_or(is_blank) {
             return Err(Error::refused("say why the verdict is overridden"));
         }
         self.adversarial_review = Some(review);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::gates::{FidelityGate, PresenceGate};
 use super::review::MOST_ATTEMPTS;
 use super::{
-    AdversarialReview, Bucket, BuildCheckpoint, BuildStatus, Verdict, gate_name, is_build_id,
+    AdversarialReview, BuildCheckpoint, BuildStatus, Verdict, error, gate_name, is_build_id,
 };
 use crate::checkpoint::{ExecutionSpec, Inspection};
 use crate::json::{Code, pointer};
@@ -18,6 +18,9 @@ pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) 
     buckets(build, inspection);
     artifacts(build, inspection);
     stamps(build, inspection);
+    if let Some(found) = &build.error {
+        error::inspect(found, inspection);
+    }
     status_rules(build, inspection);
     if let Some(made) = &build.adversarial_review {
         inspection.within("adversarial_review", |inspection| review(made, inspection));
@@ -58,15 +61,17 @@ fn at_least(inspection: &mut Inspection<'_>, member: &str, number: Option<f64>, 
     }
 }
 
-/// A workstream is in one bucket, once. The two names of the dormant bucket are one bucket, so a
-/// workstream may stand under both.
+/// A workstream stands in one bucket, once. The two names of the dormant bucket are one bucket, in which
+/// one that stands under both is twice.
 fn buckets(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
-    let mut seen: BTreeMap<&str, (&str, Bucket)> = BTreeMap::new();
-    for (bucket, name, list) in build.lists() {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for (_, name, list) in build.lists() {
         for (index, id) in list.iter().enumerate() {
-            let before = seen.insert(id, (name, bucket));
-            if let Some((of, _)) = before.filter(|(of, other)| *of == name || *other != bucket) {
-                let message = format!("{id} is in {of} as well");
+            let first = *seen.entry(id).or_insert(name);
+            let is_first =
+                first == name && list.iter().position(|other| other == id) == Some(index);
+            if !is_first {
+                let message = format!("{id} is in {first} as well");
                 inspection.report(&format!("/{name}/{index}"), Code::NOT_DISJOINT, message);
             }
         }
@@ -158,8 +163,7 @@ fn complete(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     }
     // What cannot be read of the waiver may be its issue.
     if let Some(obstacle) = build.presence_obstacle()
-        && (inspection.is_whole("/render_proof_waiver")
-            || build.gate_b_presence.as_deref() == Some("blocked:stack_down"))
+        && (inspection.is_whole("/render_proof_waiver") || build.is_stack_down())
     {
         inspection.report(obstacle.pointer, Code::STATUS_RULE, obstacle.message);
     }
@@ -175,8 +179,14 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
         let message = format!("attempt {attempt}; there are at most {MOST_ATTEMPTS}");
         inspection.report("/attempt", Code::OUT_OF_RANGE, message);
     }
-    if review.verdict == Some(Verdict::Overridden) {
-        inspection.require("override_reason");
+    let is_overridden = review.verdict == Some(Verdict::Overridden);
+    let is_blank = |reason: &String| reason.trim().is_empty();
+    if is_overridden
+        && inspection.require("override_reason")
+        && review.override_reason.as_ref().is_some_and(is_blank)
+    {
+        let message = "override_reason says nothing";
+        inspection.report("/override_reason", Code::MISSING, message);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The workstreams of a build: each is in one bucket.
 
-use super::BuildCheckpoint;
+use super::{BuildCheckpoint, artifacts, gates};
 
 /// Where a workstream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,13 +61,35 @@ impl BuildCheckpoint {
         ]
     }
 
-    /// The bucket that a workstream is in.
+    /// The bucket that a workstream is in; of several, which breaks a rule, the first.
     #[must_use]
     pub fn bucket(&self, id: &str) -> Option<Bucket> {
-        self.lists()
+        self.buckets_of(id).next()
+    }
+
+    /// All buckets that a workstream is in, each once.
+    pub(super) fn buckets_of(&self, id: &str) -> impl Iterator<Item = Bucket> {
+        let mut buckets: Vec<Bucket> = self
+            .lists()
             .into_iter()
-            .find(|(_, _, list)| list.iter().any(|item| item == id))
+            .filter(|(_, _, list)| list.iter().any(|item| item == id))
             .map(|(bucket, ..)| bucket)
+            .collect();
+        buckets.dedup();
+        buckets.into_iter()
+    }
+
+    pub(super) fn is_in(&self, id: &str, bucket: Bucket) -> bool {
+        self.buckets_of(id).any(|of| of == bucket)
+    }
+
+    /// Takes a workstream out of the dormant ones, under either name, with the artifact that said so.
+    pub(super) fn wake(&mut self, id: &str) {
+        let lists = [&mut self.dormant_workstreams, &mut self.skipped_workstreams];
+        for list in lists.into_iter().flatten() {
+            list.retain(|dormant| dormant != id);
+        }
+        artifacts::forget_dormant(self, id);
     }
 
     /// The workstreams that are left out of this run, under either name.
@@ -81,15 +103,29 @@ impl BuildCheckpoint {
         newer.chain(older.filter(twice)).map(String::as_str)
     }
 
-    /// The workstreams that are left: those in progress, then those that are pending.
+    /// The workstreams that are left: those in progress, then the one that failed where no bucket has it,
+    /// then those that are pending.
     pub fn open_workstreams(&self) -> impl Iterator<Item = &str> {
-        let begun = self.in_progress_workstreams.iter();
-        begun.chain(&self.pending_workstreams).map(String::as_str)
+        let begun = self.in_progress_workstreams.iter().map(String::as_str);
+        begun
+            .chain(self.failed_workstream())
+            .chain(self.pending_workstreams.iter().map(String::as_str))
+    }
+
+    /// The workstream that failed, where no bucket has it: the protocol's own example of a failure leaves
+    /// it so. It is to be done all the same.
+    #[must_use]
+    pub fn failed_workstream(&self) -> Option<&str> {
+        let id = self.error.as_ref()?.workstream.as_deref()?;
+        let is_lost = gates::is_workstream(id) && self.bucket(id).is_none();
+        is_lost.then_some(id)
     }
 
     /// Puts what is in progress back to the head of what is pending.
     pub(super) fn put_back(&mut self) {
+        let failed = self.failed_workstream().map(str::to_owned);
         let mut pending = std::mem::take(&mut self.in_progress_workstreams);
+        pending.extend(failed);
         pending.retain(|id| !self.pending_workstreams.contains(id));
         pending.append(&mut self.pending_workstreams);
         self.pending_workstreams = pending;

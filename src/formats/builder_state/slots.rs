@@ -91,7 +91,12 @@ impl SlotPlace {
 
 fn text(node: Node<'_>, member: &str) -> Option<String> {
     let text = node.get(member)?.as_str()?.into_owned();
-    (!text.is_empty()).then_some(text)
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The first of these members that says something: hosts do not agree on the names of their own fields.
+fn first_text(node: Node<'_>, members: &[&str]) -> Option<String> {
+    members.iter().find_map(|member| text(node, member))
 }
 
 /// An id, which some hosts write as a number.
@@ -100,6 +105,23 @@ fn id(node: Node<'_>) -> Option<String> {
         number if number.kind() == Kind::Number => Some(number.raw().to_owned()),
         _ => text(node, "id"),
     }
+}
+
+/// The id of a requirements document.
+fn prd_id(prd: Node<'_>) -> Option<String> {
+    id(prd).or_else(|| text(prd, "prdId"))
+}
+
+const DESCRIPTION: &[&str] = &["description", "title", "name"];
+
+/// What the host says of the task it is at, apart from its document and its queue: `currentTask`, a text
+/// or an object.
+fn current_task(root: Node<'_>) -> (Option<String>, Option<String>) {
+    let Some(task) = object(root, "currentTask") else {
+        return (None, text(root, "currentTask"));
+    };
+    let id = id(task).or_else(|| text(task, "taskId"));
+    (id, first_text(task, DESCRIPTION))
 }
 
 fn object<'d>(node: Node<'d>, member: &str) -> Option<Node<'d>> {
@@ -118,13 +140,15 @@ impl Slot {
         let work = object(root, "activeWork").map(|work| {
             let mut place = SlotPlace::new(Slot::Active, "/activeWork", work);
             place.task = id(work).or_else(|| text(work, "currentStory"));
-            place.description = text(work, "description").or_else(|| text(work, "title"));
+            place.description = first_text(work, DESCRIPTION);
             place
         });
+        let (task_at_hand, description_at_hand) = current_task(root);
         let prd = object(root, "activePrd").map(|prd| {
             let mut place = SlotPlace::new(Slot::Active, "/activePrd", prd);
-            place.task = text(prd, "currentStory").or_else(|| text(prd, "id"));
-            place.description = describe_prd(prd);
+            place.task = text(prd, "currentStory").or_else(|| prd_id(prd));
+            let own = text(prd, "description").or_else(|| description_at_hand.clone());
+            place.description = own.or_else(|| describe_prd(prd));
             place
         });
         let mut places: Vec<SlotPlace> = Vec::new();
@@ -148,7 +172,7 @@ impl Slot {
                     let base = format!("/adhocQueue/{index}");
                     let mut place = SlotPlace::new(Slot::Adhoc(id.clone()), &base, task);
                     place.task = Some(id);
-                    place.description = text(task, "description");
+                    place.description = first_text(task, DESCRIPTION);
                     places.push(place);
                 }
             }
@@ -158,8 +182,10 @@ impl Slot {
             // The active task's own names, where the host has one.
             let active = places.iter().find(|place| place.slot == Slot::Active);
             let task = active.and_then(|place| place.task.clone());
+            let task = task.or(task_at_hand);
             top.task = task.or_else(|| text(root, "sessionId"));
-            top.description = active.and_then(|place| place.description.clone());
+            let description = active.and_then(|place| place.description.clone());
+            top.description = description.or(description_at_hand);
             places.push(top);
         }
         places
@@ -213,16 +239,18 @@ impl Slot {
     }
 }
 
+/// A sentence from what the host has on its document.
 fn describe_prd(prd: Node<'_>) -> Option<String> {
-    if let Some(description) = text(prd, "description") {
-        return Some(description);
-    }
-    let id = text(prd, "id");
     let file = text(prd, "file");
-    let mut description = match (text(prd, "currentStory"), id.or_else(|| file.clone())) {
-        (Some(story), Some(id)) => format!("Story {story} of {id}"),
+    let title = first_text(prd, &["title", "name"]);
+    let prd_name = match (prd_id(prd), title) {
+        (Some(id), Some(title)) => Some(format!("{id} ({title})")),
+        (id, title) => id.or(title).or_else(|| file.clone()),
+    };
+    let mut description = match (text(prd, "currentStory"), prd_name) {
+        (Some(story), Some(prd)) => format!("Story {story} of {prd}"),
         (Some(story), None) => format!("Story {story}"),
-        (None, Some(id)) => id,
+        (None, Some(prd)) => prd,
         (None, None) => return None,
     };
     if let Some(file) = file {
@@ -289,6 +317,59 @@ mod tests {
         let two = r#"{"checkpoint":{},"adhocQueue":[{"id":"b","checkpoint":{}}]}"#;
         assert!(only(two).is_err());
         assert!(only(r#"{"adhocQueue":[{"id":"a"},{"id":"b"}]}"#).is_err());
+    }
+
+    #[test]
+    fn a_task_is_described_by_whatever_the_host_has_on_it() {
+        let described = |host: &str| {
+            let host = Document::from_text(host).unwrap();
+            let place = Slot::places(&host).remove(0);
+            (place.task.unwrap(), place.description.unwrap())
+        };
+        for (host, task, description) in [
+            (
+                r#"{"activePrd":{"id":"p","file":"p.md","branch":"main","currentStory":"US-3"}}"#,
+                "US-3",
+                "Story US-3 of p, described in p.md (branch main)",
+            ),
+            (
+                r#"{"activePrd":{"prdId":"p","name":"Dark mode","currentStory":"US-3"}}"#,
+                "US-3",
+                "Story US-3 of p (Dark mode)",
+            ),
+            (
+                r#"{"activePrd":{"prdId":"p","title":"Dark mode"}}"#,
+                "p",
+                "p (Dark mode)",
+            ),
+            (
+                r#"{"activePrd":{"id":"p"},"currentTask":{"description":"Wire the toggle"}}"#,
+                "p",
+                "Wire the toggle",
+            ),
+            (
+                r#"{"activePrd":{"id":"p","description":"Own"},"currentTask":"Wire the toggle"}"#,
+                "p",
+                "Own",
+            ),
+            (r#"{"activeWork":{"id":4,"name":"Footer"}}"#, "4", "Footer"),
+            (
+                r#"{"adhocQueue":[{"id":"a","title":"Fix it"}]}"#,
+                "a",
+                "Fix it",
+            ),
+            (
+                r#"{"checkpoint":{},"currentTask":{"taskId":"T","title":"Fix it"}}"#,
+                "T",
+                "Fix it",
+            ),
+        ] {
+            assert_eq!(
+                described(host),
+                (task.to_owned(), description.to_owned()),
+                "{host}"
+            );
+        }
     }
 
     #[test]

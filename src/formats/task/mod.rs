@@ -3,9 +3,10 @@
 mod handoff;
 mod operations;
 mod recognise;
+mod reports;
 pub(super) mod rules;
 mod shrink;
-mod source_files;
+mod triggers;
 
 use std::path::Path;
 
@@ -13,11 +14,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use operations::{StepDone, StepStarted};
-pub use source_files::SourceFiles;
 
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Limits, Operation, Result, Status,
-    Timestamp, Truncation, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Limits, Operation, Result,
+    ResumePlan, Status, Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -285,7 +285,7 @@ impl Checkpoint for TaskCheckpoint {
 
     const STATUS_IS_DERIVED: bool = true;
 
-    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const OPERATIONS: &'static [&'static str] = reports::OPERATIONS;
 
     fn schema_version(&self) -> Option<u64> {
         self.schema_version
@@ -326,12 +326,18 @@ impl Checkpoint for TaskCheckpoint {
         rules::inspect(self, inspection);
     }
 
+    fn resume_plan(&self, _: &Knowledge<'_>) -> ResumePlan {
+        let mut maker = self.handoff();
+        maker.agent = self.left_by().map(str::to_owned);
+        ResumePlan::of(&maker)
+    }
+
     fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
         recognise::recognise(document)
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        operations::apply(self, operation, circumstances)
+        reports::apply(self, operation, circumstances)
     }
 
     fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {

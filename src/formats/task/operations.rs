@@ -3,10 +3,10 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, SourceFiles,
-    TaskCheckpoint, VerificationResult,
+    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
+    VerificationResult,
 };
-use crate::checkpoint::{Circumstances, Error, Operation, Precision, Result, Timestamp};
+use crate::checkpoint::{Error, Precision, Result, Timestamp};
 
 /// A step that an agent reports as finished.
 ///
@@ -114,7 +114,7 @@ impl TaskCheckpoint {
         self
     }
 
-    fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
+    pub(super) fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
         Timestamp::like(self.metadata.last_updated_at.as_ref(), now)
     }
 
@@ -153,14 +153,16 @@ impl TaskCheckpoint {
     ///
     /// # Errors
     ///
-    /// Refused when no step is in progress.
+    /// Refused when no step is in progress, and when the note says nothing.
     pub fn note_progress(&mut self, note: impl Into<String>) -> Result<()> {
+        let note = note.into();
+        says(&note, "say how far the step is")?;
         let Some(current) = &mut self.current_step else {
             return Err(Error::refused(
                 "no step is in progress to note progress of; start one first",
             ));
         };
-        current.partial_work = Some(note.into());
+        current.partial_work = Some(note);
         self.metadata.reason = Some(Reason::Periodic);
         Ok(())
     }
@@ -174,6 +176,9 @@ impl TaskCheckpoint {
     /// Refused when neither a text nor a current step says what was done, and when the pending step
     /// that is named is not in the plan. The checkpoint is then unchanged.
     pub fn finish_step(&mut self, done: &StepDone, now: DateTime<Utc>) -> Result<()> {
+        if let Some(text) = &done.text {
+            says(text, "say what was finished")?;
+        }
         let current = self
             .current_step
             .as_ref()
@@ -260,10 +265,12 @@ impl TaskCheckpoint {
         }
     }
 
-    /// Records that the task failed: the reason joins what is in the way.
-    pub fn fail(&mut self, because: impl Into<String>) {
-        self.block(because);
-        self.metadata.reason = Some(Reason::Failure);
+    /// Names the contract that says what success looks like, such as `US-003.verificationContract`.
+    #[must_use]
+    pub fn with_contract(mut self, contract: impl Into<String>) -> Self {
+        let verification = self.verification.get_or_insert_default();
+        verification.contract_ref = Some(contract.into());
+        self
     }
 
     /// Records what an activity of verification gave; a later result takes the place of an earlier.
@@ -291,82 +298,12 @@ impl TaskCheckpoint {
         }
         self.metadata.reason = Some(Reason::Periodic);
     }
-
-    /// Prepares for another agent: the one that made the checkpoint joins those that worked on it.
-    pub fn reassign(&mut self) {
-        let Some(agent) = self.metadata.created_by.clone() else {
-            return;
-        };
-        if self.metadata.previous_agents.last() != Some(&agent) {
-            self.metadata.previous_agents.push(agent);
-        }
-        self.metadata.reason = Some(Reason::Reassignment);
-    }
-
-    /// Takes the task over, whether or not the agent before could still reassign it. `agent` is the
-    /// checkpoint's maker from now on; the one before joins those that worked on it.
-    ///
-    /// The agent that has the task already changes nothing.
-    pub fn take_over(&mut self, agent: impl Into<String>) {
-        let agent = agent.into();
-        if self.metadata.created_by.as_ref() != Some(&agent) {
-            self.reassign();
-            self.metadata.created_by = Some(agent);
-        }
-    }
 }
 
-/// The operations that the format has.
-pub(super) const OPERATIONS: &[&str] = &[
-    "step start",
-    "step done",
-    "decide",
-    "note",
-    "block",
-    "unblock",
-    "fail",
-    "phase",
-    "verify",
-];
-
-pub(super) fn apply(
-    task: &mut TaskCheckpoint,
-    operation: &Operation,
-    circumstances: &Circumstances<'_>,
-) -> Result<()> {
-    let now = circumstances.now;
-    match operation {
-        Operation::StepStart { text } => {
-            task.start_step(text, now);
-        }
-        Operation::StepDone {
-            text,
-            pending,
-            files_created,
-            files_modified,
-        } => {
-            let sources = |files: &[String]| {
-                let files = files.iter().map(String::as_str);
-                SourceFiles::default().sort(files).0
-            };
-            let done = StepDone {
-                text: text.clone(),
-                pending: pending.clone(),
-                files_created: sources(files_created),
-                files_modified: sources(files_modified),
-            };
-            task.finish_step(&done, now)?;
-        }
-        Operation::Decide { text, rationale } => task.decide(text, rationale.clone(), now),
-        Operation::Note { text } => task.note_progress(text)?,
-        Operation::Block { text } => task.block(text),
-        Operation::Unblock => task.unblock(),
-        Operation::Fail { text } => task.fail(text),
-        Operation::Phase { name } => task.phase = Some(Phase::from(name.as_str())),
-        Operation::Verify { activity, status } => {
-            task.verify(activity, ResultStatus::from(status.as_str()), now);
-        }
-        other => return Err(Error::unsupported(other, OPERATIONS)),
+/// Refuses a text that says nothing.
+pub(super) fn says(text: &str, advice: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::refused(advice));
     }
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::claims::ClaimsFile;
+use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept};
 use super::overflow::Entries;
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
-use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
 use crate::fsio::{
     self, Contents, Durability, FileError, FileStamp, Lock, Pending, Present, Replace, look,
     parent_of,
@@ -25,8 +26,12 @@ const FOREIGN_CHANGES: usize = 4;
 /// again in place.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 
+/// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills
+/// it again may be suspended between the two, or wait for a busy disk.
+const SETTLED: Duration = Duration::from_millis(250);
+
 /// How often a file is read again that looks corrupt and is just being written.
-const LOOKS: usize = 10;
+const LOOKS: usize = 25;
 
 /// A file with its lock and its options.
 pub(in crate::store) struct DurableFile<'o> {
@@ -43,6 +48,8 @@ pub(in crate::store) struct DurableFile<'o> {
 pub(in crate::store) struct Next {
     pub(in crate::store) text: String,
     pub(in crate::store) record: Entries,
+    /// What is kept beside it, and of which revision of the checkpoint it is.
+    pub(in crate::store) companion: Option<(Revision, String)>,
 }
 
 /// What lies beside a file, for those who decide what it shall hold.
@@ -62,7 +69,7 @@ pub(in crate::store) struct Damaged<'f> {
     _lock: Option<Lock>,
 }
 
-/// Makes of the last claim, and the time, the next.
+/// Makes a claim of the last one, at this time.
 pub(in crate::store) type NextClaim<'n> =
     dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim> + 'n;
 
@@ -137,10 +144,11 @@ impl<'o> DurableFile<'o> {
         Ok(self.read(&target)?.map(|(stored, _)| stored))
     }
 
-    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing.
+    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing or was
+    /// changed just now.
     fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
         let mut last = None;
-        for _ in 0..LOOKS {
+        for look in 1..=LOOKS {
             let Some(contents) = self.contents(target)? else {
                 return Ok(None);
             };
@@ -150,7 +158,10 @@ impl<'o> DurableFile<'o> {
                     stored.modified = contents.modified;
                     return Ok(Some((stored, contents)));
                 }
-                Err(corrupt) if last.as_ref() == Some(&contents.stamp) => {
+                Err(corrupt)
+                    if last.as_ref() == Some(&contents.stamp)
+                        && (look == LOOKS || is_settled(&contents)) =>
+                {
                     return Err(Error::from(corrupt).with_path(&self.path));
                 }
                 Err(_) => last = Some(contents.stamp),
@@ -226,6 +237,11 @@ impl<'o> DurableFile<'o> {
         Ok(OverflowFile::beside(&self.target()?))
     }
 
+    /// What was kept beside the checkpoint, if that is of this revision.
+    pub(in crate::store) fn companion(&self, revision: &Revision) -> Result<Option<String>> {
+        Ok(CompanionFile::beside(&self.target()?, self.owner()).read(revision))
+    }
+
     /// The last claim on the file, or on the slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
         ClaimsFile::beside(&self.target()?).last(self.owner())
@@ -267,8 +283,8 @@ impl<'o> DurableFile<'o> {
         let folder = parent_of(target);
         fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
-        self.options.sweep_once(&[folder, &own]);
         let name = sidecar_name(target, "");
+        self.sweep(target, folder, &own);
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
@@ -294,6 +310,20 @@ impl<'o> DurableFile<'o> {
         };
         self.refuse_twin(&lock, target, &name.to_string_lossy())?;
         Ok(Some(lock))
+    }
+
+    /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
+    /// for what it keeps of this file.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+        self.options.sweep_once(own, || {
+            vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
+        });
+        self.options.sweep_once(target, || {
+            let history = self.history_of(target);
+            let mut folders = history.map_or_else(Vec::new, |history| history.folders().to_vec());
+            folders.push(quarantine::folder(target));
+            folders
+        });
     }
 
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
@@ -332,6 +362,8 @@ impl<'o> DurableFile<'o> {
             return Ok(());
         }
         let _lock = self.lock(&target)?;
+        // The time that counts for a claim is that of the write, not when its writer began to wait.
+        let beside = self.beside(&target);
         for _ in 0..FOREIGN_CHANGES {
             let present = self.read(&target)?;
             let (stored, contents) = match &present {
@@ -396,6 +428,13 @@ impl<'o> DurableFile<'o> {
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history {
                     history.prune_after(&kept);
+                }
+                if let Some((revision, text)) = &next.companion {
+                    // Without it the files are judged by their times: no reason to call the save failed.
+                    let file = CompanionFile::beside(target, self.owner());
+                    if let Err(error) = file.write(revision, text) {
+                        tracing::warn!(path = %self.path.display(), %error, "not kept beside it");
+                    }
                 }
                 Ok(())
             }
@@ -595,6 +634,14 @@ impl Damaged<'_> {
         }
         Ok(aside)
     }
+}
+
+/// Whether nobody can be in the middle of writing a file. A time in the future tells nothing.
+fn is_settled(contents: &Contents) -> bool {
+    contents
+        .modified
+        .and_then(|modified| modified.elapsed().ok())
+        .is_none_or(|age| age >= SETTLED)
 }
 
 /// Whether two paths lead to one file.

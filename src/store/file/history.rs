@@ -89,6 +89,11 @@ impl<'o> History<'o> {
         }
     }
 
+    /// Where its entries are.
+    pub(super) fn folders(&self) -> [PathBuf; 2] {
+        [self.folder(), self.pins()]
+    }
+
     fn pins(&self) -> PathBuf {
         self.own("pinned")
     }
@@ -260,7 +265,7 @@ impl<'o> History<'o> {
         keep: &Keep,
         spared: Option<&EntryId>,
     ) -> Result<Vec<EntryId>> {
-        let entries = self.listed(&self.folder(), false)?;
+        let entries = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
         let pinned = fsio::names(&self.pins())?;
         let loose: Vec<&Entry> = entries
             .iter()
@@ -277,19 +282,42 @@ impl<'o> History<'o> {
             .collect();
         let now = SystemTime::from(self.options.clock.now());
         let mut gone = Vec::new();
-        for at in keep.beyond(self.usual_count(), &sizes, now) {
+        // The oldest first: killed in between, it leaves no hole.
+        for at in keep
+            .beyond(self.usual_count(), &sizes, now)
+            .into_iter()
+            .rev()
+        {
             let entry = loose[at];
             if spared != Some(&entry.id) && fsio::remove(&entry.path, Durability::None).is_ok() {
                 gone.push(entry.id.clone());
             }
         }
+        gone.reverse();
         Ok(gone)
     }
 
-    /// The entries, newest first.
+    /// The entries, newest first; of a slot also those that were made when the host file was changed as a
+    /// whole.
     pub(in crate::store) fn entries(&self) -> Result<Vec<Entry>> {
-        let mut all = self.listed(&self.pins(), true)?;
-        for entry in self.listed(&self.folder(), false)? {
+        let of_the_whole = |name: &str| match &self.naming {
+            Naming::Numbers { slot: Some(_) } => {
+                number_and_slot(name).is_some_and(|(_, of)| of.is_none())
+            }
+            _ => false,
+        };
+        self.all(&|name| self.is_ours(name) || of_the_whole(name))
+    }
+
+    /// The entries of every slot of a host file, newest first.
+    pub(in crate::store) fn entries_of_all_slots(&self) -> Result<Vec<Entry>> {
+        self.all(&|name| number_and_slot(name).is_some())
+    }
+
+    /// What is pinned and what is not, each once.
+    fn all(&self, is_wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Entry>> {
+        let mut all = self.listed(&self.pins(), true, is_wanted)?;
+        for entry in self.listed(&self.folder(), false, is_wanted)? {
             if all.iter().all(|pinned| pinned.id != entry.id) {
                 all.push(entry);
             }
@@ -298,34 +326,17 @@ impl<'o> History<'o> {
         Ok(all)
     }
 
-    /// The entries of every slot of a host file, newest first.
-    pub(in crate::store) fn entries_of_all_slots(&self) -> Result<Vec<Entry>> {
-        let mut all: Vec<Entry> = Vec::new();
-        for folder in [self.pins(), self.folder()] {
-            for file in fsio::list(&folder)? {
-                let name = file.file_name();
-                if let Some((name, found)) = name.to_str().zip(file.metadata().ok()) {
-                    let known = number_and_slot(name).is_some();
-                    if known
-                        && all
-                            .iter()
-                            .all(|entry| entry.path.file_name() != Some(name.as_ref()))
-                    {
-                        all.extend(entry_of(name, file.path(), &found, false));
-                    }
-                }
-            }
-        }
-        self.sort(&mut all);
-        Ok(all)
-    }
-
-    fn listed(&self, folder: &Path, pinned: bool) -> Result<Vec<Entry>> {
+    fn listed(
+        &self,
+        folder: &Path,
+        pinned: bool,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Entry>> {
         fsio::within(fsio::parent_of(&self.target), folder)?;
         let mut entries = Vec::new();
         for file in fsio::list(folder)? {
             let name = file.file_name();
-            let Some(name) = name.to_str().filter(|name| self.is_ours(name)) else {
+            let Some(name) = name.to_str().filter(|name| is_wanted(name)) else {
                 continue;
             };
             // One that went meanwhile is none.
@@ -390,7 +401,10 @@ impl<'o> History<'o> {
 
     /// The name of the entry that a save kept, or that was the present state already.
     pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
-        Ok(self.listed(&self.folder(), false)?.into_iter().next())
+        Ok(self
+            .listed(&self.folder(), false, &|name| self.is_ours(name))?
+            .into_iter()
+            .next())
     }
 }
 
@@ -446,7 +460,7 @@ fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
 }
 
 /// A slot as part of a file name.
-fn encoded(slot: &str) -> String {
+pub(super) fn encoded(slot: &str) -> String {
     let name = Key::new(slot).and_then(|key| (Layout::default().file_name)(&key));
     name.map_or_else(
         |_: Error| String::from("%"),

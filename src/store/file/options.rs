@@ -1,9 +1,9 @@
 //! How a store of files behaves.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::checkpoint::{Clock, SystemClock};
@@ -36,7 +36,7 @@ pub struct FileOptions {
     pub single_writer: bool,
     /// Where the time of claims and backups comes from. Default the machine's clock.
     pub clock: Arc<dyn Clock>,
-    /// Whether the folder was swept.
+    /// What was swept already.
     swept: Swept,
 }
 
@@ -55,9 +55,9 @@ impl fmt::Debug for FileOptions {
     }
 }
 
-/// Whether the folder was swept; each clone sweeps anew.
+/// For what was swept already; each clone sweeps anew.
 #[derive(Debug, Default)]
-struct Swept(AtomicBool);
+struct Swept(Mutex<HashSet<PathBuf>>);
 
 impl Clone for Swept {
     fn clone(&self) -> Self {
@@ -155,12 +155,17 @@ impl FileOptions {
         self
     }
 
-    /// Removes what killed writers left in these folders, once for these options: when the first save comes.
-    pub(crate) fn sweep_once(&self, folders: &[&Path]) {
-        if !self.swept.0.swap(true, Ordering::Relaxed) {
-            for folder in folders {
-                fsio::sweep(folder, fsio::ABANDONED_AFTER);
-            }
+    /// Removes what killed writers left in the folders that belong to `of`, once for these options: when its first
+    /// save comes.
+    pub(super) fn sweep_once(&self, of: &Path, folders: impl FnOnce() -> Vec<PathBuf>) {
+        let mut swept = self.swept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.contains(of) {
+            return;
+        }
+        swept.insert(of.to_path_buf());
+        drop(swept);
+        for folder in folders() {
+            fsio::sweep(&folder, fsio::ABANDONED_AFTER);
         }
     }
 }

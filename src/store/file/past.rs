@@ -27,7 +27,7 @@ pub(in crate::store) fn entry_named(entries: &[Entry], wanted: &EntryId) -> Resu
 }
 
 /// The state that is there now and the entries, each state once where it follows itself: a save that was
-/// killed leaves an entry of what is still present.
+/// killed leaves an entry of what is still present, and of a host file another slot may have changed.
 pub(in crate::store) fn listed(
     current: Result<Option<Stored>>,
     entries: &[Entry],
@@ -58,9 +58,9 @@ pub(in crate::store) fn listed(
             Ok(None) => continue,
             Err(error) => Err(corrupt(error)?),
         };
-        let repeats = all.last().is_some_and(|newer| {
-            newer.revision.is_ok() && newer.revision == revision && newer.saved == entry.saved
-        });
+        let repeats = all
+            .last()
+            .is_some_and(|newer| newer.revision.is_ok() && newer.revision == revision);
         if repeats && !entry.pinned {
             continue;
         }

@@ -12,6 +12,14 @@ const MOST: usize = 8;
 /// How many letters of its hash name a damaged text.
 const NAME: usize = 16;
 
+/// Where the damaged texts of a file are.
+pub(super) fn folder(target: &Path) -> PathBuf {
+    fsio::parent_of(target)
+        .join(fsio::OWN_FOLDER)
+        .join("corrupt")
+        .join(sidecar_name(target, ""))
+}
+
 /// Keeps the damaged contents of a file, and says where: `.agent-checkpoint/corrupt/{file}/{hash}.json`.
 ///
 /// The same contents are kept once, however often they come. Only so many are kept; the one just put aside
@@ -21,8 +29,8 @@ pub(super) fn put_aside(
     bytes: &[u8],
     durability: Durability,
 ) -> Result<PathBuf, FileError> {
-    let own = fsio::own_folder(fsio::parent_of(target))?;
-    let folder = own.join("corrupt").join(sidecar_name(target, ""));
+    fsio::own_folder(fsio::parent_of(target))?;
+    let folder = folder(target);
     fsio::create_folder_durably(&folder)?;
     let hash = Revision::of(bytes).to_string();
     let hash = hash.rsplit(':').next().unwrap_or_default();

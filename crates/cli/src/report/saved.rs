@@ -40,5 +40,8 @@ fn cut(dropped: &Dropped, kept_in: Option<&str>) -> String {
         Some(place) => format!("the whole of it is kept in {place}"),
         None => "it is not kept".to_owned(),
     };
+    if dropped.pointer.is_empty() {
+        return format!("the checkpoint as it was before is put aside; {kept}");
+    }
     format!("cut {} ({}); {kept}", dropped.pointer, dropped.reason)
 }

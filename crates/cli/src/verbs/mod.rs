@@ -1,8 +1,14 @@
 //! What each verb does.
 
+mod archive;
+mod claim;
 mod convert;
 mod detect;
+mod diff;
+mod history;
 mod operate;
+mod recover;
+mod restore;
 mod resume;
 mod revision;
 mod schema;
@@ -10,8 +16,10 @@ mod set;
 mod show;
 mod stale;
 mod start;
+mod take_over;
 mod validate;
 
+use agent_checkpoint::{Keep, Recovery};
 use chrono::{DateTime, Utc};
 
 use crate::args::{Args, Global, Verb};
@@ -59,11 +67,67 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             start::run(&what, global)
         }
-        Verb::Report(report) => operate::run(report.into(), global),
-        Verb::Batch => operate::batch(global),
+        Verb::Report(report) => operate::run(report, global),
+        Verb::Batch { state } => operate::batch(state.as_deref(), global),
         Verb::Convert { file, to, out } => {
             convert::run(file.as_deref(), &to, out.as_deref(), global)
         }
+        Verb::History { file, pin, unpin } => {
+            let pin = pin.map(|entry| (entry, true));
+            let change = pin.or(unpin.map(|entry| (entry, false)));
+            history::run(file.as_deref(), change, global)
+        }
+        Verb::Diff { file, from, to } => diff::run(file.as_deref(), from.as_deref(), &to, global),
+        Verb::Restore {
+            file,
+            entry,
+            expect,
+        } => restore::run(file.as_deref(), &entry, expect.as_deref(), global),
+        Verb::Recover {
+            file,
+            fresh,
+            salvage,
+        } => {
+            let with = match (fresh, salvage) {
+                (true, _) => Recovery::Fresh,
+                (_, true) => Recovery::Salvage,
+                _ => Recovery::Newest,
+            };
+            recover::run(file.as_deref(), with, global)
+        }
+        Verb::Archive { file, why, expect } => {
+            archive::run(file.as_deref(), why, expect.as_deref(), global)
+        }
+        Verb::Prune {
+            file,
+            keep,
+            older_than,
+            within_bytes,
+        } => {
+            let mut limits = Keep::default();
+            limits.count = match (keep, older_than, within_bytes) {
+                (None, None, None) => Some(Keep::COUNT),
+                (None, ..) => Some(usize::MAX),
+                (keep, ..) => keep,
+            };
+            limits.age = older_than;
+            limits.bytes = within_bytes;
+            history::prune(file.as_deref(), &limits, global)
+        }
+        Verb::Claim {
+            file,
+            time_to_live,
+            take_over,
+            renew,
+        } => {
+            let how = claim::How {
+                time_to_live,
+                take_over,
+                renew,
+            };
+            claim::run(file.as_deref(), &how, global)
+        }
+        Verb::Release { file } => claim::release(file.as_deref(), global),
         Verb::Schema {
             name,
             contract,

@@ -1,16 +1,19 @@
 //! The verbs with which an agent reports, and `ckpt batch`.
 
 use std::io::Read;
+use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Circumstances, ItemKind, Operation};
-use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::formats::task::SourceFiles;
+use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation, SourceFiles};
+use agent_checkpoint::formats::story_pipeline::PipelineState;
+use agent_checkpoint::formats::{AgentCheckpoint, builder_state};
 use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
-use crate::args::Global;
+use crate::args::{Global, Report};
 use crate::dispatch::dispatch;
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::given;
 use crate::output::Outcome;
 use crate::report::saved;
 use crate::reported::Reported;
@@ -23,12 +26,30 @@ struct Told {
 }
 
 /// One report.
-pub(super) fn run(reported: Reported, global: &Global) -> Result<Outcome, Failure> {
-    change(vec![(None, reported)], global)
+pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
+    if let Report::Reassign(reassigned) = &report {
+        let target = Target::to_write(global)?;
+        if target.format.name == AgentCheckpoint::FORMAT {
+            return super::take_over::run(&reassigned.what, &target, global);
+        }
+        if reassigned.what.because.is_some() || reassigned.what.beside {
+            return Err(Failure::new(format!(
+                "{}: --because and --beside are for {}, and this is {}; leave them out",
+                target.path.display(),
+                AgentCheckpoint::FORMAT,
+                target.format.name
+            )));
+        }
+    }
+    let state = report.state().map(|path| given::state_of(path, global));
+    let state = state.transpose()?;
+    change(vec![(None, report.into())], state.as_ref(), global)
 }
 
 /// Several reports as one change, from standard input.
-pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let state = state.map(|path| given::state_of(path, global));
+    let state = state.transpose()?;
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
@@ -61,23 +82,35 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
             "standard input has no line; write one JSON object a line, such as {\"op\": \"step done\"}",
         ));
     }
-    change(reports, global)
+    change(reports, state.as_ref(), global)
 }
 
 /// Makes one change of all reports; the number is that of a line.
 fn change(
     mut reports: Vec<(Option<usize>, Reported)>,
+    state: Option<&PipelineState>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     let mut outcome = Outcome::new();
+    if let Some(state) = state {
+        given::say_unused_state(&target.path, target.format.name, &mut outcome);
+        if let Some(document) = target.load()? {
+            given::say_unknown(
+                state,
+                &target.path,
+                &document,
+                target.format.name,
+                &mut outcome,
+            );
+        }
+    }
     if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
         for (_, reported) in &mut reports {
             sort_files(&mut reported.operation, &mut outcome);
         }
     }
-    let (saved, told) =
-        dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, global))?;
+    let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, state, global))?;
     let mut lines = Vec::new();
     for Told { line, notes } in told {
         lines.push(line);
@@ -86,7 +119,23 @@ fn change(
         }
     }
     saved::report(&mut outcome, global, &saved, &lines);
+    for (_, reported) in &reports {
+        heed_context(&reported.operation, &mut outcome);
+    }
     Ok(outcome)
+}
+
+/// Says what a full context asks for: it was recorded, and the exit code tells the agent to stop.
+fn heed_context(operation: &Operation, outcome: &mut Outcome) {
+    if let Operation::Context { used } = operation
+        && let Some(message) = used.level().message()
+    {
+        outcome.warn(message);
+        outcome.exit = outcome.exit.and(match used.level() {
+            ContextLevel::Reached => Exit::Refused,
+            _ => Exit::Findings,
+        });
+    }
 }
 
 /// Keeps the source files among those of a step; the others are named.
@@ -113,6 +162,7 @@ fn sort_files(operation: &mut Operation, outcome: &mut Outcome) {
 fn apply<C: Checkpoint>(
     target: &Target,
     reports: &[(Option<usize>, Reported)],
+    state: Option<&PipelineState>,
     global: &Global,
 ) -> Result<(Saved, Vec<Told>), Failure> {
     target.require_file()?;
@@ -128,14 +178,20 @@ fn apply<C: Checkpoint>(
             for (line, Reported { operation, force }) in reports {
                 at_line = *line;
                 let before = checkpoint.clone();
-                checkpoint.apply(operation, &circumstances.forced(*force))?;
+                let mut circumstances = circumstances.forced(*force);
+                if let Some(state) = state {
+                    let story = before.handoff().task;
+                    let story = story.as_deref().unwrap_or(target.key.as_str());
+                    circumstances = circumstances.knowing(state.knowledge(story));
+                }
+                checkpoint.apply(operation, &circumstances)?;
                 let is_changed = *checkpoint != before;
-                told.push(tell(
-                    operation,
-                    is_changed,
-                    &before.handoff(),
-                    &checkpoint.handoff(),
-                ));
+                let (before, after) = (before.handoff(), checkpoint.handoff());
+                let mut this = tell(operation, is_changed, &before, &after);
+                let said = circumstances.agent;
+                this.notes
+                    .extend(who_has_it(operation, said, &before, &after));
+                told.push(this);
             }
             at_line = None;
             Ok(())
@@ -186,6 +242,26 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
     told
 }
 
+/// What is to be known of a task that another agent has than the one that reports.
+fn who_has_it(
+    operation: &Operation,
+    reporter: Option<&str>,
+    before: &Handoff,
+    after: &Handoff,
+) -> Option<String> {
+    let (was, is) = (before.agent.as_deref(), after.agent.as_deref()?);
+    if was != Some(is) {
+        let was = was?;
+        return Some(format!("{is} has the task now; {was} had it before"));
+    }
+    // Ids are written in more than one way: `Secondary-A` is `secondary_a`.
+    let plain = |id: &str| id.to_ascii_lowercase().replace('-', "_");
+    let reporter = reporter.filter(|reporter| plain(reporter) != plain(is))?;
+    operation
+        .is_work()
+        .then(|| format!("{reporter} reports, and the checkpoint stays that of {is}"))
+}
+
 fn words(operation: &Operation, after: &Handoff) -> String {
     let item = |kind: &ItemKind, id: &str, what: &str| {
         format!("{} {id} {what}; {}", kind.as_str(), what_is_left(after))
@@ -196,6 +272,12 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Unblock => format!("unblocked; the task is {}", after.status),
         Operation::Heartbeat => "heartbeat".to_owned(),
         Operation::Fail { text } => format!("failed: {text}"),
+        Operation::RateLimit { note: Some(note) } => format!("rate limit: {note}"),
+        Operation::RateLimit { .. } => "rate limit".to_owned(),
+        Operation::Context { used } => {
+            format!("context used: {} %", (used.fraction() * 100.0).floor())
+        }
+        Operation::Reassign { to } => format!("reassigned to {to}; {}", what_is_left(after)),
         Operation::Pause => "paused".to_owned(),
         Operation::Complete => "complete".to_owned(),
         Operation::Restart { because } => format!("begun anew: {because}"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Document, Violation};
-use agent_checkpoint::store::Change;
+use agent_checkpoint::store::{Change, Put};
 use agent_checkpoint::{
     CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, Format, Formats,
     Outcome as Wrote, Revision, Saved,
@@ -103,7 +103,7 @@ pub(super) fn run(
                 previous: revision(before),
             });
             Ok(if is_new {
-                Change::put(after)
+                Change::Put(Put::new(after).fenced(global.fence))
             } else {
                 Change::Keep
             })

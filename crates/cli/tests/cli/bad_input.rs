@@ -40,7 +40,7 @@ fn a_corrupt_file_stays_as_it_is() {
                 error.starts_with(&format!("t.json: corrupt: {code} at line ")),
                 "{run:?}"
             );
-            assert!(error.contains("bring a good copy back"), "{run:?}");
+            assert!(error.contains("ckpt recover"), "{run:?}");
             assert_eq!(std::fs::read(project.path("t.json")).unwrap(), text);
         }
         assert_eq!(project.names(), ["t.json"], "{code}");

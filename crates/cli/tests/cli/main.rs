@@ -9,8 +9,10 @@
 mod addressing;
 mod bad_input;
 mod batching;
+mod claiming;
 mod converting;
 mod operating;
+mod past;
 mod project;
 mod protocols;
 mod reading;

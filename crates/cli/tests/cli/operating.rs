@@ -123,7 +123,7 @@ fn what_does_not_go_with_the_state_is_refused() {
 #[test]
 fn a_report_that_breaks_a_rule_is_saved_and_told() {
     let project = Project::with("t.json", TASK);
-    let run = project.expect(1, &["phase", "lunch", "--store", "t.json"]);
+    let run = project.expect(1, &["phase", "lunch", "--force", "--store", "t.json"]);
     assert_eq!(run.out, "phase: lunch\n");
     assert!(run.err.starts_with("new violation: /phase: "), "{run:?}");
     assert_eq!(parsed(&project, "t.json")["phase"], "lunch");
@@ -174,4 +174,103 @@ fn a_report_without_a_checkpoint_makes_nothing() {
         );
     }
     assert!(project.names().is_empty());
+}
+
+fn here<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--store", "t.json", "--now", NOW]].concat()
+}
+
+#[test]
+fn a_context_warns_at_75_percent_and_stops_at_90() {
+    let project = Project::with("t.json", TASK);
+    let run = project.expect(0, &here(&["context", "--used", "0.5"]));
+    assert_eq!(run.out, "nothing changed: context used: 50 %\n");
+    assert_eq!(project.read("t.json"), TASK);
+    let run = project.expect(1, &here(&["context", "--used", "0.75"]));
+    assert_eq!(run.out, "context used: 75 %\n");
+    assert_eq!(
+        run.err,
+        "warning: Context limit approaching, creating checkpoint\n"
+    );
+    assert_eq!(
+        parsed(&project, "t.json")["metadata"]["reason"],
+        "context_limit"
+    );
+    project.write("t.json", TASK);
+    let run = project.expect(4, &here(&["context", "--used", "0.93"]));
+    assert_eq!(
+        run.err,
+        "warning: Context limit reached. Resume with new session.\n"
+    );
+    let made = parsed(&project, "t.json");
+    assert_eq!(made["metadata"]["reason"], "context_limit");
+    assert_eq!(made["metadata"]["lastUpdatedAt"], NOW);
+    for wrong in ["78", "-1", "much"] {
+        let used = format!("--used={wrong}");
+        let run = project.expect(2, &here(&["context", &used]));
+        assert!(run.error().contains("a fraction, such as 0.78"), "{run:?}");
+    }
+    let lines = "{\"op\": \"note\", \"text\": \"half\"}\n{\"op\": \"context\", \"used\": 0.9}";
+    let run = project.ckpt_given(&here(&["batch"]), lines);
+    assert_eq!(run.code, 4, "{run:?}");
+    assert_eq!(
+        parsed(&project, "t.json")["currentStep"]["partialWork"],
+        "half"
+    );
+}
+
+#[test]
+fn a_rate_limit_and_a_reassignment_leave_what_the_next_agent_needs() {
+    let project = Project::with("t.json", TASK);
+    let run = project.expect(0, &here(&["rate-limit", "half of b"]));
+    assert_eq!(run.out, "rate limit: half of b\n");
+    let made = parsed(&project, "t.json");
+    assert_eq!(made["metadata"]["reason"], "rate_limit");
+    assert_eq!(made["currentStep"]["partialWork"], "half of b");
+    let run = project.expect(
+        0,
+        &here(&["reassign", "--to", "other-dev", "--agent", "lead"]),
+    );
+    assert_eq!(
+        run.out,
+        "reassigned to other-dev; 2 pending, in progress: Make b\n"
+    );
+    assert_eq!(
+        run.err,
+        "note: other-dev has the task now; dev had it before\n"
+    );
+    let made = parsed(&project, "t.json");
+    assert_eq!(made["metadata"]["createdBy"], "other-dev");
+    assert_eq!(made["metadata"]["previousAgents"], json!(["dev"]));
+    assert_eq!(made["metadata"]["reason"], "reassignment");
+    let run = project.ckpt(&["resume", "t.json", "--header", "--now", NOW]);
+    assert!(
+        run.out
+            .starts_with("Resuming from checkpoint (created by dev)"),
+        "{run:?}"
+    );
+    assert!(run.out.contains("partially completed by dev."), "{run:?}");
+}
+
+#[test]
+fn another_agent_that_reports_work_takes_the_task_over() {
+    let project = Project::with("t.json", TASK);
+    let run = project.expect(0, &here(&["note", "half", "--agent", "other-dev"]));
+    assert_eq!(
+        run.err,
+        "note: other-dev has the task now; dev had it before\n"
+    );
+    let made = parsed(&project, "t.json");
+    assert_eq!(made["metadata"]["previousAgents"], json!(["dev"]));
+    let run = project.expect(0, &here(&["note", "more", "--agent", "other-dev"]));
+    assert_eq!(run.err, "");
+    for arguments in [["phase", "lunch"], ["verify", "unit"]] {
+        let mut arguments = arguments.to_vec();
+        if arguments[0] == "verify" {
+            arguments.push("green");
+        }
+        project.expect(4, &here(&arguments));
+        arguments.push("--force");
+        project.expect(1, &here(&arguments));
+    }
 }

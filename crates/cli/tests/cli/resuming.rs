@@ -129,11 +129,18 @@ fn a_corrupt_checkpoint_says_what_to_do() {
     let project = Project::with("cut.json", &TASK[..100]);
     let run = project.expect(3, &["resume", "cut.json"]);
     assert_eq!(run.out, "");
-    assert!(run.error().contains("bring a good copy back"), "{run:?}");
-    assert!(run.error().contains("`ckpt start`"), "{run:?}");
+    assert!(run.error().contains("`ckpt recover`"), "{run:?}");
     let run = project.expect(3, &["resume", "cut.json", "--json"]);
     assert_eq!(run.json()["decision"], "restart");
+    assert_eq!(run.json()["recover_with"], json!(null));
     assert_eq!(run.json()["error"]["code"], "truncated");
+
+    project.write("t.json", TASK);
+    project.expect(0, &["block", "CI", "--store", "t.json"]);
+    project.write("t.json", &TASK[..100]);
+    let run = project.expect(3, &["resume", "t.json", "--json"]);
+    assert_eq!(run.json()["recover_with"], "1");
+    assert!(run.err.contains("`ckpt recover`, then resume"), "{run:?}");
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! `ckpt claim` and `ckpt release`: who may write.
+
+use std::path::Path;
+use std::time::Duration;
+
+use agent_checkpoint::{Claim, ClaimRequest};
+use chrono::SecondsFormat;
+use serde::Serialize;
+
+use super::now;
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::{Outcome, harmless};
+
+/// How a task is claimed.
+pub(super) struct How {
+    pub(super) time_to_live: Duration,
+    pub(super) take_over: bool,
+    pub(super) renew: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'c> {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot: Option<String>,
+    /// Absent where nobody ever claimed the task.
+    claim: Option<&'c Claim>,
+    /// Whether it keeps others out now.
+    stands: bool,
+}
+
+pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_change(file, global)?;
+    let store = target.store();
+    let claim = match (owner(global), global.fence) {
+        (_, Some(fence)) if how.renew => Some(store.renew(&target.key, fence, how.time_to_live)),
+        (Some(owner), _) => {
+            let mut request = ClaimRequest::new(owner, how.time_to_live);
+            request.take_over = how.take_over;
+            Some(store.claim(&target.key, &request))
+        }
+        (None, _) if how.take_over => {
+            return Err(Failure::new(
+                "who takes it over? Name the owner with --agent",
+            ));
+        }
+        (None, _) => None,
+    };
+    let claim = match claim {
+        Some(claim) => Some(claim.map_err(|error| target.error(error))?),
+        None => {
+            let claimed = store.claimed(&target.key);
+            let claimed = claimed.map_err(|error| target.error(error))?;
+            return Ok(tell(
+                &target,
+                claimed.as_ref(),
+                global,
+                shown(claimed.as_ref(), global),
+            ));
+        }
+    };
+    let line = claim.as_ref().map(|claim| claim.fence.to_string());
+    let mut outcome = tell(&target, claim.as_ref(), global, line.unwrap_or_default());
+    if let Some(claim) = &claim {
+        outcome.note(format!(
+            "claimed for {} until {}; show the fence with --fence in every change",
+            claim.owner,
+            time(claim)
+        ));
+    }
+    Ok(outcome)
+}
+
+pub(super) fn release(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let Some(fence) = global.fence else {
+        return Err(Failure::new(
+            "which claim? Show its fence with --fence, as `ckpt claim` printed it",
+        ));
+    };
+    let target = Target::to_change(file, global)?;
+    let claim = target.store().release(&target.key, fence);
+    let claim = claim.map_err(|error| target.error(error))?;
+    let line = format!("released; {} holds it no more", harmless(&claim.owner));
+    Ok(tell(&target, Some(&claim), global, line))
+}
+
+fn tell(target: &Target, claim: Option<&Claim>, global: &Global, line: String) -> Outcome {
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&Report {
+            file: target.path.display().to_string(),
+            slot: target.slot.as_ref().map(ToString::to_string),
+            claim,
+            stands: claim.is_some_and(|claim| claim.stands(now(global))),
+        });
+    } else {
+        outcome.line(line);
+    }
+    outcome
+}
+
+/// Who holds the task, in words.
+fn shown(claim: Option<&Claim>, global: &Global) -> String {
+    let Some(claim) = claim else {
+        return "nobody has claimed it".to_owned();
+    };
+    let (owner, fence) = (harmless(&claim.owner), claim.fence);
+    if claim.stands(now(global)) {
+        format!("claimed by {owner} until {}, fence {fence}", time(claim))
+    } else if claim.released {
+        format!("free; last held by {owner}, who gave it back")
+    } else {
+        format!(
+            "free; last held by {owner}, whose claim ran out at {}",
+            time(claim)
+        )
+    }
+}
+
+fn time(claim: &Claim) -> String {
+    claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Who claims: two sessions of one agent are two owners.
+fn owner(global: &Global) -> Option<String> {
+    match (&global.agent, &global.session) {
+        (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
+        (Some(agent), None) => Some(agent.clone()),
+        (None, Some(session)) => Some(format!("session {session}")),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,140 @@
+//! `ckpt history` and `ckpt prune`: the earlier states of a checkpoint.
+
+use std::path::Path;
+
+use agent_checkpoint::store::HistoryEntry;
+use agent_checkpoint::{EntryId, Error, ErrorKind, Keep, Timestamp};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+
+use super::now;
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::report::{Style, age, lines};
+
+#[derive(Serialize)]
+struct Row {
+    entry: EntryId,
+    /// Null for one that cannot be read.
+    revision: Option<String>,
+    damage: Option<String>,
+    saved: Option<String>,
+    bytes: u64,
+    pinned: bool,
+}
+
+pub(super) fn run(
+    file: Option<&Path>,
+    pin: Option<(String, bool)>,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::new();
+    if let Some((entry, pinned)) = pin {
+        let target = Target::to_change(file, global)?;
+        let entry = find(&target, &entry)?;
+        let entry = target.store().pin(&target.key, &entry, pinned);
+        let entry = entry.map_err(|error| target.error(error))?;
+        outcome.line(match pinned {
+            true => format!("{entry} is kept whatever comes"),
+            false => format!("{entry} goes when its time comes"),
+        });
+        return Ok(outcome);
+    }
+    let target = Target::to_look_at(file, global)?;
+    let rows: Vec<Row> = entries(&target)?.iter().map(row).collect();
+    if global.json {
+        outcome.json(&rows);
+        return Ok(outcome);
+    }
+    if rows.is_empty() {
+        outcome.note(format!("{}: no state is known", target.path.display()));
+        return Ok(outcome);
+    }
+    let mut table = Style::of_output().table(&["entry", "saved", "bytes", "revision", ""]);
+    for row in &rows {
+        let saved = row.saved.as_deref().map(Timestamp::parse);
+        let revision = row
+            .revision
+            .as_deref()
+            .map(|text| &text[..text.len().min(19)]);
+        let mark = match (&row.damage, row.pinned) {
+            (Some(damage), _) => format!("corrupt: {damage}"),
+            (None, true) => "pinned".to_owned(),
+            (None, false) => String::new(),
+        };
+        table.add_row([
+            row.entry.to_string(),
+            age(saved.as_ref(), now(global)),
+            row.bytes.to_string(),
+            revision.unwrap_or("-").to_owned(),
+            mark,
+        ]);
+    }
+    for line in lines(&table) {
+        outcome.line(line);
+    }
+    Ok(outcome)
+}
+
+pub(super) fn prune(
+    file: Option<&Path>,
+    limits: &Keep,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let target = Target::to_change(file, global)?;
+    let gone = target.store().prune(&target.key, limits);
+    let gone = gone.map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&gone);
+    } else if gone.is_empty() {
+        outcome.line("nothing is beyond these limits");
+    } else {
+        let names: Vec<String> = gone.iter().map(ToString::to_string).collect();
+        outcome.line(format!("removed {}", names.join(", ")));
+    }
+    Ok(outcome)
+}
+
+/// The states of a checkpoint, newest first.
+pub(super) fn entries(target: &Target) -> Result<Vec<HistoryEntry>, Failure> {
+    let entries = target.store().history(&target.key);
+    entries.map_err(|error| target.error(error))
+}
+
+/// The entry that a user means: by its name, or by its revision or the beginning of one.
+pub(super) fn find(target: &Target, wanted: &str) -> Result<EntryId, Failure> {
+    let entries = entries(target)?;
+    let named = entries.iter().find(|entry| entry.id.as_str() == wanted);
+    let hash = wanted.strip_prefix("sha256:");
+    let of_revision = || {
+        let hash = hash.filter(|hash| hash.len() >= 6)?;
+        entries.iter().find(|entry| {
+            let revision = entry.revision.as_ref().map(ToString::to_string);
+            revision.is_ok_and(|text| text["sha256:".len()..].starts_with(hash))
+        })
+    };
+    let found = named.or_else(of_revision).map(|entry| entry.id.clone());
+    found.ok_or_else(|| {
+        let wanted = wanted.to_owned();
+        target.error(Error::new(ErrorKind::NoSuchRevision { wanted }))
+    })
+}
+
+fn row(entry: &HistoryEntry) -> Row {
+    let saved = entry.saved.map(DateTime::<Utc>::from);
+    Row {
+        entry: entry.id.clone(),
+        revision: entry.revision.as_ref().ok().map(ToString::to_string),
+        damage: entry
+            .revision
+            .as_ref()
+            .err()
+            .map(|corrupt| corrupt.code.to_string()),
+        saved: saved.map(|saved| saved.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        bytes: entry.bytes,
+        pinned: entry.pinned,
+    }
+}

@@ -1,0 +1,84 @@
+//! `ckpt recover`: go on from a checkpoint that cannot be read.
+
+use std::path::Path;
+
+use agent_checkpoint::difference::Difference;
+use agent_checkpoint::json::Corrupt;
+use agent_checkpoint::{EntryId, RecoverOptions, Recovered, Recovery, Revision};
+use serde::Serialize;
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Serialize)]
+struct Report<'r> {
+    file: String,
+    damage: Option<&'r Corrupt>,
+    with: Recovery,
+    entry: Option<&'r EntryId>,
+    passed_over: &'r [EntryId],
+    revision: Option<&'r Revision>,
+    put_aside: Option<&'r str>,
+    /// What the damaged text tells that is not there now.
+    lost: Option<&'r Difference>,
+}
+
+pub(super) fn run(
+    file: Option<&Path>,
+    with: Recovery,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let target = Target::to_change(file, global)?;
+    let options = RecoverOptions::with(with).fenced(global.fence);
+    let recovered = target.store().recover(&target.key, &options);
+    let recovered = recovered.map_err(|error| target.error(error))?;
+    let lost = lost(&target, &recovered);
+    let mut outcome = Outcome::new();
+    if lost.as_ref().is_some_and(|lost| !lost.is_empty()) || !recovered.passed_over.is_empty() {
+        outcome.found();
+    }
+    if global.json {
+        outcome.json(&Report {
+            file: target.path.display().to_string(),
+            damage: recovered.damage.as_ref(),
+            with,
+            entry: recovered.entry.as_ref(),
+            passed_over: &recovered.passed_over,
+            revision: recovered.saved.as_ref().map(|saved| &saved.revision),
+            put_aside: recovered.put_aside.as_deref(),
+            lost: lost.as_ref(),
+        });
+        return Ok(outcome);
+    }
+    outcome.line(told(&recovered));
+    for entry in &recovered.passed_over {
+        outcome.warn(format!("{entry} is newer and cannot be read either"));
+    }
+    if let Some(aside) = &recovered.put_aside {
+        outcome.note(format!("the damaged text is in {aside}"));
+    }
+    if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
+        outcome.warn(format!(
+            "the damaged text has what is not there now:\n{lost}"
+        ));
+    }
+    Ok(outcome)
+}
+
+fn told(recovered: &Recovered) -> String {
+    match (&recovered.damage, &recovered.saved, &recovered.entry) {
+        (None, None, _) => "nothing is wrong with it; nothing was changed".to_owned(),
+        (_, Some(_), Some(entry)) => format!("went on with {entry}"),
+        (_, Some(_), None) => "went on with the good part of the damaged text".to_owned(),
+        (_, None, _) => "nothing is there any more; the next save begins anew".to_owned(),
+    }
+}
+
+/// What the damaged text tells that is not there now.
+fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
+    let now = recovered.document.as_ref()?;
+    let damaged = recovered.salvaged.as_ref()?;
+    Difference::in_format(&target.format, now, damaged).ok()
+}

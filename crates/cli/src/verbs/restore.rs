@@ -1,0 +1,54 @@
+//! `ckpt restore`: bring an earlier state back.
+
+use std::path::Path;
+
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::{CheckpointStoreExt, Expect, Outcome as Wrote, Revision};
+use serde::Serialize;
+
+use super::history::find;
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Serialize)]
+struct Report {
+    entry: String,
+    outcome: Wrote,
+    revision: Revision,
+    previous: Option<Revision>,
+}
+
+pub(super) fn run(
+    file: Option<&Path>,
+    entry: &str,
+    expect: Option<&str>,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let expect: Option<Revision> = expect.map(str::parse).transpose()?;
+    let target = Target::to_change(file, global)?;
+    let entry = find(&target, entry)?;
+    let expect = expect.map_or(Expect::Any, Expect::Revision);
+    let options = PutOptions::expecting(expect).fenced(global.fence);
+    let saved = target.store().restore(&target.key, &entry, &options);
+    let saved = saved.map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&Report {
+            entry: entry.to_string(),
+            outcome: saved.outcome,
+            revision: saved.revision,
+            previous: saved.previous,
+        });
+    } else if saved.outcome == Wrote::Unchanged {
+        outcome.line(format!(
+            "{entry} is what is there already; nothing was written"
+        ));
+    } else {
+        outcome.line(format!(
+            "restored {entry}; the state before is in the history"
+        ));
+    }
+    Ok(outcome)
+}

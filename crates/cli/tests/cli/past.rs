@@ -1,0 +1,184 @@
+//! Earlier states of a checkpoint, and going on from a damaged one.
+
+use crate::project::{EXAMPLE, Project, TASK};
+
+fn saved(project: &Project) {
+    project.write("t.json", TASK);
+    project.expect(0, &["step", "done", "Made b", "--store", "t.json"]);
+    project.expect(0, &["decide", "Use c", "--store", "t.json"]);
+}
+
+#[test]
+fn every_state_that_a_change_replaced_can_be_listed_compared_and_brought_back() {
+    let project = Project::new();
+    saved(&project);
+    let rows = project.expect(0, &["history", "t.json", "--json"]).json();
+    let names: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["entry"].clone())
+        .collect();
+    assert_eq!(names, ["current", "2", "1"]);
+    let table = project.expect(0, &["history", "t.json"]).out;
+    assert!(table.starts_with("entry"), "{table}");
+    assert_eq!(table.lines().count(), 4, "{table}");
+
+    let diff = project.expect(1, &["diff", "t.json"]).out;
+    assert!(diff.contains("Use c") && !diff.contains("Made b"), "{diff}");
+    let diff = project
+        .expect(1, &["diff", "t.json", "--from", "1", "--to", "2"])
+        .out;
+    assert!(diff.contains("Made b") && !diff.contains("Use c"), "{diff}");
+    project.expect(0, &["diff", "t.json", "--from", "2", "--to", "2"]);
+    let none = project.expect(2, &["diff", "t.json", "--from", "17"]);
+    assert!(none.error().contains("`history` lists"), "{none:?}");
+
+    project.expect(
+        5,
+        &[
+            "restore",
+            "t.json",
+            "--entry",
+            "1",
+            "--expect",
+            rows[1]["revision"].as_str().unwrap(),
+        ],
+    );
+    project.expect(0, &["restore", "t.json", "--entry", "1"]);
+    assert_eq!(project.read("t.json"), TASK);
+    // A revision is a name too, and what was there is an entry.
+    let before = rows[0]["revision"].as_str().unwrap();
+    project.expect(0, &["restore", "t.json", "--entry", &before[..19]]);
+    assert!(project.read("t.json").contains("Use c"));
+}
+
+#[test]
+fn a_damaged_file_is_put_aside_and_the_newest_good_state_goes_on() {
+    let project = Project::new();
+    saved(&project);
+    let whole = project.read("t.json");
+    let cut = &whole[..whole.find("Use c").unwrap() + 7];
+    project.write("t.json", cut);
+    let corrupt = project.expect(3, &["block", "x", "--store", "t.json"]);
+    assert!(corrupt.error().contains("ckpt recover"), "{corrupt:?}");
+    let table = project.expect(0, &["history", "t.json"]).out;
+    assert!(table.contains("corrupt: truncated"), "{table}");
+
+    let recovered = project.expect(1, &["recover", "t.json"]);
+    assert_eq!(recovered.out, "went on with 2\n");
+    assert!(recovered.err.contains("Use c"), "{recovered:?}");
+    let aside = recovered
+        .err
+        .split("the damaged text is in ")
+        .nth(1)
+        .unwrap();
+    let aside = aside.lines().next().unwrap();
+    assert_eq!(project.read(aside), cut);
+    project.expect(0, &["block", "x", "--store", "t.json"]);
+    let healthy = project.expect(0, &["recover", "t.json"]).out;
+    assert!(healthy.contains("nothing was changed"), "{healthy}");
+}
+
+#[test]
+fn the_good_part_can_be_kept_or_everything_begun_anew() {
+    let project = Project::new();
+    saved(&project);
+    let whole = project.read("t.json");
+    project.write("t.json", format!("{whole}\n  \"tail\": 1}}"));
+    let recovered = project
+        .expect(0, &["recover", "t.json", "--salvage", "--json"])
+        .json();
+    assert_eq!(recovered["damage"]["code"], "trailing-bytes");
+    assert_eq!(project.read("t.json").trim_end(), whole.trim_end());
+
+    project.write("t.json", "\0\0\0\0");
+    project.expect(3, &["recover", "t.json", "--salvage"]);
+    assert_eq!(project.read("t.json"), "\0\0\0\0");
+    project.expect(0, &["recover", "t.json", "--fresh"]);
+    assert!(!project.names().contains(&"t.json".to_owned()));
+    project.expect(0, &["recover", "t.json"]);
+    assert!(project.read("t.json").contains("Made b"));
+
+    let lone = Project::with("lone.json", "{\"phase\": ");
+    let none = lone.expect(3, &["recover", "lone.json", "--format", "task"]);
+    assert!(none.error().contains("no earlier state"), "{none:?}");
+    assert_eq!(lone.read("lone.json"), "{\"phase\": ");
+}
+
+#[test]
+fn what_is_only_too_large_is_not_put_aside() {
+    let project = Project::with("t.json", TASK);
+    let run = project.expect(
+        3,
+        &[
+            "recover",
+            "t.json",
+            "--format",
+            "task",
+            "--max-bytes",
+            "100",
+        ],
+    );
+    assert!(run.error().contains("100"), "{run:?}");
+    let deep = format!("{{\"a\": {}{}}}", "[".repeat(200), "]".repeat(200));
+    project.write("deep.json", &deep);
+    project.expect(3, &["recover", "deep.json", "--format", "task"]);
+    assert_eq!(project.read("deep.json"), deep);
+}
+
+#[test]
+fn a_host_file_is_recovered_as_a_whole_and_never_begun_anew() {
+    let project = Project::with("docs/builder-state.json", EXAMPLE);
+    let file = "docs/builder-state.json";
+    project.expect(0, &["block", "CI", "--store", file]);
+    project.write(file, &EXAMPLE[..EXAMPLE.len() / 2]);
+    project.expect(3, &["recover", file, "--slot", "active", "--fresh"]);
+    project.expect(1, &["recover", file, "--slot", "active"]);
+    assert_eq!(project.read(file), EXAMPLE);
+}
+
+#[test]
+fn a_checkpoint_that_is_put_aside_frees_its_key() {
+    let project = Project::new();
+    let store = ["--store", "checkpoints", "--key", "US-1"];
+    project.expect(
+        0,
+        &[&["start", "--agent", "a", "--plan", "x"], &store[..]].concat(),
+    );
+    let aside = project
+        .expect(0, &[&["archive", "--as", "aborted"], &store[..]].concat())
+        .out;
+    let aside = aside.trim_end().strip_prefix("put aside as ").unwrap();
+    assert!(project.read(aside).contains("\"x\""));
+    project.expect(
+        0,
+        &[&["start", "--agent", "a", "--plan", "y"], &store[..]].concat(),
+    );
+}
+
+#[test]
+fn history_is_pruned_but_for_what_is_pinned_and_the_newest() {
+    let project = Project::new();
+    saved(&project);
+    project.expect(0, &["block", "x", "--store", "t.json"]);
+    project.expect(0, &["history", "t.json", "--pin", "1"]);
+    assert_eq!(
+        project.expect(0, &["prune", "t.json", "--keep", "0"]).out,
+        "removed 2\n"
+    );
+    let rows = project.expect(0, &["history", "t.json", "--json"]).json();
+    let names: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["entry"].clone())
+        .collect();
+    assert_eq!(names, ["current", "3", "1"]);
+    assert_eq!(rows[2]["pinned"], true);
+    project.expect(0, &["history", "t.json", "--unpin", "1"]);
+    let pruned = project
+        .expect(0, &["prune", "t.json", "--older-than", "0s"])
+        .out;
+    assert_eq!(pruned, "removed 1\n");
+}

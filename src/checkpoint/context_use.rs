@@ -1,0 +1,97 @@
+//! How full the context of an agent is, and what that asks for.
+
+/// How much of its context an agent has used.
+///
+/// Kept to a ten-thousandth, cut off and not rounded: 0.74999 is below 75 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextUse(u32);
+
+/// What a context asks for. Source: the builder-state protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ContextLevel {
+    /// Below 75 %: nothing.
+    Enough,
+    /// From 75 % on: a checkpoint, for safety; work can go on.
+    Approaching,
+    /// From 90 % on: a last checkpoint, and an end to the work of this session.
+    Reached,
+}
+
+const PARTS: f64 = 10_000.0;
+const APPROACHING: u32 = 7_500;
+const REACHED: u32 = 9_000;
+
+impl ContextUse {
+    /// The use as a fraction, 0.78 for 78 %. An estimate may be a little above 1; `None` from 2 on, which
+    /// is some other number, and below 0.
+    #[must_use]
+    pub fn new(fraction: f64) -> Option<Self> {
+        let parts = (fraction * PARTS).floor();
+        (fraction < 2.0 && parts >= 0.0).then_some(ContextUse(parts as u32))
+    }
+
+    /// So much of so many: tokens, or messages where nothing better is known. `None` of nothing.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn of(used: u64, most: u64) -> Option<Self> {
+        Self::new((used as f64 / most as f64).min(1.0)).filter(|_| most > 0)
+    }
+
+    /// The use as a fraction.
+    #[must_use]
+    pub fn fraction(self) -> f64 {
+        f64::from(self.0) / PARTS
+    }
+
+    /// What it asks for.
+    #[must_use]
+    pub fn level(self) -> ContextLevel {
+        match self.0 {
+            REACHED.. => ContextLevel::Reached,
+            APPROACHING.. => ContextLevel::Approaching,
+            _ => ContextLevel::Enough,
+        }
+    }
+}
+
+impl ContextLevel {
+    /// What the agent is told; nothing while there is enough.
+    #[must_use]
+    pub fn message(self) -> Option<&'static str> {
+        match self {
+            ContextLevel::Enough => None,
+            ContextLevel::Approaching => Some("Context limit approaching, creating checkpoint"),
+            ContextLevel::Reached => Some("Context limit reached. Resume with new session."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_asks_for_a_checkpoint_at_75_and_for_an_end_at_90_percent() {
+        for (fraction, level) in [
+            (0.0, ContextLevel::Enough),
+            (0.749_99, ContextLevel::Enough),
+            (0.75, ContextLevel::Approaching),
+            (0.899_99, ContextLevel::Approaching),
+            (0.9, ContextLevel::Reached),
+            (1.04, ContextLevel::Reached),
+        ] {
+            assert_eq!(
+                ContextUse::new(fraction).unwrap().level(),
+                level,
+                "{fraction}"
+            );
+        }
+        assert_eq!(ContextUse::of(150, 200), ContextUse::new(0.75));
+        assert_eq!(ContextUse::of(9, 3).unwrap().level(), ContextLevel::Reached);
+        assert_eq!((ContextUse::of(1, 0), ContextUse::of(0, 0)), (None, None));
+        for none in [-0.1, 2.0, 78.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(ContextUse::new(none), None, "{none}");
+        }
+    }
+}

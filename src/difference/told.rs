@@ -1,0 +1,144 @@
+//! Which values the changes of the common view tell already.
+//!
+//! A changed text is told if two things hold: one of those changes says it, letter by letter, and the hand-off was
+//! read from this very place. The second is found out by reading the document once more with a mark in every such
+//! place, and looking for the marks in the hand-off. A value for which either does not hold is listed by its pointer,
+//! so a doubt never hides a change.
+
+use std::collections::HashSet;
+
+use super::values::Delta;
+use super::{Change, Side};
+use crate::checkpoint::Knowledge;
+use crate::json::{Document, Kind, Node, pointer};
+
+/// The values that differ and that the `changes` do not tell.
+pub(super) fn besides(
+    deltas: &[Delta<'_, '_>],
+    before: &Side<'_>,
+    after: &Side<'_>,
+    changes: &[Change],
+) -> Vec<Change> {
+    let texts: HashSet<&str> = changes.iter().flat_map(Change::texts).collect();
+    let old = deltas.iter().map(|delta| delta.before);
+    let new = deltas.iter().map(|delta| delta.after);
+    let old = leaves(deltas, old, before, &texts);
+    let new = leaves(deltas, new, after, &texts);
+    let mut besides = Vec::new();
+    for ((delta, old), new) in deltas.iter().zip(old).zip(new) {
+        let told = old.iter().chain(&new).filter(|leaf| leaf.told).count();
+        // What is told to be gone may leave a null, and the other way round.
+        let rest = |leaves: Vec<Leaf>| -> Vec<Leaf> {
+            let null = matches!(leaves.as_slice(), [only] if only.json == "null" && only.pointer == delta.pointer);
+            let rest = leaves.into_iter().filter(|leaf| !leaf.told && !null);
+            rest.collect()
+        };
+        let whole = |node: Option<Node<'_>>| node.map(|node| node.raw().to_owned());
+        let is_scalar = |node: Option<Node<'_>>| {
+            node.is_some_and(|node| !matches!(node.kind(), Kind::Array | Kind::Object))
+        };
+        let scalars = is_scalar(delta.before) && is_scalar(delta.after);
+        let (old, new) = (rest(old), rest(new));
+        if told == 0 || scalars && !(old.is_empty() && new.is_empty()) {
+            besides.push(Change::Value {
+                pointer: delta.pointer.clone(),
+                before: whole(delta.before),
+                after: whole(delta.after),
+            });
+            continue;
+        }
+        besides.extend(old.into_iter().map(|leaf| Change::Value {
+            pointer: leaf.pointer,
+            before: Some(leaf.json),
+            after: None,
+        }));
+        besides.extend(new.into_iter().map(|leaf| Change::Value {
+            pointer: leaf.pointer,
+            before: None,
+            after: Some(leaf.json),
+        }));
+    }
+    besides
+}
+
+/// A value with no values in it.
+struct Leaf {
+    pointer: String,
+    json: String,
+    told: bool,
+}
+
+/// The leaves of each delta on one side, and which are told.
+fn leaves<'n>(
+    deltas: &[Delta<'_, '_>],
+    nodes: impl Iterator<Item = Option<Node<'n>>>,
+    side: &Side<'_>,
+    texts: &HashSet<&str>,
+) -> Vec<Vec<Leaf>> {
+    let mut all: Vec<Vec<(String, Node<'n>)>> = Vec::new();
+    let mut candidates = Vec::new();
+    for (node, delta) in nodes.zip(deltas) {
+        let mut leaves = Vec::new();
+        if let Some(node) = node {
+            collect(node, &delta.pointer, &mut leaves);
+        }
+        let said = leaves.iter().filter(|(_, node)| {
+            let text = node.as_str();
+            text.is_some_and(|text| texts.contains(text.as_ref()))
+        });
+        candidates.extend(said.map(|(_, node)| node.range()));
+        all.push(leaves);
+    }
+    candidates.sort_by_key(|range| range.start);
+    let shown = shown(side, &candidates);
+    let leaf = |(pointer, node): (String, Node<'n>)| Leaf {
+        pointer,
+        json: node.raw().to_owned(),
+        told: shown.contains(&node.range().start),
+    };
+    let each = |leaves: Vec<_>| leaves.into_iter().map(leaf).collect();
+    all.into_iter().map(each).collect()
+}
+
+fn collect<'n>(node: Node<'n>, at: &str, into: &mut Vec<(String, Node<'n>)>) {
+    let length = into.len();
+    for (name, member) in node.members() {
+        collect(member, &pointer::join(at, &name), into);
+    }
+    for (position, element) in node.elements().enumerate() {
+        collect(element, &pointer::join(at, &position.to_string()), into);
+    }
+    if into.len() == length {
+        into.push((at.to_owned(), node));
+    }
+}
+
+/// The starts of those of the `places` (strings, in the order of the text) that the hand-off is read from.
+fn shown(side: &Side<'_>, places: &[std::ops::Range<usize>]) -> HashSet<usize> {
+    let text = side.document.text();
+    let mut mark = '\u{f8ff}'.to_string();
+    while text.contains(&mark) {
+        mark.push('\u{f8fe}');
+    }
+    let mut marked = String::with_capacity(text.len());
+    let mut at = 0;
+    for (number, place) in places.iter().enumerate() {
+        marked.push_str(&text[at..place.start]);
+        marked.push_str(&format!("\"{mark}{number};\""));
+        at = place.end;
+    }
+    marked.push_str(&text[at..]);
+    let handoff = side.open.and_then(|open| {
+        let marked = Document::from_text(marked).ok()?;
+        let examined = open(&marked, &Knowledge::none()).ok()?;
+        serde_json::to_string(&examined.handoff).ok()
+    });
+    let handoff = handoff.unwrap_or_default();
+    let numbers = handoff.split(&mark).skip(1).filter_map(|after| {
+        let (number, _) = after.split_once(';')?;
+        number.parse::<usize>().ok()
+    });
+    numbers
+        .filter_map(|number| Some(places.get(number)?.start))
+        .collect()
+}

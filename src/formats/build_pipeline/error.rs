@@ -1,0 +1,165 @@
+//! What failed, in whatever form it is written.
+//!
+//! The format has an object. Agents also write a text, or a line as a text: that is somebody's work all the
+//! same, so it is read, shown, and cleared like any other, and is a violation of type besides.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::BuildError;
+use crate::checkpoint::Inspection;
+use crate::formats::Number;
+use crate::json::{Code, pointer};
+
+/// The members, in the order that they are written.
+const MEMBERS: [&str; 4] = ["workstream", "message", "file", "line"];
+
+/// An error as it stands in a file.
+#[derive(PartialEq)]
+enum Form {
+    Whole(Value),
+    Members(Vec<(&'static str, Value)>),
+}
+
+impl BuildError {
+    fn from_value(value: Value) -> BuildError {
+        let Value::Object(mut members) = value else {
+            return BuildError {
+                other: Some(value),
+                ..BuildError::default()
+            };
+        };
+        let mut text = |name: &str| match members.get(name) {
+            Some(Value::String(_)) => match members.remove(name) {
+                Some(Value::String(text)) => Some(text),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (workstream, message, file) = (text("workstream"), text("message"), text("file"));
+        let line = members.get("line").and_then(Value::as_f64);
+        if line.is_some() {
+            members.remove("line");
+        }
+        // Members of the format in another type; those that it does not have are the file's own.
+        members.retain(|name, value| MEMBERS.contains(&name.as_str()) && !value.is_null());
+        BuildError {
+            workstream,
+            message,
+            file,
+            line,
+            other: (!members.is_empty()).then_some(Value::Object(members)),
+        }
+    }
+
+    fn form(&self) -> Form {
+        let others = match &self.other {
+            Some(Value::Object(members)) => Some(members),
+            _ => None,
+        };
+        let typed = |name: &str| match name {
+            "workstream" => self.workstream.as_deref().map(Value::from),
+            "message" => self.message.as_deref().map(Value::from),
+            "file" => self.file.as_deref().map(Value::from),
+            _ => self
+                .line
+                .map(|line| serde_json::to_value(Number::from(line)).unwrap_or_default()),
+        };
+        let member = |name: &'static str| {
+            let other = || others.and_then(|members| members.get(name).cloned());
+            Some((name, typed(name).or_else(other)?))
+        };
+        let mut members: Vec<_> = MEMBERS.into_iter().filter_map(member).collect();
+        match &self.other {
+            None | Some(Value::Object(_)) => Form::Members(members),
+            Some(whole) if members.is_empty() => Form::Whole(whole.clone()),
+            Some(whole) => {
+                // Somebody said more of it since: what was said is the message.
+                if self.message.is_none() {
+                    members.push(("message", whole.clone()));
+                }
+                Form::Members(members)
+            }
+        }
+    }
+
+    fn other_member(&self, name: &str) -> Option<String> {
+        self.other.as_ref()?.get(name).map(plain)
+    }
+
+    /// What failed, for a person: `WS3: no such property (services/player/index.ts:45)`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let said =
+            |typed: Option<&String>, name| typed.cloned().or_else(|| self.other_member(name));
+        let whole = self.other.as_ref().filter(|other| !other.is_object());
+        let message = said(self.message.as_ref(), "message").or_else(|| whole.map(plain));
+        let message = message.filter(|message| !message.trim().is_empty());
+        let mut text = match (said(self.workstream.as_ref(), "workstream"), message) {
+            (Some(workstream), Some(message)) => format!("{workstream}: {message}"),
+            (Some(text), None) | (None, Some(text)) => text,
+            (None, None) => "it is not said what failed".to_owned(),
+        };
+        let line = self.line.map(super::phase::text);
+        let line = line.or_else(|| self.other_member("line"));
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        if let Some(file) = said(self.file.as_ref(), "file") {
+            text.push_str(&format!(" ({file}{line})"));
+        }
+        text
+    }
+}
+
+impl PartialEq for BuildError {
+    /// Two errors are equal that are written in the same way.
+    fn eq(&self, other: &BuildError) -> bool {
+        self.form() == other.form()
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+pub(super) fn read<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BuildError>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(BuildError::from_value))
+}
+
+#[allow(clippy::ref_option, reason = "serde gives the field by reference")]
+pub(super) fn write<S: Serializer>(
+    error: &Option<BuildError>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match error.as_ref().map(BuildError::form) {
+        None => serializer.serialize_none(),
+        Some(Form::Whole(value)) => value.serialize(serializer),
+        Some(Form::Members(members)) => serializer.collect_map(members),
+    }
+}
+
+/// Reports what is of another type than the format's.
+pub(super) fn inspect(error: &BuildError, inspection: &mut Inspection<'_>) {
+    let expected = "a text, and line a number";
+    match &error.other {
+        None => {}
+        Some(Value::Object(members)) => wrong_members(members, expected, inspection),
+        Some(whole) => {
+            let message = format!("{whole} is no object with workstream and message");
+            inspection.report("/error", Code::WRONG_TYPE, message);
+        }
+    }
+}
+
+fn wrong_members(members: &Map<String, Value>, expected: &str, inspection: &mut Inspection<'_>) {
+    for name in MEMBERS {
+        if let Some(value) = members.get(name) {
+            let member = pointer::join("/error", name);
+            let message = format!("{value} is not {expected}");
+            inspection.report(&member, Code::WRONG_TYPE, message);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What an agent or a supervisor reports, in the words all formats share.
+
+use super::operations::says;
+use super::{Reason, StepDone, TaskCheckpoint};
+use crate::checkpoint::{Circumstances, Error, OpenEnum, Operation, Result, SourceFiles};
+
+/// The operations that the format has.
+pub(super) const OPERATIONS: &[&str] = &[
+    "step start",
+    "step done",
+    "decide",
+    "note",
+    "block",
+    "unblock",
+    "fail",
+    "rate-limit",
+    "context",
+    "reassign",
+    "phase",
+    "verify",
+];
+
+pub(super) fn apply(
+    task: &mut TaskCheckpoint,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    let mut next = task.clone();
+    let agent = circumstances.agent.filter(|agent| !agent.trim().is_empty());
+    if let Some(agent) = agent.filter(|_| operation.is_work()) {
+        next.take_over(agent);
+    }
+    report(&mut next, operation, circumstances)?;
+    // Whoever reports work after a reassignment has made this checkpoint.
+    if operation.is_work() && next.metadata.reason == Some(Reason::Reassignment) && next != *task {
+        next.metadata.reason = Some(Reason::Periodic);
+    }
+    *task = next;
+    Ok(())
+}
+
+fn report(
+    task: &mut TaskCheckpoint,
+    operation: &Operation,
+    circumstances: &Circumstances<'_>,
+) -> Result<()> {
+    let (now, force) = (circumstances.now, circumstances.force);
+    match operation {
+        Operation::StepStart { text } => {
+            says(text, "say which step begins")?;
+            task.start_step(text, now);
+        }
+        Operation::StepDone {
+            text,
+            pending,
+            files_created,
+            files_modified,
+        } => {
+            let sources = |files: &[String]| {
+                let files = files.iter().map(String::as_str);
+                SourceFiles::default().sort(files).0
+            };
+            let done = StepDone {
+                text: text.clone(),
+                pending: pending.clone(),
+                files_created: sources(files_created),
+                files_modified: sources(files_modified),
+            };
+            task.finish_step(&done, now)?;
+        }
+        Operation::Decide { text, rationale } => {
+            says(text, "say what was decided")?;
+            task.decide(text, rationale.clone(), now);
+        }
+        Operation::Note { text } => task.note_progress(text)?,
+        Operation::Block { text } => {
+            says(text, "say what is in the way")?;
+            task.block(text);
+        }
+        Operation::Unblock => task.unblock(),
+        Operation::Fail { text } => {
+            says(text, "say why the task failed")?;
+            task.fail(text);
+        }
+        Operation::RateLimit { note } => task.rate_limited(note.as_deref(), now),
+        Operation::Context { used } => {
+            task.use_context(*used, now);
+        }
+        Operation::Reassign { to } => task.reassign_to(to)?,
+        Operation::Phase { name } => task.phase = Some(listed(name, "phase", force)?),
+        Operation::Verify { activity, status } => {
+            says(activity, "say what was run")?;
+            task.verify(activity, listed(status, "result", force)?, now);
+        }
+        other => return Err(Error::unsupported(other, OPERATIONS)),
+    }
+    Ok(())
+}
+
+/// A text of a list; one that is not in it only where that is forced.
+fn listed<E: OpenEnum + for<'t> From<&'t str>>(text: &str, what: &str, force: bool) -> Result<E> {
+    let value = E::from(text);
+    if value.is_known() || (force && !text.trim().is_empty()) {
+        return Ok(value);
+    }
+    Err(Error::refused(format!(
+        "{text:?} is no {what} of this format; it has {}",
+        E::KNOWN.join(", ")
+    )))
+}

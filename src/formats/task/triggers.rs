@@ -1,0 +1,96 @@
+//! Why a checkpoint is made besides finished steps and decisions: the agent stops, or may have to.
+
+use chrono::{DateTime, Utc};
+
+use super::{CurrentStep, Reason, TaskCheckpoint};
+use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Result};
+
+impl TaskCheckpoint {
+    /// Makes this a full checkpoint for a reason, as of now.
+    ///
+    /// It is saved even where nothing else changed: what the files hold now is what the checkpoint tells.
+    pub fn record(&mut self, reason: Reason, now: DateTime<Utc>) {
+        self.metadata.reason = Some(reason);
+        self.stamp(now);
+    }
+
+    /// Records that the model's service asked to wait, with how far the current step is. Where no step is
+    /// in progress the note becomes the current one: it says what was being done.
+    pub fn rate_limited(&mut self, note: Option<&str>, now: DateTime<Utc>) {
+        if let Some(note) = note.filter(|note| !note.trim().is_empty()) {
+            let started = self.new_stamp(now);
+            let current = self.current_step.get_or_insert_with(|| CurrentStep {
+                started_at: Some(started),
+                ..CurrentStep::new(note)
+            });
+            if current.description.as_deref() != Some(note) {
+                current.partial_work = Some(note.to_owned());
+            }
+        }
+        self.record(Reason::RateLimit, now);
+    }
+
+    /// Records how full the agent's context is, and says what that asks for: from 75 % on this is a full
+    /// checkpoint, below it changes nothing.
+    pub fn use_context(&mut self, used: ContextUse, now: DateTime<Utc>) -> ContextLevel {
+        let level = used.level();
+        if level >= ContextLevel::Approaching {
+            self.record(Reason::ContextLimit, now);
+        }
+        level
+    }
+
+    /// Records that the task failed: the reason joins what is in the way.
+    pub fn fail(&mut self, because: impl Into<String>) {
+        self.block(because);
+        self.metadata.reason = Some(Reason::Failure);
+    }
+
+    /// Prepares for another agent, whoever it will be: the one that made the checkpoint joins those that
+    /// worked on it.
+    pub fn reassign(&mut self) {
+        let Some(agent) = self.metadata.created_by.clone() else {
+            return;
+        };
+        if self.metadata.previous_agents.last() != Some(&agent) {
+            self.metadata.previous_agents.push(agent);
+        }
+        self.metadata.reason = Some(Reason::Reassignment);
+    }
+
+    /// Gives the task to another agent, as [`take_over`](TaskCheckpoint::take_over) does from its side.
+    ///
+    /// # Errors
+    ///
+    /// Refused when no agent is named.
+    pub fn reassign_to(&mut self, agent: &str) -> Result<()> {
+        if agent.trim().is_empty() {
+            return Err(Error::refused("name the agent that goes on with the task"));
+        }
+        self.take_over(agent);
+        Ok(())
+    }
+
+    /// Takes the task over, whether or not the agent before could still reassign it. `agent` is the
+    /// checkpoint's maker from now on; the one before joins those that worked on it.
+    ///
+    /// The agent that has the task already changes nothing.
+    pub fn take_over(&mut self, agent: impl Into<String>) {
+        let agent = agent.into();
+        if self.metadata.created_by.as_ref() != Some(&agent) {
+            self.reassign();
+            self.metadata.created_by = Some(agent);
+        }
+    }
+
+    /// Who left the checkpoint to whoever resumes it: its maker, or while nothing was done since it was
+    /// reassigned the agent before.
+    #[must_use]
+    pub fn left_by(&self) -> Option<&str> {
+        let metadata = &self.metadata;
+        let before = metadata.previous_agents.last();
+        let was_reassigned = metadata.reason == Some(Reason::Reassignment);
+        let left = before.filter(|_| was_reassigned);
+        left.or(metadata.created_by.as_ref()).map(String::as_str)
+    }
+}
