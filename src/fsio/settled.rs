@@ -4,7 +4,7 @@
 //! and that a power cut may still take away. Whoever builds on it syncs the folder first, unless it knows better:
 //! this process synced it itself, or it has been there for so long that the system surely wrote it.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ const MOST: usize = 4096;
 type Identity = (u64, u64, Option<SystemTime>);
 
 #[cfg(unix)]
-static SYNCED: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
+static SYNCED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 
 #[cfg(unix)]
 fn identity(found: &Metadata) -> Identity {
@@ -37,7 +37,6 @@ fn identity(found: &Metadata) -> Identity {
 #[cfg(unix)]
 pub(super) fn note(found: &Metadata) {
     let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
-    let synced = synced.get_or_insert_default();
     if synced.len() >= MOST {
         synced.clear();
     }
@@ -53,9 +52,7 @@ pub(super) fn lasts(found: &Metadata) -> bool {
     });
     let is_noted = || {
         let synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
-        synced
-            .as_ref()
-            .is_some_and(|synced| synced.contains(&identity(found)))
+        synced.contains(&identity(found))
     };
     is_old || is_noted()
 }
