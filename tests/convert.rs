@@ -8,7 +8,7 @@ mod common;
 
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, convert,
-    members_not_held,
+    convert_from, members_not_held,
 };
 use agent_checkpoint::strategies::{self, task_checkpoint};
 use agent_checkpoint::{Checkpoint, Document, Handoff, TaskCheckpoint};
@@ -98,6 +98,35 @@ proptest! {
     #[test]
     fn a_build_into_every_format(from in strategies::build_checkpoint()) {
         into_every_format(&from.handoff())?;
+    }
+}
+
+/// A checkpoint in its own format is the same, whatever a hand-off tells of it.
+fn stays_as_it_is<C: Checkpoint>(from: &C) -> Result<(), TestCaseError> {
+    let now = time("2026-03-02T08:00:00Z");
+    let converted = convert_from::<C, C>(from, now).unwrap();
+    prop_assert!(&converted.checkpoint == from);
+    prop_assert_eq!(converted.not_held, [""; 0]);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_checkpoint_stays_as_it_is_in_its_own_format(
+        task in task_checkpoint(),
+        agent in strategies::agent_checkpoint(),
+        site in strategies::sitebuilder_checkpoint(),
+        story in strategies::story_checkpoint(),
+        build in strategies::build_checkpoint(),
+    ) {
+        stays_as_it_is(&task)?;
+        stays_as_it_is(&agent)?;
+        stays_as_it_is(&site)?;
+        stays_as_it_is(&story)?;
+        stays_as_it_is(&build)?;
+        let now = time("2026-03-02T08:00:00Z");
+        let through = convert::<TaskCheckpoint>(&site.handoff(), now).unwrap();
+        prop_assert_eq!(convert_from::<_, TaskCheckpoint>(&site, now).unwrap(), through);
     }
 }
 

@@ -14,13 +14,14 @@ use agent_checkpoint::checkpoint::{
     Archive, Circumstances, FileRole, ItemKind, Operation, violations,
 };
 use agent_checkpoint::formats::agent_session::{
-    AgentCheckpoint, AgentStatus, AgentType, CoordinationState, StageEntry, corrupt_plan, messages,
-    newest_backup, take_over_id,
+    AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
+    backups_in, corrupt_plan, messages, newest_backup, take_over_id,
 };
 use agent_checkpoint::formats::convert;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{PutOptions, Query};
+use agent_checkpoint::resume::{TakeOver, take_over};
+use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
 use agent_checkpoint::strategies::{
     agent_checkpoint, json_object, json_value, restyled, task_checkpoint,
 };
@@ -355,6 +356,10 @@ fn an_id_can_name_a_file_and_fits_its_key() {
     assert_eq!(nothing, one("/agent_id", Code::BAD_ID));
     // Reading like an archive is no fault of an id.
     assert_eq!(with(json!({"agent_id": "secondary_a_crashed_17"})), vec![]);
+    let crashed = key("secondary_a_crashed_17");
+    let of_it = changed(json!({"agent_id": crashed.as_str()}));
+    let knowledge = Knowledge::none().with_key(&crashed);
+    assert_eq!(found(&of_it, &knowledge), vec![]);
     let under = |id: &str, key_text: &str| {
         let key = key(key_text);
         found(
@@ -1087,6 +1092,122 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
 }
 
 #[test]
+fn taking_over_is_one_call_and_leaves_no_instant_without_a_checkpoint() {
+    let now = time(NOW);
+    let agent = key("Secondary-A");
+    // What nobody declared, and the style of the file, stay.
+    let text = UPDATED.replacen("{\n", "{\n  \"of_mine\": [1,2],\n", 1);
+    let (folder, store) = stored(&[("secondary_a.json", &text)]);
+    let by = TakeOver::new("Secondary-A", "fresh", "Crashed at noon");
+    let taken = take_over(&store, &agent, &by, now).unwrap();
+    assert_eq!(taken.saved.outcome, Outcome::Replaced);
+    let archive = taken.archive.unwrap();
+    assert_eq!(name(&archive), "secondary_a_crashed_1768489200.json");
+    assert_eq!(fs::read_to_string(&archive).unwrap(), text);
+    let present = fs::read_to_string(folder.path().join("secondary_a.json")).unwrap();
+    assert!(present.contains("\"of_mine\": [1,2]"), "{present}");
+    let agents = store.checkpoints::<AgentCheckpoint>();
+    let loaded = agents.get(&agent).unwrap();
+    assert_eq!(
+        (&loaded.checkpoint, &loaded.violations),
+        (&taken.checkpoint, &vec![])
+    );
+    assert_eq!(
+        loaded.checkpoint,
+        read(&text)
+            .taken_over("Secondary-A", "fresh", "Crashed at noon", now)
+            .unwrap()
+    );
+    assert_eq!(listed(&store), ["Secondary-A"]);
+    // Refused: nothing is changed, and no copy is left.
+    let before = names(folder.path());
+    for by in [
+        by.clone(),
+        by.clone().beside(),
+        TakeOver::new("Secondary-B", "fresh", "n"),
+    ] {
+        let error = take_over(&store, &agent, &by, now).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    }
+    let absent = take_over(&store, &key("Secondary-X"), &by, now).unwrap_err();
+    assert!(matches!(absent.kind(), ErrorKind::NotFound), "{absent}");
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("secondary_a.json")).unwrap(),
+        present
+    );
+    // A second crash within the second is kept as well.
+    let again = TakeOver::new("secondary_a", "fresher", "Crashed again");
+    let taken = take_over(&store, &agent, &again, now).unwrap();
+    assert_eq!(
+        name(&taken.archive.unwrap()),
+        "secondary_a_crashed_1768489200-1.json"
+    );
+    assert_eq!(listed(&store), ["secondary_a"]);
+}
+
+#[test]
+fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
+    let now = time(NOW);
+    let agent = key("Secondary-A");
+    let new = take_over_id("Secondary-A");
+    let (folder, store) = stored(&[("secondary_a.json", UPDATED)]);
+    // Beside the old file, which stays.
+    let by = TakeOver::new(&new, "fresh", "Crashed").beside();
+    let taken = take_over(&store, &agent, &by, now).unwrap();
+    assert_eq!(
+        (taken.saved.outcome, taken.archive),
+        (Outcome::Created, None)
+    );
+    assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
+    // The old one is put aside after all; what the new one did meanwhile stays.
+    let agents = store.checkpoints::<AgentCheckpoint>();
+    agents
+        .update(&taken.key, |agent| agent.add_files(["new.md"]))
+        .unwrap();
+    let by = TakeOver::new(&new, "fresh", "Crashed");
+    let taken = take_over(&store, &agent, &by, now).unwrap();
+    assert_eq!(taken.saved.outcome, Outcome::Unchanged);
+    assert!(
+        taken
+            .checkpoint
+            .files_modified
+            .contains(&"new.md".to_owned())
+    );
+    assert_eq!(fs::read_to_string(taken.archive.unwrap()).unwrap(), UPDATED);
+    assert_eq!(listed(&store), ["Secondary-A-New"]);
+    // Whose checkpoint is claimed has not crashed: nothing is changed, and nothing is left.
+    let (held, claimed) = stored(&[("secondary_a.json", UPDATED)]);
+    let hour = std::time::Duration::from_secs(3600);
+    let request = agent_checkpoint::checkpoint::ClaimRequest::new("Secondary-A", hour);
+    let fence = claimed.claim(&agent, &request).unwrap().fence;
+    for new in [new.as_str(), "Secondary-A"] {
+        let by = TakeOver::new(new, "fresh", "Crashed");
+        let error = take_over(&claimed, &agent, &by, now).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Claimed { .. }), "{error}");
+        let files = names(held.path());
+        let files: Vec<_> = files
+            .iter()
+            .filter(|name| name.contains("secondary"))
+            .collect();
+        assert_eq!(files, ["secondary_a.json"]);
+    }
+    // Whoever has the claim may.
+    let by = TakeOver::new(&new, "fresh", "Crashed").fenced(fence);
+    assert!(take_over(&claimed, &agent, &by, now).is_ok());
+    assert_eq!(listed(&claimed), ["Secondary-A-New"]);
+    // Another checkpoint of the new agent is not touched.
+    fs::write(folder.path().join("secondary_a.json"), UPDATED).unwrap();
+    let by = TakeOver::new(&new, "another", "Crashed");
+    let error = take_over(&store, &agent, &by, now).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Conflict { .. }),
+        "{error}"
+    );
+    assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
+}
+
+#[test]
 fn a_restart_archives_the_old_file_and_begins_from_scratch() {
     let (_folder, store) = stored(&[("secondary_a.json", UPDATED)]);
     let agents = store
@@ -1166,11 +1287,15 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
     assert_eq!(listed(&store), ["secondary_a"]);
 
     let backups = folder.path().join("backups");
-    let names = names(&backups);
-    let newest = newest_backup(&agent, names.iter().map(String::as_str)).unwrap();
-    let plan = corrupt_plan(&agent, newest).unwrap();
+    let newest = newest_backup(&agent, backups_in(folder.path(), &agent).unwrap());
+    let newest = newest.unwrap().unwrap();
+    let plan = corrupt_plan(&agent, Some(&newest)).unwrap();
     assert_eq!(plan.decision, ResumeDecision::Verify);
-    assert!(plan.message.contains(newest.unwrap()), "{}", plan.message);
+    let says = format!(
+        "restore backups/{} (the newest by its last_checkpoint, ",
+        newest.name
+    );
+    assert!(plan.message.contains(&says), "{}", plan.message);
     store
         .archive(
             &agent,
@@ -1179,7 +1304,7 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
             &agent_checkpoint::store::DeleteOptions::new(),
         )
         .unwrap();
-    let backup = fs::read_to_string(backups.join(newest.unwrap())).unwrap();
+    let backup = fs::read_to_string(backups.join(&newest.name)).unwrap();
     let document = Document::from_text(backup).unwrap();
     store
         .put(&agent, &document, &PutOptions::expecting(Expect::Absent))
@@ -1427,16 +1552,14 @@ fn a_file_is_named_after_its_agent_and_stays_in_its_folder() {
         ("../Secondary-A", "%2E.%2Fsecondary_a.json"),
         ("a:b\\c", "a%3Ab%5Cc.json"),
         ("Agent-nul", "%6Eul.json"),
+        // None is taken for an archive or a backup.
+        ("Secondary-A_crashed_17", "secondary_a_crashed_1%37.json"),
+        ("x-aborted-1768489200", "x_aborted_176848920%30.json"),
+        ("x-20260115-143000", "x_20260115_14300%30.json"),
     ] {
         assert_eq!(file_of(id).unwrap(), name, "{id}");
     }
-    for id in [
-        "Agent-",
-        "Secondary-A_crashed_17",
-        "x-aborted-1768489200",
-        "x-20260115-143000",
-        "Agent- x",
-    ] {
+    for id in ["Agent-", "Agent- x"] {
         let error = file_of(id).unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::InvalidKey { .. }),
@@ -1509,9 +1632,114 @@ fn a_backup_is_its_agents_by_its_full_name() {
         "secondary_a_20260115_120000.json",
         "secondary_a_new_20270115_143005.json",
     ];
-    let newest = newest_backup(&key("Secondary-A"), names).unwrap();
-    assert_eq!(newest, Some("secondary_a_20260115_143005-10.json"));
-    assert_eq!(newest_backup(&key("Secondary-B"), names).unwrap(), None);
+    // Where nothing else tells, the name does; a counter is a number.
+    let document = || Some(Document::from_text("{}").unwrap());
+    let of = |agent: &str| {
+        let files = names.map(|name| Backup::new(name, document()));
+        newest_backup(&key(agent), files).unwrap()
+    };
+    let newest = of("Secondary-A").unwrap();
+    assert_eq!(newest.name, "secondary_a_20260115_143005-10.json");
+    assert_eq!(newest.age, BackupAge::Name);
+    assert_eq!(of("Secondary-B"), None);
+}
+
+#[test]
+fn a_backup_is_restored_in_one_step() {
+    let (folder, store) = stored(&[("secondary_a.json", CREATED)]);
+    let agents = store
+        .checkpoints::<AgentCheckpoint>()
+        .with_clock(clock(NOW));
+    let agent = key("Secondary-A");
+    agents
+        .update(&agent, |agent| agent.heartbeat(time(NOW)))
+        .unwrap();
+    fs::write(folder.path().join("secondary_a.json"), "{\"agent_id\": ").unwrap();
+    let newest = newest_backup(&agent, backups_in(folder.path(), &agent).unwrap());
+    let newest = newest.unwrap().unwrap();
+    let options = RecoverOptions::with(Recovery::Newest);
+    let recovered = store.recover(&agent, &options).unwrap();
+    assert!(recovered.damage.is_some() && recovered.passed_over.is_empty());
+    assert!(folder.path().join("backups").join(newest.name).exists());
+    assert_eq!(agents.get(&agent).unwrap().checkpoint, read(CREATED));
+    assert_eq!(listed(&store), ["Secondary-A"]);
+}
+
+#[test]
+fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
+    let at = |stamp: &str| {
+        let text = json!({"agent_id": "Secondary-A", "last_checkpoint": stamp}).to_string();
+        Some(Document::from_text(text).unwrap())
+    };
+    // The protocol's script, two hours east of Greenwich, then this library.
+    let local = Backup::new(
+        "secondary_a_20260115_163000.json",
+        at("2026-01-15T14:30:00Z"),
+    );
+    let utc = Backup::new(
+        "secondary_a_20260115_144500.json",
+        at("2026-01-15T15:45:00+01:00"),
+    );
+    let agent = key("Secondary-A");
+    let newest = |files: Vec<Backup>| newest_backup(&agent, files).unwrap().unwrap();
+    let by_content = newest(vec![local.clone(), utc.clone()]);
+    assert_eq!(by_content.name, utc.name);
+    assert_eq!(
+        by_content.to_string(),
+        "backups/secondary_a_20260115_144500.json (the newest by its last_checkpoint, \
+         2026-01-15T14:45:00Z)"
+    );
+    // What does not say when it was written is as old as its file.
+    let said_nothing = at("soon");
+    let file = Backup::new("secondary_a_20260101_000000.json", said_nothing)
+        .with_modified(time("2026-01-15T14:50:00Z"));
+    let by_file = newest(vec![local.clone(), file.clone(), utc.clone()]);
+    assert_eq!(by_file.name, file.name);
+    assert_eq!(by_file.age, BackupAge::File(time("2026-01-15T14:50:00Z")));
+    assert!(by_file.to_string().contains("since its content has none"));
+    // Of two that say the same, the file that was written later.
+    let again = Backup::new("secondary_a_20260115_120000.json", utc.document.clone())
+        .with_modified(time("2026-01-15T14:46:00Z"));
+    let same = newest(vec![again.clone(), utc.clone()]);
+    assert_eq!(same.name, again.name);
+    // What is no use is passed over, and told.
+    let broken = Backup::new("secondary_a_20270115_163000.json", None);
+    let other = Document::from_text(UPDATED.replace("Secondary-A", "Secondary-B")).unwrap();
+    let other = Backup::new("secondary_a_20270115_163001.json", Some(other));
+    let passed = newest(vec![other, local.clone(), broken.clone()]);
+    assert_eq!(passed.name, local.name);
+    assert_eq!(
+        passed.passed_over,
+        [
+            (broken.name.clone(), "it is no JSON object".to_owned()),
+            (
+                "secondary_a_20270115_163001.json".to_owned(),
+                "it is a checkpoint of Secondary-B".to_owned()
+            ),
+        ]
+    );
+    assert!(passed.to_string().contains("was passed over"), "{passed}");
+    assert_eq!(newest_backup(&agent, [broken]).unwrap(), None);
+
+    // The same from a folder; without one there are none.
+    let (folder, _) = stored(&[]);
+    assert!(backups_in(folder.path(), &agent).unwrap().is_empty());
+    fs::create_dir(folder.path().join("backups")).unwrap();
+    for backup in [&local, &utc] {
+        let text = backup.document.as_ref().unwrap().text();
+        fs::write(folder.path().join("backups").join(&backup.name), text).unwrap();
+    }
+    for other in [
+        "secondary_a_20270115_163000.json",
+        "primary_20260115_163000.json",
+    ] {
+        fs::write(folder.path().join("backups").join(other), "{").unwrap();
+    }
+    let found = backups_in(folder.path(), &agent).unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|backup| backup.modified.is_some()));
+    let newest = newest(found);
+    assert_eq!((newest.name, newest.passed_over.len()), (utc.name, 1));
 }
 
 #[test]
@@ -1567,6 +1795,49 @@ fn ids_are_read_from_content_and_archives_are_not_listed() {
     for key in page.keys {
         assert_eq!(agents.get(&key).unwrap().violations, vec![]);
     }
+}
+
+#[test]
+fn an_agent_whose_id_reads_like_an_archive_is_listed_and_loaded() {
+    let odd = "secondary_a_crashed_17";
+    let text = CREATED.replace("Secondary-A", odd);
+    let (folder, store) = stored(&[
+        ("secondary_a_crashed_17.json", &text),
+        ("secondary_a_crashed_18.json", CREATED),
+    ]);
+    let agents = store
+        .checkpoints::<AgentCheckpoint>()
+        .with_clock(clock(NOW));
+    assert_eq!(listed(&store), [odd]);
+    assert_eq!(agents.get(&key(odd)).unwrap().violations, vec![]);
+    agents
+        .update(&key(odd), |agent| agent.heartbeat(time(NOW)))
+        .unwrap();
+    assert!(!folder.path().join("secondary_a_crashed_1%37.json").exists());
+    // A file that the library begins for such an agent is no archive by its name.
+    for id in ["Secondary-B-crashed-17", "secondary_c_20260115_143000"] {
+        let new = AgentCheckpoint::begin(id, "s", "f", ["Read"], time(NOW));
+        agents.create(&key(id), &new).unwrap();
+        assert_eq!(agents.get(&key(id)).unwrap().violations, vec![]);
+        let path = store.path(&key(id)).unwrap();
+        let role = (AgentCheckpoint::layout().role)(&name(&path));
+        assert_eq!(role, FileRole::Current(None));
+        agents
+            .update(&key(id), |agent| agent.add_files(["a.md"]))
+            .unwrap();
+        let kept = backups_in(folder.path(), &key(id)).unwrap();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(
+            newest_backup(&key(id), kept).unwrap().unwrap().passed_over,
+            []
+        );
+    }
+    let mut all = listed(&store);
+    all.sort();
+    assert_eq!(
+        all,
+        ["Secondary-B-crashed-17", odd, "secondary_c_20260115_143000"]
+    );
 }
 
 #[test]

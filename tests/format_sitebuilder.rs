@@ -707,6 +707,37 @@ fn a_partial_list_grows_until_it_is_whole_and_is_counted_then() {
 }
 
 #[test]
+fn a_stated_total_of_nothing_is_a_number_like_any_other() {
+    let done = SubtaskDone::default();
+    let stated = |counts: Value| {
+        let mut value = with("/subtasks", counts);
+        value.as_object_mut().unwrap().remove("progress_percent");
+        read(&value)
+    };
+    let counts = |task: &SitebuilderCheckpoint| {
+        let subtasks = &task.subtasks;
+        (subtasks.total, subtasks.completed, subtasks.failed)
+    };
+    // A subtask that nobody planned makes the task longer by one, and is counted.
+    let mut task = stated(json!({"total": 0, "completed": 0, "failed": 0, "items": []}));
+    assert_eq!(rules(&task), []);
+    task.start_subtask("a", &now()).unwrap();
+    assert_eq!(counts(&task), (Some(1.0), Some(0.0), Some(0.0)));
+    assert_eq!(task.progress_percent, Some(0.0));
+    task.finish_subtask("a", &done, &now()).unwrap();
+    assert_eq!(counts(&task), (Some(1.0), Some(1.0), Some(0.0)));
+    assert_eq!(rules(&task), []);
+    // What was counted beside it is no less for that: no list is there that tells better.
+    let mut task = stated(json!({"total": 0, "completed": 10, "failed": 2}));
+    assert_eq!(rules(&task).len(), 2);
+    task.start_subtask("a", &now()).unwrap();
+    assert_eq!(counts(&task), (Some(13.0), Some(10.0), Some(2.0)));
+    task.finish_subtask("a", &done, &now()).unwrap();
+    assert_eq!(counts(&task), (Some(13.0), Some(11.0), Some(2.0)));
+    assert_eq!(rules(&task), []);
+}
+
+#[test]
 fn what_nobody_counted_stays_unknown() {
     let mut value = with("/progress_percent", json!(40));
     value.as_object_mut().unwrap().remove("subtasks");
@@ -1074,6 +1105,36 @@ fn time_is_tracked() {
     task.started_at = Some(Timestamp::parse("noon"));
     assert_eq!(task.estimate_of_rest(), None);
     assert_eq!(begun(&["a"]).time_per_subtask(), None);
+}
+
+#[test]
+fn time_is_compared_with_an_estimate() {
+    let mut task = example();
+    task.subtasks.total = Some(30.0);
+    task.subtasks.completed = Some(20.0);
+    task.started_at = Some(Timestamp::parse("2025-12-08T14:00:00Z"));
+    task.updated_at = Some(Timestamp::parse("2025-12-08T14:40:00Z"));
+    let minutes = TimeDelta::minutes;
+    let time = task.against(minutes(40)).unwrap();
+    assert_eq!((time.estimated, time.actual), (minutes(40), minutes(40)));
+    assert_eq!((time.whole, time.over()), (Some(minutes(60)), minutes(20)));
+    assert_eq!(time.ratio(), Some(1.5));
+    let time = task.against(minutes(120)).unwrap();
+    assert_eq!((time.over(), time.ratio()), (minutes(-60), Some(0.5)));
+    assert_eq!(task.against(minutes(0)).unwrap().ratio(), None);
+    // A complete task has taken what it took.
+    let mut done = task.clone();
+    done.status = Some(TaskStatus::Complete);
+    done.completed_at = Some(Timestamp::parse("2025-12-08T14:50:00Z"));
+    let time = done.against(minutes(40)).unwrap();
+    assert_eq!((time.whole, time.over()), (Some(minutes(50)), minutes(10)));
+    // Nothing finished tells no pace; what was taken still tells.
+    task.subtasks.completed = Some(0.0);
+    let time = task.against(minutes(30)).unwrap();
+    assert_eq!((time.whole, time.ratio()), (None, None));
+    assert_eq!(time.over(), minutes(10));
+    task.started_at = None;
+    assert_eq!(task.against(minutes(30)), None);
 }
 
 #[test]
@@ -1516,6 +1577,67 @@ fn a_task_becomes_a_sitebuilders_with_what_is_not_held_listed() {
     // And back again.
     let back = convert::<TaskCheckpoint>(&example().handoff(), time(NOW)).unwrap();
     assert_eq!(back.checkpoint.pending_steps, ["post-20", "post-21"]);
+}
+
+#[test]
+fn a_hand_off_to_its_own_format_keeps_what_it_tells() {
+    let mut task = example();
+    task.fail_subtask("post-20", Some("no source"), &now())
+        .unwrap();
+    task.review("agent_4", 88.5);
+    let through = |task: &SitebuilderCheckpoint| {
+        let converted = convert::<SitebuilderCheckpoint>(&task.handoff(), time(NOW)).unwrap();
+        assert_eq!(converted.not_held, [""; 0]);
+        let mut told = converted.checkpoint.handoff();
+        told.updated_at = task.updated_at.clone();
+        assert_eq!(told, task.handoff());
+        converted.checkpoint
+    };
+    let made = through(&task);
+    assert_eq!(rules(&made), []);
+    let subtasks = |task: &SitebuilderCheckpoint| {
+        let counts = &task.subtasks;
+        let items = counts.items.iter();
+        let items: Vec<_> = items
+            .map(|item| (item.id.clone(), item.status.clone()))
+            .collect();
+        (counts.total, counts.completed, counts.failed, items)
+    };
+    assert_eq!(subtasks(&made), subtasks(&task));
+    assert_eq!(made.progress_percent, task.progress_percent);
+    assert_eq!(made.context, task.context);
+    assert_eq!(made.resume_instructions, task.resume_instructions);
+    assert_eq!(made.review_scores["agent_4"], Some(88.5));
+    assert_eq!(made.errors.len(), 1);
+    assert_eq!(made.errors[0].blocking, Some(false));
+    // Also of a list without an open subtask, and of a complete task.
+    let mut place = begun(&[]).with_total(29);
+    place.subtasks.completed = Some(10.0);
+    place.context.next_to_process = Some("Post11English.pdf".into());
+    assert_eq!(subtasks(&through(&place)).0, Some(29.0));
+    assert_eq!(through(&place).subtasks.items, []);
+    assert_eq!(through(&place).percent(), Some(34));
+    let mut complete = begun(&["a"]).with_total(29);
+    complete
+        .finish_subtask("a", &SubtaskDone::default(), &now())
+        .unwrap();
+    complete.subtasks.completed = Some(29.0);
+    complete.complete(&now()).unwrap();
+    assert_eq!(through(&complete).percent(), Some(100));
+    assert_eq!(through(&complete).subtasks.total, Some(29.0));
+    // A line of that kind that does not fit is an instruction like any other.
+    let mut handoff = begun(&["a", "b"]).handoff();
+    let lines = [
+        "1 of 1 subtasks are complete; not all of them are listed here",
+        "some of many subtasks are complete; not all of them are listed here",
+        "These subtasks failed before: c",
+        "Review score of agent_4: good",
+    ];
+    handoff.instructions = lines.map(str::to_owned).to_vec();
+    let converted = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
+    assert_eq!(converted.checkpoint.subtasks.total, Some(2.0));
+    assert_eq!(rules(&converted.checkpoint), []);
+    assert_eq!(converted.not_held, [""; 0]);
 }
 
 #[test]

@@ -297,6 +297,38 @@ fn what_a_stage_must_have_besides() {
 }
 
 #[test]
+fn a_refusal_says_why() {
+    for nothing in ["", "  ", "\n"] {
+        let no_go = json!({"verdict": "NO-GO", "reason": nothing});
+        story_rules(1, no_go, &[("/reason", "status-rule")]);
+        let fail = json!({"verdict": "FAIL", "issues": nothing});
+        story_rules(3, fail, &[("/issues", "status-rule")]);
+        // Beside another verdict they say nothing of it.
+        story_rules(1, json!({ "reason": nothing }), &[]);
+        story_rules(3, json!({ "issues": nothing }), &[]);
+
+        refused(&story(1), |story| story.validate_no_go(number(3), nothing));
+        let failed = Gate::Fail {
+            issues: nothing.into(),
+        };
+        refused(&story(3), |story| story.finish_gate(failed, number(40)));
+        let fail = Operation::Fail {
+            text: nothing.into(),
+        };
+        for stage in [1, 3] {
+            refused(&story(stage), |story| apply(story, &fail));
+        }
+        let unsaid = story_with(1, json!({ "reason": nothing }));
+        refused(&unsaid, |story| apply(story, &measured("verdict", "NO-GO")));
+        let unsaid = story_with(3, json!({ "issues": nothing }));
+        refused(&unsaid, |story| apply(story, &measured("verdict", "FAIL")));
+    }
+    // A list is no text: it is kept, and told.
+    let list = json!({"verdict": "FAIL", "issues": ["Slow"]});
+    story_rules(3, list, &[("/issues", "wrong-type")]);
+}
+
+#[test]
 fn numbers_stay_within_their_ranges() {
     for (stage, name, good, bad) in [
         (0, "planScore", [0.0, 2.5, 4.0], [-0.5, 4.1]),
@@ -551,7 +583,7 @@ fn a_story_goes_from_its_plan_to_its_end() {
     assert!(story.remaining().is_empty() && story.plan_score().is_none());
     assert_eq!(
         story.action(),
-        Some("Stage 0 completed, tasks: SHOP-13, SHOP-14")
+        Some("Stage 0 completed, planScore 4, tasks: SHOP-13, SHOP-14")
     );
     story.validate_go(number(8)).unwrap();
     assert_eq!(broken_by(&story), []);
@@ -763,7 +795,7 @@ fn a_story_is_tried_again_as_often_as_the_protocol_says() {
     retried.enter_stage(1, Counters::default(), now()).unwrap();
     assert_eq!(
         retried.action(),
-        Some("Stage 1 again: NO-GO, retry 1 of 1: Vague")
+        Some("Stage 1 again, readiness 8: NO-GO, retry 1 of 1: Vague")
     );
     assert!(retried.verdict.is_none() && retried.reason.is_none());
     let used = state.counters("SHOP-12");
@@ -775,13 +807,102 @@ fn a_story_is_tried_again_as_often_as_the_protocol_says() {
     reworked.enter_stage(2, Counters::default(), now()).unwrap();
     assert_eq!(
         reworked.action(),
-        Some("Stage 2 again: FAIL, cycle 1 of 2: Slow")
+        Some("Stage 2 again, qualityScore 90: FAIL, cycle 1 of 2: Slow")
     );
     assert_eq!(broken_by(&reworked), []);
     assert!(matches!(
         refused(&fail, |story| story.enter_stage(2, used, now())),
         ErrorKind::Refused { .. }
     ));
+}
+
+#[test]
+fn what_leaves_the_checkpoint_with_its_stage_is_told() {
+    let told = |mut story: StoryCheckpoint, to| {
+        story.enter_stage(to, Counters::default(), now()).unwrap();
+        assert!(story.plan_score().is_none() && story.readiness.is_none());
+        assert!(story.quality_score().is_none() && story.verdict.is_none());
+        assert!(story.reason.is_none() && story.issues.is_none());
+        story.action().unwrap().to_owned()
+    };
+    let low = json!({"planScore": 2.5});
+    let tasks = "tasks: SHOP-13, SHOP-14";
+    assert_eq!(
+        told(story_with(0, low), 1),
+        format!("Stage 0 completed, planScore 2.5, {tasks}")
+    );
+    // So is what belonged to another stage, or to another verdict.
+    let mixed = json!({"planScore": 3, "reason": "Was vague"});
+    assert_eq!(
+        told(story_with(1, mixed), 2),
+        "Stage 1 completed: GO, planScore 3, readiness 8; reason: Was vague"
+    );
+    let fail = json!({"verdict": "FAIL", "qualityScore": 54, "issues": "Slow"});
+    assert_eq!(
+        told(story_with(3, fail.clone()), 2),
+        "Stage 2 again, qualityScore 54: FAIL, cycle 1 of 2: Slow"
+    );
+    let mut forced = story_with(3, fail);
+    forced.force_stage(1, now()).unwrap();
+    assert_eq!(
+        forced.action(),
+        Some("STAGE_1 entered from STAGE_3, FAIL, qualityScore 54; issues: Slow")
+    );
+    let mut same = story(3);
+    same.force_stage(3, now()).unwrap();
+    assert_eq!(same.action(), Some("STAGE_3 entered from STAGE_3"));
+    assert_eq!(same.quality_score(), Some(number(90)));
+}
+
+#[test]
+fn the_pipelines_counters_limit_an_operation_as_well() {
+    let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_3"}}"#);
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    let back = |state: &PipelineState, force| {
+        let mut story = fail.clone();
+        let knowledge = state.knowledge("SHOP-12");
+        let here = Circumstances::at(now()).knowing(knowledge).forced(force);
+        let result = story.apply(&stage_operation("2"), &here);
+        assert_eq!(result.is_err(), story == fail);
+        result.map(|()| story)
+    };
+    let cycle = |state: &PipelineState| back(state, false).unwrap().last_action.unwrap();
+    assert!(cycle(&state).contains("cycle 1 of 2"));
+    state.quality_cycles.insert("SHOP-12".into(), number(1));
+    assert!(cycle(&state).contains("cycle 2 of 2"));
+    state.quality_cycles.insert("SHOP-12".into(), number(2));
+    let error = back(&state, false).unwrap_err();
+    assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
+    assert!(back(&state, true).is_ok());
+    // The lead has sent it back already: this cycle is counted.
+    state
+        .story_state
+        .insert("SHOP-12".into(), StoryState::Stage2);
+    assert!(cycle(&state).contains("cycle 2 of 2"));
+    state
+        .story_state
+        .insert("SHOP-12".into(), StoryState::Paused);
+    let error = back(&state, false).unwrap_err();
+    assert!(error.to_string().contains("PAUSED"), "{error}");
+    assert!(back(&state, true).is_ok());
+
+    let here = Circumstances::at(now()).knowing(state.knowledge("SHOP-12"));
+    for ends in [stage_operation("done"), Operation::Complete] {
+        let error = fail.clone().apply(&ends, &here).unwrap_err();
+        assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
+    }
+
+    // Validation is tried again once.
+    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
+    let again = |state: &PipelineState| {
+        let here = Circumstances::at(now()).knowing(state.knowledge("SHOP-12"));
+        no_go.clone().apply(&stage_operation("1"), &here)
+    };
+    let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
+    again(&state).unwrap();
+    state.validation_retries.insert("SHOP-12".into(), number(1));
+    let error = again(&state).unwrap_err();
+    assert!(error.to_string().contains("NO-GO after 1 retry"), "{error}");
 }
 
 fn apply(story: &mut StoryCheckpoint, operation: &Operation) -> agent_checkpoint::Result<()> {
@@ -850,6 +971,12 @@ fn operations_do_what_their_methods_do() {
     )
     .unwrap();
     assert_eq!(story.action(), Some("Merged"));
+    let reassign = |to: &str| Operation::Reassign { to: to.into() };
+    story.apply(&reassign("a-3"), &lead).unwrap();
+    assert_eq!(story.agent_id.as_deref(), Some("a-3"));
+    refused(&story, |story| apply(story, &reassign(" ")));
+    let unnamed = read::<StoryCheckpoint>(r#"{"stage":2,"last_action":"x"}"#);
+    refused(&unnamed, |story| apply(story, &reassign("a-3")));
     let forced = Circumstances::at(now()).forced(true);
     story.apply(&stage_operation("0"), &forced).unwrap();
     assert_eq!(story.stage_number(), Some(0));
@@ -962,6 +1089,32 @@ fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
     assert_eq!(decided("STAGE_3"), ResumeDecision::Verify);
     assert_eq!(decided("PAUSED"), ResumeDecision::Ask);
     assert_eq!(decided("DONE"), ResumeDecision::Refuse);
+}
+
+#[test]
+fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
+    let mut state = PipelineState::default();
+    let questions = |story: &StoryCheckpoint, state: &PipelineState| {
+        story.resume_plan(&state.knowledge("SHOP-12")).questions
+    };
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    assert_eq!(questions(&fail, &state), ["Is this still in the way: Slow"]);
+    assert_eq!(questions(&story(2), &state), [""; 0]);
+    state.quality_cycles.insert("SHOP-12".into(), number(2));
+    assert_eq!(
+        questions(&fail, &state),
+        [
+            "Is this still in the way: Slow",
+            "The story is paused: FAIL after 2 cycles: Slow. Shall it go on?"
+        ]
+    );
+    assert_eq!(questions(&story(2), &state), [""; 0]);
+    state.crash_count.insert("SHOP-12".into(), number(1));
+    let asked = questions(&story(2), &state);
+    assert!(
+        asked[0].starts_with("Its worker was started anew"),
+        "{asked:?}"
+    );
 }
 
 fn absolute(path: &str) -> std::path::PathBuf {

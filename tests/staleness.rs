@@ -154,6 +154,8 @@ fn the_json_shape_is_flat() {
                 {"path": "new", "state": "modified", "modified": "2026-02-28T10:01:30.500Z"},
                 {"path": "gone", "state": "missing"},
             ],
+            "untracked": [],
+            "reasons": [],
         })
     );
 }

@@ -17,6 +17,9 @@ pub struct Knowledge<'a> {
     pub execution_spec: Option<&'a ExecutionSpec>,
     /// The state of the story, from the pipeline's own state: judges the stage of its checkpoint.
     pub story_state: Option<&'a str>,
+    /// How often the work was tried again, where that is counted beside the checkpoint: judges whether
+    /// it is tried once more.
+    pub counters: Option<Counters>,
     /// How long was worked on the task: judges whether that is worth resuming, where the protocol
     /// says so.
     pub worked: Option<TimeDelta>,
@@ -57,12 +60,31 @@ impl<'a> Knowledge<'a> {
         self
     }
 
+    /// With the number of times that the work was tried again.
+    #[must_use]
+    pub fn with_counters(mut self, counters: Counters) -> Self {
+        self.counters = Some(counters);
+        self
+    }
+
     /// With the time that was worked on the task.
     #[must_use]
     pub fn with_worked(mut self, worked: TimeDelta) -> Self {
         self.worked = Some(worked);
         self
     }
+}
+
+/// How often work was tried again, counted by whoever drives it. All zero by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Times that it went back to be mended after it had failed its quality gate.
+    pub quality_cycles: u64,
+    /// Times that its plan was validated again after a refusal.
+    pub validation_retries: u64,
+    /// Times that its worker was started again after a crash.
+    pub crashes: u64,
 }
 
 /// The plan of a build: its phases in order, each with its workstreams, and its gates.

@@ -17,6 +17,7 @@ mod open_enum;
 mod operation;
 mod plan;
 mod revision;
+mod source_files;
 mod status;
 mod timestamp;
 
@@ -34,7 +35,7 @@ pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use key::Key;
-pub use knowledge::{ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
+pub use knowledge::{Counters, ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub(crate) use layout::UNIQUE_SEPARATOR;
 pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
@@ -43,6 +44,7 @@ pub(crate) use open_enum::open_enum;
 pub use operation::{Circumstances, ItemKind, Operation};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan};
 pub use revision::{Expect, Revision};
+pub use source_files::SourceFiles;
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
 

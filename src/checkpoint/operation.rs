@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::ContextUse;
+use super::{ContextUse, Knowledge};
 
 /// One thing that an agent or a supervisor reports.
 ///
@@ -227,6 +227,9 @@ pub struct Circumstances<'a> {
     pub session: Option<&'a str>,
     /// Whether a transition that the protocol does not have is made all the same.
     pub force: bool,
+    /// What is known beside the checkpoint, such as how often the work was tried again. What is not
+    /// given keeps nothing from being done.
+    pub knowledge: Knowledge<'a>,
 }
 
 impl<'a> Circumstances<'a> {
@@ -238,6 +241,7 @@ impl<'a> Circumstances<'a> {
             agent: None,
             session: None,
             force: false,
+            knowledge: Knowledge::none(),
         }
     }
 
@@ -246,6 +250,13 @@ impl<'a> Circumstances<'a> {
     pub fn by(mut self, agent: Option<&'a str>, session: Option<&'a str>) -> Self {
         self.agent = agent;
         self.session = session;
+        self
+    }
+
+    /// Says what is known beside the checkpoint.
+    #[must_use]
+    pub fn knowing(mut self, knowledge: Knowledge<'a>) -> Self {
+        self.knowledge = knowledge;
         self
     }
 

@@ -16,7 +16,7 @@ use crate::checkpoint::{
 };
 use crate::json::{Code, Document, Violation};
 use crate::resume::{Found, Resume, ResumeOptions};
-use crate::staleness::Staleness;
+use crate::staleness::{Basis, Fingerprints, Staleness, Tracking};
 use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
 
 pub use redaction::Redaction;
@@ -60,6 +60,7 @@ pub struct Checkpoints<'s, C> {
     redaction: Option<Redaction>,
     allow_loss: bool,
     fence: Option<Fence>,
+    tracking: Option<Tracking>,
     format: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -72,6 +73,7 @@ impl<C> Clone for Checkpoints<'_, C> {
             redaction: self.redaction.clone(),
             allow_loss: self.allow_loss,
             fence: self.fence,
+            tracking: self.tracking.clone(),
             format: std::marker::PhantomData,
         }
     }
@@ -128,6 +130,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             redaction: None,
             allow_loss: false,
             fence: None,
+            tracking: None,
             format: std::marker::PhantomData,
         }
     }
@@ -165,6 +168,18 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     #[must_use]
     pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
         self.fence = fence.into();
+        self
+    }
+
+    /// Records with each save what the files are that the checkpoint names, so that
+    /// [`stale`](Checkpoints::stale) and [`resume`](Checkpoints::resume) tell by their contents whether they
+    /// changed since. Without it they are judged by their times alone.
+    ///
+    /// The record is kept beside the checkpoint, not in it. A save reads the contents only of files that
+    /// changed since the save before.
+    #[must_use]
+    pub fn tracking(mut self, tracking: Tracking) -> Self {
+        self.tracking = Some(tracking);
         self
     }
 
@@ -278,6 +293,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let mut prepared = None;
         let saved = self.store.transact(key, &mut |stored| {
             prepared = prepare(stored.map(|stored| &stored.document))?;
+            if let Some(prepared) = &mut prepared {
+                prepared.look_at_files(self, key, stored)?;
+            }
             Ok(prepared
                 .as_ref()
                 .map_or(Change::Keep, |prepared| prepared.change(self.fence)))
@@ -330,7 +348,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let saved = self.store.transact(key, &mut |stored| {
             crate::store::check_expected(key, expect, stored)?;
             let present = stored.map(|stored| &stored.document);
-            let next = self.whole(present, checkpoint.clone(), mode, standalone)?;
+            let mut next = self.whole(present, checkpoint.clone(), mode, standalone)?;
+            next.look_at_files(self, key, stored)?;
             let change = next.change(self.fence);
             prepared = Some(next);
             Ok(change)
@@ -370,7 +389,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
 
     /// Whether the files that a checkpoint names are as they were when it was saved.
     ///
-    /// Files of steps that were cut from the checkpoint count as well. Paths are relative to `root`.
+    /// Files of steps that were cut from the checkpoint count as well. Paths are relative to `root`, which
+    /// stands in for that of [`tracking`](Checkpoints::tracking). Files of which the save recorded what they
+    /// were are judged by that.
     ///
     /// # Errors
     ///
@@ -378,7 +399,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let loaded = self.get(key)?;
         let cut = self.cut_from(key, &loaded.checkpoint)?;
-        self.staleness(&loaded, &cut, root.as_ref())
+        self.staleness(key, &loaded, &cut, root.as_ref())
     }
 
     /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
@@ -389,7 +410,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
         let loaded = self.get(key)?;
         let cut = self.cut_from(key, &loaded.checkpoint)?;
-        let staleness = self.staleness(&loaded, &cut, &options.root)?;
+        let staleness = self.staleness(key, &loaded, &cut, &options.root)?;
         let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
         let knowledge = options.knowledge(self.clock.now(), self.judged(key));
         // Judged with all that is known here: a load knows less.
@@ -417,7 +438,19 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         ))
     }
 
-    fn staleness(&self, loaded: &Loaded<C>, cut: &[C], root: &Path) -> Result<Staleness> {
+    /// What the save of this revision recorded of the files.
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<Fingerprints>> {
+        let text = self.store.companion(key, revision)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    fn staleness(
+        &self,
+        key: &Key,
+        loaded: &Loaded<C>,
+        cut: &[C],
+        root: &Path,
+    ) -> Result<Staleness> {
         // A wrong root would make every file missing, and its work to be done again.
         if !root.as_os_str().is_empty() && !root.is_dir() {
             return Err(Error::new(ErrorKind::NotAFolder).with_path(root));
@@ -425,8 +458,12 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let checkpoint = &loaded.checkpoint;
         let mut files = checkpoint.files();
         files.extend(cut.iter().flat_map(Checkpoint::files));
-        let now = Some(self.clock.now());
-        let staleness = Staleness::of(files, checkpoint.updated_at(), root, now);
+        let mut tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
+        tracking.root = root.to_path_buf();
+        let fingerprints = self.fingerprints(key, &loaded.revision)?;
+        let basis = Basis::new(checkpoint.updated_at(), Some(self.clock.now()))
+            .with_fingerprints(fingerprints.as_ref());
+        let staleness = Staleness::judge(files, &basis, &tracking);
         Ok(if loaded.is_partial {
             staleness.of_a_part()
         } else {

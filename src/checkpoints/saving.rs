@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use super::Checkpoints;
 use crate::checkpoint::{
-    Checkpoint, DropReason, Dropped, Error, ErrorKind, Fence, Knowledge, Result, Truncation,
+    Checkpoint, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result, Truncation,
     violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
-use crate::store::{Change, Put, Saved};
+use crate::staleness::Fingerprints;
+use crate::store::{Change, Put, Saved, Stored};
 
 /// What a whole checkpoint does to the text that is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub(super) struct Prepared {
     truncation: Truncation,
     lost: Vec<String>,
     violations: Vec<Violation>,
+    /// The files that the checkpoint names.
+    files: Vec<String>,
+    companion: Option<String>,
 }
 
 impl Prepared {
@@ -36,13 +40,42 @@ impl Prepared {
             truncation: Truncation::default(),
             lost: Vec::new(),
             violations: Vec::new(),
+            files: Vec::new(),
+            companion: None,
         }
+    }
+
+    /// Looks at the files that the checkpoint names, and those that were cut from it, for whoever judges
+    /// them later.
+    pub(super) fn look_at_files<C: Checkpoint>(
+        &mut self,
+        checkpoints: &Checkpoints<'_, C>,
+        key: &Key,
+        stored: Option<&Stored>,
+    ) -> Result<()> {
+        let Some(tracking) = &checkpoints.tracking else {
+            return Ok(());
+        };
+        let before = stored.map(|stored| checkpoints.fingerprints(key, &stored.revision));
+        let before = before.transpose()?.flatten();
+        let recorded = checkpoints.store.overflow(key)?;
+        let cut: Vec<String> = recorded
+            .iter()
+            .chain(&self.truncation.dropped)
+            .filter_map(super::as_checkpoint::<C>)
+            .flat_map(|cut| own(cut.files()))
+            .collect();
+        let files = self.files.iter().chain(&cut).map(String::as_str);
+        let taken = Fingerprints::take(files, tracking, before.as_ref());
+        // Plain data: it has a text.
+        self.companion = serde_json::to_string(&taken).ok();
+        Ok(())
     }
 
     pub(super) fn change(&self, fence: Option<Fence>) -> Change {
         let put = Put::new(self.document.clone());
         let put = put.with_overflow(self.truncation.dropped.clone());
-        Change::Put(put.fenced(fence))
+        Change::Put(put.fenced(fence).with_companion(self.companion.clone()))
     }
 }
 
@@ -139,10 +172,12 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         }
         let violations = violations(&document, &read_back, &Knowledge::none());
         Ok(Prepared {
+            files: own(read_back.value.files()),
             document,
             truncation,
             lost,
             violations,
+            companion: None,
         })
     }
 
@@ -174,6 +209,8 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             document: text,
             truncation,
             violations: new_violations(&before, after),
+            files: own(read_back.value.files()),
+            companion: None,
         })
     }
 
@@ -229,6 +266,10 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         }
         Ok(truncation)
     }
+}
+
+fn own(files: Vec<&str>) -> Vec<String> {
+    files.into_iter().map(str::to_owned).collect()
 }
 
 /// What is cut goes into the record as the file has it, with all that the type does not know.

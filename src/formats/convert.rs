@@ -1,5 +1,7 @@
 //! The same hand-off in another format.
 
+use std::any::Any;
+
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result};
@@ -35,6 +37,28 @@ pub fn convert<C: Checkpoint>(handoff: &Handoff, now: DateTime<Utc>) -> Result<C
         checkpoint,
         not_held,
     })
+}
+
+/// The same checkpoint in another format, from the checkpoint itself.
+///
+/// In its own format it stays as it is, with all that no hand-off tells, such as counts of items that
+/// are not listed; in another it is [`convert`] of its hand-off.
+///
+/// # Errors
+///
+/// [`ErrorKind::Refused`] when the format is another and cannot be made from a hand-off.
+pub fn convert_from<S: Checkpoint, C: Checkpoint>(
+    source: &S,
+    now: DateTime<Utc>,
+) -> Result<Converted<C>> {
+    let same: &dyn Any = source;
+    match same.downcast_ref::<C>() {
+        Some(same) => Ok(Converted {
+            checkpoint: same.clone(),
+            not_held: Vec::new(),
+        }),
+        None => convert(&source.handoff(), now),
+    }
 }
 
 /// What of `wanted` is not in `held`.

@@ -15,7 +15,7 @@ pub mod task;
 pub use agent_session::AgentCheckpoint;
 pub use build_pipeline::BuildCheckpoint;
 pub use builder_state::BuilderState;
-pub use convert::{Converted, convert, members_not_held};
+pub use convert::{Converted, convert, convert_from, members_not_held};
 pub use detect::Detected;
 pub use format::{Examined, Format, Formats};
 pub use number::Number;

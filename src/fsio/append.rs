@@ -1,9 +1,11 @@
 use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
 
-use super::folder::FolderHandle;
 use super::resolve::{look, parent_of};
-use super::{Durability, FileError, Operation, create_folder_durably, seam, system};
+use super::{
+    Durability, FileError, Operation, create_folder_durably, seam, settled, sync_folder, system,
+};
 
 /// Adds `bytes` at the end of a file, which is made with its folder when it is missing.
 ///
@@ -28,15 +30,16 @@ pub fn append(
 ) -> Result<(), FileError> {
     let folder = parent_of(path);
     create_folder_durably(folder)?;
-    let is_new = match look(path)? {
+    let name_is_new = match look(path)? {
         Some(found) if !found.is_file() => {
             return Err(FileError::NotAFile {
                 path: path.to_path_buf(),
             });
         }
-        found => found.is_none(),
+        // One whose writer was killed before it synced the folder is as new as one that is not there.
+        found => found.is_none_or(|found| !settled::lasts(&found)),
     };
-    let torn = !is_new && ends_inside_a_line(path)?;
+    let torn = ends_inside_a_line(path)?;
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -56,10 +59,11 @@ pub fn append(
     seam::write_all(&file, path, &whole).map_err(FileError::on(Operation::Write, path))?;
     if durability != Durability::None {
         system::sync_data(&file, path).map_err(FileError::on(Operation::Sync, path))?;
-        if is_new && let Some(handle) = FolderHandle::open(folder)? {
-            handle
-                .sync()
-                .map_err(FileError::on(Operation::SyncFolder, folder))?;
+        if name_is_new {
+            sync_folder(folder)?;
+            if let Ok(found) = system::metadata_of(&file, path) {
+                settled::note(&found);
+            }
         }
     }
     Ok(())
@@ -67,9 +71,13 @@ pub fn append(
 
 fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
     use std::io::{Read, Seek, SeekFrom};
-    let mut file = system::open(path).map_err(FileError::on(Operation::Open, path))?;
+    let mut file = match system::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(FileError::io(Operation::Open, path, error)),
+    };
     let mut last = [b'\n'];
-    let read = file.seek(SeekFrom::End(0)).and_then(|length| match length {
+    let read = system::read(path, || match file.seek(SeekFrom::End(0))? {
         0 => Ok(()),
         _ => {
             file.seek(SeekFrom::End(-1))?;

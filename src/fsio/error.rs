@@ -196,6 +196,28 @@ impl FileError {
         }
     }
 
+    /// The error of a sync of what is in place already.
+    pub(crate) fn not_durable(self, place: &Path) -> Self {
+        match self {
+            Self::Io { source, .. } | Self::DiskFull { source, .. } => Self::NotDurable {
+                path: place.to_path_buf(),
+                source,
+            },
+            other => other,
+        }
+    }
+
+    /// The error of a step on the way to a save: the file itself is as it was, whatever may not last of what
+    /// the step did.
+    pub(crate) fn of_a_step(self) -> Self {
+        match self {
+            Self::NotDurable { path, source } => {
+                Self::io(Operation::SyncFolder, super::parent_of(&path), source)
+            }
+            other => other,
+        }
+    }
+
     /// The same as a function for `map_err`.
     pub(crate) fn on(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::io(operation, path, source)
@@ -222,6 +244,8 @@ pub enum Operation {
     Write,
     /// Giving the temporary file the mode of the one to replace.
     SetMode,
+    /// Giving a copy the time of the file it was copied from.
+    SetTime,
     /// Waiting until the bytes are on the disk.
     Sync,
     /// Waiting until the names in a folder are on the disk.
@@ -251,6 +275,7 @@ impl fmt::Display for Operation {
             Self::CreateTemp => "create a temporary file beside",
             Self::Write => "write",
             Self::SetMode => "keep the mode of",
+            Self::SetTime => "keep the time of",
             Self::Sync => "sync",
             Self::SyncFolder => "sync the folder",
             Self::Link => "link",

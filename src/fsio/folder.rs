@@ -3,7 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{look, parent_of};
-use super::{FileError, Operation, Present, system};
+use super::{FileError, Operation, Present, settled, system};
 
 /// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
 pub const OWN_FOLDER: &str = ".agent-checkpoint";
@@ -13,7 +13,8 @@ pub const OWN_FOLDER: &str = ".agent-checkpoint";
 /// # Durability
 ///
 /// The parent of each new folder is synced, so that the folder is still there after a power cut. When
-/// the folder exists this is one look and no sync.
+/// the folder exists this is one look and no sync; but where another program made it just now, which may have
+/// been killed before it synced, the parent is synced all the same.
 ///
 /// # Errors
 ///
@@ -38,7 +39,17 @@ fn create(path: &Path, durably: bool) -> Result<(), FileError> {
     let mut at = path;
     loop {
         match system::metadata(at) {
-            Ok(found) if found.is_dir() => break,
+            Ok(found) if found.is_dir() => {
+                if durably && !settled::lasts(&found) {
+                    match sync_name_of(at) {
+                        // Who may not open its parent did not make it.
+                        Err(FileError::Io { source, .. })
+                            if source.kind() == io::ErrorKind::PermissionDenied => {}
+                        synced => synced?,
+                    }
+                }
+                break;
+            }
             Ok(_) => {
                 return Err(FileError::NotAFolder {
                     path: at.to_path_buf(),
@@ -59,14 +70,39 @@ fn create(path: &Path, durably: bool) -> Result<(), FileError> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             Err(error) => return Err(FileError::io(Operation::CreateFolder, folder, error)),
         }
-        let parent = parent_of(folder);
-        if durably && let Some(handle) = FolderHandle::open(parent)? {
-            handle
-                .sync()
-                .map_err(FileError::on(Operation::SyncFolder, parent))?;
+        if durably {
+            sync_name_of(folder)?;
         }
     }
     Ok(())
+}
+
+/// Makes the name of a folder last.
+fn sync_name_of(folder: &Path) -> Result<(), FileError> {
+    // The root of everything has no name, nor has where a relative path begins.
+    if folder.file_name().is_none() {
+        return Ok(());
+    }
+    sync_folder(parent_of(folder))?;
+    // It is a matter of a later look whether this is known, so it may fail.
+    if let Ok(found) = system::metadata(folder) {
+        settled::note(&found);
+    }
+    Ok(())
+}
+
+/// Makes the names in a folder last.
+///
+/// # Errors
+///
+/// [`FileError::Io`] when it cannot be opened or synced.
+pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
+    let Some(handle) = FolderHandle::open(folder)? else {
+        return Ok(());
+    };
+    handle
+        .sync()
+        .map_err(FileError::on(Operation::SyncFolder, folder))
 }
 
 /// The folder for our own files in `parent`, created on demand together with a `.gitignore` that keeps

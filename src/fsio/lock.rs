@@ -102,7 +102,7 @@ impl Lock {
         if label.len() < LABEL_WIDTH {
             let mut whole = vec![b'\n'; LABEL_WIDTH];
             whole[..label.len()].copy_from_slice(label.as_bytes());
-            let _ = write_at(&self.file, &whole, NAME_WIDTH as u64);
+            let _ = write_at(&self.file, &self.sidecar, &whole, NAME_WIDTH as u64);
         }
     }
 
@@ -124,7 +124,7 @@ impl Lock {
             return Ok(None);
         }
         // The name is for people. A full disk must not keep anybody from locking, so it may fail.
-        let _ = write_holder(&file, holder);
+        let _ = write_holder(&file, sidecar, holder);
         Ok(Some(Self {
             file,
             sidecar: sidecar.to_path_buf(),
@@ -233,7 +233,7 @@ fn still_named(_file: &File, _sidecar: &Path) -> Result<bool, FileError> {
 }
 
 /// One write in place and no sync: the name means something only while its writer lives.
-fn write_holder(file: &File, holder: &str) -> io::Result<usize> {
+fn write_holder(file: &File, sidecar: &Path, holder: &str) -> io::Result<usize> {
     let mut name = [b' '; NAME_WIDTH];
     name[NAME_WIDTH - 1] = b'\n';
     let end = (0..NAME_WIDTH)
@@ -243,7 +243,7 @@ fn write_holder(file: &File, holder: &str) -> io::Result<usize> {
     for (to, from) in name.iter_mut().zip(holder.as_bytes().iter().take(end)) {
         *to = *from;
     }
-    write_at(file, &name, 0)
+    write_at(file, sidecar, &name, 0)
 }
 
 /// What the holder wrote, and how long ago.
@@ -267,19 +267,18 @@ fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     (Some(text.to_owned()), held_for)
 }
 
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
+fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    seam::write_at(path, bytes, offset, |bytes| {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::write_at(file, bytes, offset);
+        #[cfg(windows)]
+        return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
+    })
 }
 
 #[cfg(unix)]
 fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
 #[cfg(windows)]

@@ -41,13 +41,14 @@ mod replace;
 mod resolve;
 pub mod seam;
 mod second_name;
+mod settled;
 mod stamp;
 mod sweep;
 mod system;
 
 pub use append::append;
 pub use error::{FileError, Operation};
-pub use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder};
+pub use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder, sync_folder};
 pub use list::{list, names};
 pub use lock::Lock;
 pub use read::{Contents, read_end, read_limited};
@@ -57,6 +58,7 @@ pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
 pub(crate) use resolve::{look, parent_of};
 pub use resolve::{resolve, within};
 pub use second_name::{copy, link};
+pub use settled::make_last;
 pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};
 

@@ -8,7 +8,9 @@ use tempfile::NamedTempFile;
 
 use super::folder::FolderHandle;
 use super::resolve::{look, look_through, parent_of};
-use super::{FileError, FileStamp, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam, system};
+use super::{
+    FileError, FileStamp, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam, settled, system,
+};
 
 /// What must still be true of the file at the moment it is replaced.
 #[derive(Clone, Copy, Debug)]
@@ -199,6 +201,7 @@ impl<'a> Replace<'a> {
                 path: target.to_path_buf(),
                 source,
             })?;
+            settled::note(&written);
         }
         Ok(Replaced {
             stamp: FileStamp::of(&written),

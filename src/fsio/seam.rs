@@ -21,10 +21,24 @@ pub struct Call<'a> {
     pub operation: Operation,
     /// The file or folder it is done to; of a rename and a link the new name.
     pub path: &'a Path,
-    /// The old name, of a rename and a link.
+    /// The old name, of a rename and a link; of a time that is set, the file that it is taken from.
     pub from: Option<&'a Path>,
     /// What is written, of a write.
     pub bytes: Option<&'a [u8]>,
+    /// Where it is written, of a write into the middle of a file; other writes go on at its end.
+    pub at: Option<u64>,
+}
+
+impl<'a> Call<'a> {
+    fn new(operation: Operation, path: &'a Path) -> Self {
+        Call {
+            operation,
+            path,
+            from: None,
+            bytes: None,
+            at: None,
+        }
+    }
 }
 
 /// Does `action`, which is `operation` on `path`.
@@ -33,15 +47,7 @@ pub(super) fn call<T>(
     path: &Path,
     action: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
-    through(
-        &Call {
-            operation,
-            path,
-            from: None,
-            bytes: None,
-        },
-        action,
-    )
+    through(&Call::new(operation, path), action)
 }
 
 /// Does `action`, which gives `from` the name `path`.
@@ -51,20 +57,31 @@ pub(super) fn call_from<T>(
     path: &Path,
     action: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
-    through(
-        &Call {
-            operation,
-            path,
-            from: Some(from),
-            bytes: None,
-        },
-        action,
-    )
+    let call = Call {
+        from: Some(from),
+        ..Call::new(operation, path)
+    };
+    through(&call, action)
 }
 
 /// Writes all of `bytes` to a file.
 pub(super) fn write_all(file: &File, path: &Path, bytes: &[u8]) -> io::Result<()> {
     Writer { file, path }.write_all(bytes)
+}
+
+/// Writes `bytes` into a file from `offset` on, in one call, and says how many of them.
+pub(super) fn write_at(
+    path: &Path,
+    bytes: &[u8],
+    offset: u64,
+    action: impl FnOnce(&[u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let call = Call {
+        bytes: Some(bytes),
+        at: Some(offset),
+        ..Call::new(Operation::Write, path)
+    };
+    write_through(&call, bytes, action)
 }
 
 struct Writer<'a> {
@@ -75,12 +92,11 @@ struct Writer<'a> {
 impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let call = Call {
-            operation: Operation::Write,
-            path: self.path,
-            from: None,
             bytes: Some(bytes),
+            ..Call::new(Operation::Write, self.path)
         };
-        write_through(&call, self.file, bytes)
+        let mut file = self.file;
+        write_through(&call, bytes, |bytes| file.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -96,8 +112,12 @@ fn through<T>(_: &Call<'_>, action: impl FnOnce() -> io::Result<T>) -> io::Resul
 
 #[cfg(not(any(test, feature = "testkit")))]
 #[inline]
-fn write_through(_: &Call<'_>, mut file: &File, bytes: &[u8]) -> io::Result<usize> {
-    file.write(bytes)
+fn write_through(
+    _: &Call<'_>,
+    bytes: &[u8],
+    action: impl FnOnce(&[u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    action(bytes)
 }
 
 #[cfg(any(test, feature = "testkit"))]
@@ -106,8 +126,7 @@ use watching::{through, write_through};
 #[cfg(any(test, feature = "testkit"))]
 mod watching {
     use std::cell::RefCell;
-    use std::fs::File;
-    use std::io::{self, Write};
+    use std::io;
     use std::rc::Rc;
 
     use super::Call;
@@ -180,11 +199,11 @@ mod watching {
 
     pub(super) fn write_through(
         call: &Call<'_>,
-        mut file: &File,
         bytes: &[u8],
+        action: impl FnOnce(&[u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let Some(watch) = watch() else {
-            return file.write(bytes);
+            return action(bytes);
         };
         let verdict = watch.borrow_mut().before(call);
         let most = match verdict {
@@ -192,7 +211,7 @@ mod watching {
             Verdict::Short(most) => most.min(bytes.len()),
             Verdict::Go => bytes.len(),
         };
-        let written = file.write(&bytes[..most])?;
+        let written = action(&bytes[..most])?;
         watch.borrow_mut().after(&Call {
             bytes: Some(&bytes[..written]),
             ..*call

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::{Durability, FileError, Operation, Present, Replace, system};
+use super::{Durability, FileError, Operation, Present, Replace, seam, system};
 
 /// Gives a file a second name, in a folder that is there, if the name is not taken; says whether it was free.
 ///
@@ -37,7 +37,7 @@ pub fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
 ///
 /// # Errors
 ///
-/// As [`Replace::write`].
+/// As [`Replace::write`], but for [`FileError::NotDurable`]: after every error there is no copy.
 pub fn copy(
     from: &Path,
     bytes: &[u8],
@@ -51,12 +51,17 @@ pub fn copy(
     match copied {
         Ok(_) => {}
         Err(FileError::Changed { .. }) => return Ok(false),
+        // It is in place, but who cannot rely on it does not want it.
+        Err(error @ FileError::NotDurable { .. }) => {
+            let _ = system::remove_file(to);
+            return Err(error.of_a_step());
+        }
         Err(error) => return Err(error),
     }
     // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.
     let time = system::metadata(from).and_then(|found| found.modified());
     if let (Ok(time), Ok(copy)) = (time, File::options().write(true).open(to)) {
-        let _ = copy.set_modified(time);
+        let _ = seam::call_from(Operation::SetTime, from, to, || copy.set_modified(time));
     }
     Ok(true)
 }

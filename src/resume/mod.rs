@@ -3,6 +3,7 @@
 mod plan;
 #[cfg(feature = "template")]
 mod prompt;
+mod take_over;
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +13,11 @@ use serde::Serialize;
 #[cfg(feature = "template")]
 pub use prompt::{Prompt, PromptOptions, Rendered};
 
+pub use take_over::{TakeOver, TakenOver, take_over};
+
 pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
 
-use crate::checkpoint::{DoneItem, ExecutionSpec, Handoff, Key, Knowledge};
+use crate::checkpoint::{Counters, DoneItem, ExecutionSpec, Handoff, Key, Knowledge};
 use crate::json::Violation;
 use crate::staleness::Staleness;
 use crate::store::TaskContext;
@@ -33,6 +36,8 @@ pub struct ResumeOptions {
     pub execution_spec: Option<ExecutionSpec>,
     /// The state of the story in its pipeline, for the `story-pipeline` protocol.
     pub story_state: Option<String>,
+    /// How often the story was tried again, by its pipeline, for the `story-pipeline` protocol.
+    pub counters: Option<Counters>,
     /// How long was worked on the task, for protocols that restart when it was little.
     pub worked: Option<TimeDelta>,
 }
@@ -67,6 +72,13 @@ impl ResumeOptions {
         self
     }
 
+    /// Says how often the story was tried again.
+    #[must_use]
+    pub fn with_counters(mut self, counters: Counters) -> Self {
+        self.counters = Some(counters);
+        self
+    }
+
     /// Says how long was worked on the task.
     #[must_use]
     pub fn with_worked(mut self, worked: TimeDelta) -> Self {
@@ -84,6 +96,7 @@ impl ResumeOptions {
             key,
             execution_spec: self.execution_spec.as_ref(),
             story_state: self.story_state.as_deref(),
+            counters: self.counters,
             worked: self.worked,
         }
     }

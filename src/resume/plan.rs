@@ -2,7 +2,7 @@
 
 use crate::checkpoint::ResumePlan;
 use crate::json::{Code, Violation};
-use crate::staleness::{FileState, Staleness};
+use crate::staleness::{FileState, Reason, Staleness};
 
 /// The most violations and files that a warning lists: a prompt has better uses for its room.
 const MOST_LISTED: usize = 20;
@@ -15,6 +15,7 @@ pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations:
         .map(|file| file.path.clone())
         .collect();
     warn_of_files(plan, staleness);
+    warn_of_reasons(plan, staleness);
     warn_of_violations(plan, violations);
 }
 
@@ -38,7 +39,12 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
     warn(
         "Checkpoint may be stale — files modified since checkpoint",
         "Read these files and reconcile them with the checkpoint before proceeding.",
-        |state| matches!(state, FileState::Modified { .. }),
+        |state| {
+            matches!(
+                state,
+                FileState::Modified { .. } | FileState::Replaced { .. } | FileState::Appeared
+            )
+        },
     );
     warn(
         "Files that the checkpoint names are missing",
@@ -55,6 +61,23 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
             )
         },
     );
+}
+
+fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
+    // What was read in part is told with the violations.
+    let reasons: Vec<String> = staleness
+        .reasons()
+        .iter()
+        .filter(|reason| **reason != Reason::ReadInPart)
+        .map(|reason| format!("- {reason}"))
+        .collect();
+    if !reasons.is_empty() {
+        plan.warn(format!(
+            "The project is not where the checkpoint was saved:\n{}\n\
+             Find out whether the work is there before proceeding.",
+            reasons.join("\n")
+        ));
+    }
 }
 
 fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {

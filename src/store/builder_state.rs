@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
 use super::file::{
-    DurableFile, Entries, FileOptions, History, Next, Owner, entry_named, listed, no_history,
-    no_such, not_recoverable, recover_with,
+    DurableFile, Entries, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
+    no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
     Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
@@ -81,12 +79,7 @@ impl BuilderStateStore {
         work(&slot, &file, &history).map_err(|error| self.with_place(error, key))
     }
 
-    fn change_claim(
-        &self,
-        key: &Key,
-        anew: bool,
-        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
-    ) -> Result<Claim> {
+    fn change_claim(&self, key: &Key, anew: bool, next: &mut NextClaim<'_>) -> Result<Claim> {
         // A claim on what can be no slot would never be found.
         self.slot(key)?;
         self.file_of(key)
@@ -167,6 +160,7 @@ impl CheckpointStore for BuilderStateStore {
             check_expected(key, &options.expect, present)?;
             let put = Put::new(document.clone());
             let put = put.with_overflow(options.overflow.clone());
+            let put = put.with_companion(options.companion.clone());
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -224,10 +218,12 @@ impl CheckpointStore for BuilderStateStore {
                 };
                 let begins = outcome == Outcome::Created;
                 let record = beside.overflow.entries(owner, begins, &put.overflow)?;
+                let companion = put.companion.map(|text| (result.revision.clone(), text));
                 saved = Some(result);
                 Ok(is_new_text.then(|| Next {
                     text: changed.into_text(),
                     record,
+                    companion,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;
@@ -269,6 +265,7 @@ impl CheckpointStore for BuilderStateStore {
                 Ok(Some(Next {
                     text: changed.into_text(),
                     record: Entries::default(),
+                    companion: None,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;
@@ -299,6 +296,11 @@ impl CheckpointStore for BuilderStateStore {
             task: place.as_ref().and_then(|place| place.task.as_deref()),
         };
         self.file().overflow()?.read(owner)
+    }
+
+    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let kept = self.file_of(key).companion(revision);
+        kept.map_err(|error| self.with_place(error, key))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

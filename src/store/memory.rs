@@ -12,7 +12,8 @@ use super::{
     PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, SystemClock,
+    Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision,
+    SystemClock,
 };
 use crate::json::Document;
 
@@ -53,6 +54,8 @@ struct Entry {
     document: Option<Stored>,
     overflow: Vec<Dropped>,
     claim: Option<Claim>,
+    /// With the document it belongs to.
+    companion: Option<String>,
     /// Oldest first.
     history: VecDeque<Past>,
     last_number: u64,
@@ -134,7 +137,11 @@ impl CheckpointStore for MemoryStore {
         let mut entries = self.entries();
         let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
         let now = SystemTime::from(self.clock.now());
-        Ok(entry.put(document, &options.overflow, &self.keep, now))
+        let saved = entry.put(document, &options.overflow, &self.keep, now);
+        if saved.outcome != Outcome::Unchanged {
+            entry.companion.clone_from(&options.companion);
+        }
+        Ok(saved)
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
@@ -158,6 +165,14 @@ impl CheckpointStore for MemoryStore {
         Ok(entry
             .map(|entry| entry.overflow.clone())
             .unwrap_or_default())
+    }
+
+    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let entries = self.entries();
+        let entry = entries.by_key.get(key);
+        let is_it = |stored: &Stored| stored.revision == *revision;
+        let there = entry.filter(|entry| entry.document.as_ref().is_some_and(is_it));
+        Ok(there.and_then(|entry| entry.companion.clone()))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

@@ -21,7 +21,7 @@ pub use stored::{
 use std::time::Duration;
 
 use crate::checkpoint::{
-    Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result,
+    Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
 };
 use crate::json::Document;
 
@@ -108,7 +108,8 @@ pub trait CheckpointStore: Send + Sync {
             };
             let options = PutOptions::expecting(expect)
                 .with_overflow(put.overflow)
-                .fenced(put.fence);
+                .fenced(put.fence)
+                .with_companion(put.companion);
             match self.put(key, &put.document, &options) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                     last = Some(error);
@@ -141,6 +142,19 @@ pub trait CheckpointStore: Send + Sync {
     ///
     /// Whatever keeps it from being read.
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>>;
+
+    /// The text that the last write kept beside the document, if that write made this revision: what was
+    /// known of the files that it names.
+    ///
+    /// It is kept without waiting for the disk, and may be gone at any time; what comes back is whole.
+    ///
+    /// # Errors
+    ///
+    /// When the place of the key cannot be told.
+    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let _ = (key, revision);
+        Ok(None)
+    }
 
     /// Claims a key: until the claim runs out or is given back, only writes with its fence go through.
     ///
@@ -289,6 +303,10 @@ macro_rules! forward {
 
             fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
                 (**self).overflow(key)
+            }
+
+            fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+                (**self).companion(key, revision)
             }
 
             fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

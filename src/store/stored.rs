@@ -58,6 +58,9 @@ pub struct PutOptions {
     pub overflow: Vec<Dropped>,
     /// The fence of the writer's claim; without one a write to a key that is claimed is refused.
     pub fence: Option<Fence>,
+    /// What is known of the files that the document names, as a text of the caller's: see
+    /// [`CheckpointStore::companion`](super::CheckpointStore::companion).
+    pub companion: Option<String>,
 }
 
 impl PutOptions {
@@ -89,6 +92,13 @@ impl PutOptions {
         self.fence = fence;
         self
     }
+
+    /// Keeps a text beside the document, for as long as it is at this revision.
+    #[must_use]
+    pub fn with_companion(mut self, companion: Option<String>) -> Self {
+        self.companion = companion;
+        self
+    }
 }
 
 /// What a transaction decided.
@@ -111,6 +121,9 @@ pub struct Put {
     pub overflow: Vec<Dropped>,
     /// The fence of the writer's claim.
     pub fence: Option<Fence>,
+    /// What is known of the files that the document names, as a text of the caller's: see
+    /// [`CheckpointStore::companion`](super::CheckpointStore::companion).
+    pub companion: Option<String>,
 }
 
 impl Put {
@@ -121,6 +134,7 @@ impl Put {
             document,
             overflow: Vec::new(),
             fence: None,
+            companion: None,
         }
     }
 
@@ -135,6 +149,13 @@ impl Put {
     #[must_use]
     pub fn fenced(mut self, fence: Option<Fence>) -> Self {
         self.fence = fence;
+        self
+    }
+
+    /// Keeps a text beside the document, for as long as it is at this revision.
+    #[must_use]
+    pub fn with_companion(mut self, companion: Option<String>) -> Self {
+        self.companion = companion;
         self
     }
 }

@@ -6,6 +6,7 @@ use agent_checkpoint::checkpoint::{FileRole, Layout};
 use agent_checkpoint::formats::builder_state::{self, Slot};
 use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Error, ErrorKind, FileOptions,
     FileStore, FixedClock, Key,
@@ -145,7 +146,9 @@ impl Target {
 
     /// The checkpoints of the store, typed.
     pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<'_, C> {
-        let mut checkpoints = Checkpoints::new(self.store()).fenced(global.fence);
+        let mut checkpoints = Checkpoints::new(self.store())
+            .fenced(global.fence)
+            .tracking(Tracking::new(&global.root));
         if global.allow_loss {
             checkpoints = checkpoints.allowing_loss();
         }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_checkpoint::checkpoint::ContextUse;
@@ -185,7 +185,11 @@ pub(crate) enum Verb {
     ///
     /// Each has "op", such as "step done", and what the verb takes: {"op": "step done", "text": "Wired it"}.
     /// A line that is wrong or refused: nothing is written, and the line is named.
-    Batch,
+    Batch {
+        /// The pipeline's state, such as .pipeline/state.json: limits how often the stages of a story are tried again
+        #[arg(long, value_name = "FILE")]
+        state: Option<PathBuf>,
+    },
     /// Print the same hand-off in another format
     ///
     /// What that format cannot hold is listed on standard error: exit 1.
@@ -356,6 +360,9 @@ pub(crate) struct Known {
     /// The state of the story in its pipeline's state
     #[arg(long, value_name = "S", value_parser = STORY_STATES)]
     pub(crate) story_state: Option<String>,
+    /// The pipeline's state, such as .pipeline/state.json: where the story is, and how often it was tried again
+    #[arg(long, value_name = "FILE", conflicts_with = "story_state")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// What an agent or a supervisor reports; not every format has each.
@@ -389,7 +396,7 @@ pub(crate) enum Report {
     /// Enter a phase
     Phase(Forcible<Name>),
     /// Enter a stage, by name or number
-    Stage(Forcible<Name>),
+    Stage(Forcible<Stage>),
     /// Report that the agent is at a sync point
     Sync(Forcible<Name>),
     /// Begin the task anew
@@ -454,6 +461,12 @@ pub(crate) struct To {
     /// The agent
     #[arg(long, value_name = "AGENT", value_parser = words)]
     pub(crate) to: String,
+    /// Why, in the new agent's checkpoint (agent-session)
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: Option<String>,
+    /// Leave the old agent's file where it is; else it is put aside as crashed (agent-session)
+    #[arg(long)]
+    pub(crate) beside: bool,
 }
 
 /// What is entered or passed.
@@ -462,6 +475,27 @@ pub(crate) struct Name {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,
+}
+
+/// A stage that is entered.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Stage {
+    /// Its name
+    #[arg(value_name = "NAME", value_parser = words)]
+    pub(crate) name: String,
+    /// The pipeline's state, such as .pipeline/state.json: limits how often the stages of a story are tried again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+}
+
+impl Report {
+    /// The pipeline's state that the report is to be judged by.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        match self {
+            Report::Stage(report) => report.what.state.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// A reason.

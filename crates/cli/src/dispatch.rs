@@ -18,8 +18,8 @@ macro_rules! dispatch {
     ($format:expr, $C:ident => $work:expr, else $other:expr) => {{
         use agent_checkpoint::Checkpoint as _;
         use agent_checkpoint::formats::{
-            AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint,
-            TaskCheckpoint, builder_state,
+            AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint,
+            StoryCheckpoint, TaskCheckpoint, builder_state,
         };
         match $format {
             TaskCheckpoint::FORMAT | builder_state::FORMAT => {
@@ -36,6 +36,10 @@ macro_rules! dispatch {
             }
             StoryCheckpoint::FORMAT => {
                 type $C = StoryCheckpoint;
+                $work
+            }
+            PipelineState::FORMAT => {
+                type $C = PipelineState;
                 $work
             }
             BuildCheckpoint::FORMAT => {
@@ -72,7 +76,6 @@ mod tests {
             let name = dispatch!(format.name, C => Some(C::FORMAT), else None);
             match format.name {
                 "builder-state" => assert_eq!(name, Some("task")),
-                "story-pipeline-state" => assert_eq!(name, None),
                 other => assert_eq!(name, Some(other)),
             }
         }

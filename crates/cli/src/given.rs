@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use agent_checkpoint::Checkpoint;
-use agent_checkpoint::checkpoint::{ExecutionSpec, Knowledge};
-use agent_checkpoint::formats::{BuildCheckpoint, StoryCheckpoint};
+use agent_checkpoint::checkpoint::{ExecutionSpec, FileRole, Knowledge};
+use agent_checkpoint::formats::{BuildCheckpoint, PipelineState, StoryCheckpoint};
+use agent_checkpoint::json::{Code, Document};
+use agent_checkpoint::{Checkpoint, Error};
 
 use crate::args::{Global, Known};
 use crate::failure::Failure;
@@ -20,46 +21,146 @@ const SPEC: &str =
 pub(crate) struct Given {
     pub(crate) spec: Option<ExecutionSpec>,
     pub(crate) story_state: Option<String>,
+    pub(crate) state: Option<PipelineState>,
 }
 
 impl Given {
     /// What the options name.
     pub(crate) fn read(known: &Known, global: &Global) -> Result<Given, Failure> {
-        let spec = known.spec.as_deref();
+        let (spec, state) = (known.spec.as_deref(), known.state.as_deref());
         Ok(Given {
             spec: spec.map(|path| spec_of(path, global)).transpose()?,
             story_state: known.story_state.clone(),
+            state: state.map(|path| state_of(path, global)).transpose()?,
         })
     }
 
-    /// For a judgement.
-    pub(crate) fn knowledge(&self) -> Knowledge<'_> {
-        let mut knowledge = Knowledge::none();
+    /// For a judgement of this file.
+    pub(crate) fn knowledge(&self, path: &Path, document: &Document) -> Knowledge<'_> {
+        let mut knowledge = match (&self.state, story_of(path, document)) {
+            (Some(state), Some(story)) => state.knowledge(&story),
+            _ => Knowledge::none(),
+        };
         knowledge.execution_spec = self.spec.as_ref();
-        knowledge.story_state = self.story_state.as_deref();
+        if let Some(state) = &self.story_state {
+            knowledge = knowledge.with_story_state(state);
+        }
         knowledge
+    }
+
+    /// Says which of what was given tells nothing of a file of this format.
+    pub(crate) fn say_unused(&self, file: &Path, format: &str, outcome: &mut Outcome) {
+        for (option, is_given, judged) in [
+            ("--spec", self.spec.is_some(), BuildCheckpoint::FORMAT),
+            (
+                "--story-state",
+                self.story_state.is_some(),
+                StoryCheckpoint::FORMAT,
+            ),
+        ] {
+            if is_given && format != judged {
+                note_unused(option, judged, file, format, outcome);
+            }
+        }
+        if self.state.is_some() {
+            say_unused_state(file, format, outcome);
+        }
+    }
+
+    /// Says that the pipeline's state does not have the story of this file.
+    pub(crate) fn say_unknown(
+        &self,
+        file: &Path,
+        document: &Document,
+        format: &str,
+        outcome: &mut Outcome,
+    ) {
+        if let Some(state) = &self.state {
+            say_unknown(state, file, document, format, outcome);
+        }
     }
 }
 
-/// Says which of what was given tells nothing of a file of this format.
-pub(crate) fn say_unused(
-    knowledge: &Knowledge<'_>,
+/// Says that a pipeline's state does not have the story of a file: then it tells nothing of it.
+pub(crate) fn say_unknown(
+    state: &PipelineState,
     file: &Path,
+    document: &Document,
     format: &str,
     outcome: &mut Outcome,
 ) {
-    let spec = knowledge.execution_spec.is_some();
-    let state = knowledge.story_state.is_some();
-    for (option, is_given, judged) in [
-        ("--spec", spec, BuildCheckpoint::FORMAT),
-        ("--story-state", state, StoryCheckpoint::FORMAT),
-    ] {
-        if is_given && format != judged {
-            let place = file.display();
-            outcome.note(format!(
-                "{place}: {option} judges {judged} only, and this is {format}"
-            ));
+    let story = story_of(file, document);
+    let is_known = story
+        .as_ref()
+        .is_some_and(|story| state.story_state.contains_key(story));
+    if format == StoryCheckpoint::FORMAT && !is_known {
+        let (place, story) = (file.display(), story.as_deref().unwrap_or("(no id)"));
+        outcome.note(format!(
+            "{place}: the pipeline's state does not say where the story {story} is"
+        ));
+    }
+}
+
+/// Says that a pipeline's state tells nothing of a file of this format.
+pub(crate) fn say_unused_state(file: &Path, format: &str, outcome: &mut Outcome) {
+    if format != StoryCheckpoint::FORMAT {
+        note_unused("--state", StoryCheckpoint::FORMAT, file, format, outcome);
+    }
+}
+
+fn note_unused(option: &str, judged: &str, file: &Path, format: &str, outcome: &mut Outcome) {
+    let place = file.display();
+    outcome.note(format!(
+        "{place}: {option} judges {judged} only, and this is {format}"
+    ));
+}
+
+/// The story that a file is of: by its content, else by its name.
+fn story_of(path: &Path, document: &Document) -> Option<String> {
+    let mut ids = ["/storyId", "/story_id"]
+        .into_iter()
+        .filter_map(|pointer| Some(document.get(pointer)?.as_str()?.into_owned()));
+    ids.next().or_else(|| {
+        let name = path.file_name()?.to_str()?;
+        match (StoryCheckpoint::layout().role)(name) {
+            FileRole::Current(key) => key.map(|key| key.to_string()),
+            _ => None,
         }
+    })
+}
+
+/// What a story's checkpoint is judged by in its pipeline's state.
+const JUDGING: [&str; 4] = [
+    "/story_state",
+    "/quality_cycles",
+    "/validation_retries",
+    "/crash_count",
+];
+
+/// The state of a pipeline, from its file.
+pub(crate) fn state_of(path: &Path, global: &Global) -> Result<PipelineState, Failure> {
+    let place = path.display();
+    let document =
+        read::document(path, global.max_bytes)?.ok_or_else(|| read::no_such_file(path))?;
+    if PipelineState::recognise(path, Some(&document)).is_none() {
+        return Err(Failure::new(format!(
+            "{place}: is no state of a pipeline, such as .pipeline/state.json; name that with --state"
+        )));
+    }
+    let reading = document
+        .read::<PipelineState>()
+        .map_err(|error| Error::from(error).with_path(path))?;
+    // A count that cannot be read is not zero.
+    let unreadable = reading.violations.iter().find(|found| {
+        let judges = |member: &&str| found.pointer.starts_with(*member);
+        found.code != Code::DUPLICATE_KEY && JUDGING.iter().any(judges)
+    });
+    match unreadable {
+        Some(found) => Err(Failure::new(format!(
+            "{place}: {}: {}; mend it, or leave --state out",
+            found.pointer, found.message
+        ))),
+        None => Ok(reading.value),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::json::Document;
 /// The folder of the checkpoints.
 const FOLDER: &str = "agent_checkpoints";
 /// The folder of the backups, in that of the checkpoints.
-const BACKUPS: &str = "backups";
+pub(super) const BACKUPS: &str = "backups";
 /// How many backups of an agent are kept.
 const BACKUPS_KEPT: usize = 10;
 const EXTENSION: &str = ".json";
@@ -31,28 +31,41 @@ pub(super) fn layout() -> Layout {
 }
 
 /// The file of an agent: its id in lower case with `-` as `_`, without a leading `agent_`. Whatever
-/// no file name may have is written as `%XX`, so no id leaves the folder.
+/// no file name may have is written as `%XX`, so no id leaves the folder; so is the last character of an
+/// id that reads like an archive or a backup.
 pub(super) fn file_name(key: &Key) -> Result<String> {
     let refused = |reason| {
         let text = key.to_string();
         Error::new(ErrorKind::InvalidKey { text, reason })
     };
     let stem = plain_stem(key.as_str());
-    if is_put_aside(&stem) {
-        return Err(refused("its file would be taken for an archived one"));
-    }
+    let is_put_aside = is_put_aside(&stem);
     let stem = Key::new(stem).map_err(|_| refused("nothing of it is left for a file name"))?;
-    (Layout::default().file_name)(&stem)
+    let name = (Layout::default().file_name)(&stem)?;
+    match name.strip_suffix(EXTENSION).and_then(split_last) {
+        Some((start, last)) if is_put_aside => Ok(format!("{start}%{last:02X}{EXTENSION}")),
+        _ => Ok(name),
+    }
+}
+
+/// A stem without its last character, and that character.
+fn split_last(stem: &str) -> Option<(&str, u8)> {
+    let (last, _) = stem.as_bytes().split_last()?;
+    Some((stem.get(..stem.len() - 1)?, *last))
+}
+
+/// The stem of which [`file_name`] made this one because it reads like an archive or a backup.
+fn encoded_put_aside(stem: &str) -> Option<String> {
+    let (start, hex) = stem.rsplit_once('%')?;
+    let last = u8::from_str_radix(hex, 16).ok()?;
+    let plain = format!("{start}{}", char::from(last));
+    let name = file_name(&Key::new(plain.as_str()).ok()?).ok()?;
+    (name.strip_suffix(EXTENSION) == Some(stem)).then_some(plain)
 }
 
 /// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
 pub(super) fn same_agent(one: &str, other: &str) -> bool {
     plain_stem(one) == plain_stem(other)
-}
-
-/// Whether an id reads like the name of an archive or a backup, so that no file is named after it.
-pub(super) fn reads_as_put_aside(id: &str) -> bool {
-    is_put_aside(&plain_stem(id))
 }
 
 /// A backup that somebody copied beside the checkpoints is no second checkpoint of its agent.
@@ -87,6 +100,7 @@ fn role(name: &str) -> FileRole {
     match (Layout::default().role)(name) {
         // A name is no id: who the agent is stands in the file.
         FileRole::Current(Some(key)) if plain(key.as_str()) => FileRole::Current(None),
+        _ if encoded_put_aside(stem).is_some() => FileRole::Current(None),
         _ => FileRole::Foreign,
     }
 }
@@ -109,12 +123,11 @@ fn backup_stem(stem: &str, now: DateTime<Utc>) -> String {
 }
 
 fn is_backup(name: &str, stem: &str) -> bool {
-    let agent = name.strip_suffix(EXTENSION).and_then(backed_up);
-    agent.is_some_and(|(agent, _)| agent == stem)
+    backup_of(name, stem).is_some()
 }
 
 /// When a backup was made, and which of that second it is.
-type BackupTime = (NaiveDateTime, u32);
+pub(super) type BackupTime = (NaiveDateTime, u32);
 
 /// The agent's stem and the time in the name of a backup, its ending left out. All of the name must
 /// fit: `secondary_a_new_20260115_143000` is none of `secondary_a`.
@@ -136,24 +149,16 @@ fn backed_up(stem: &str) -> Option<(&str, BackupTime)> {
     Some((agent, (time, counter)))
 }
 
-/// The newest backup of an agent among the names of the folder `backups`.
-///
-/// Names are read whole, so another agent's backups are never taken.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidKey`] when no file can be named after the agent.
-pub fn newest_backup<'n>(
-    agent: &Key,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Result<Option<&'n str>> {
-    let own = file_name(agent)?;
-    let own = own.strip_suffix(EXTENSION).unwrap_or(&own);
-    let dated = names.into_iter().filter_map(|name| {
-        let (agent, time) = backed_up(name.strip_suffix(EXTENSION)?)?;
-        (agent == own).then_some((time, name))
-    });
-    Ok(dated.max().map(|(_, name)| name))
+/// The stem of an agent's file.
+pub(super) fn stem_of(agent: &Key) -> Result<String> {
+    let name = file_name(agent)?;
+    Ok(name.strip_suffix(EXTENSION).unwrap_or(&name).to_owned())
+}
+
+/// The time in the name of a backup, where it is one of the agent with this stem.
+pub(super) fn backup_of(name: &str, stem: &str) -> Option<BackupTime> {
+    let (agent, time) = backed_up(name.strip_suffix(EXTENSION)?)?;
+    (agent == stem).then_some(time)
 }
 
 /// The id of an agent that takes over from another and begins a file of its own, `{stem}_new.json`.

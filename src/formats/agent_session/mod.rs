@@ -1,6 +1,7 @@
 //! `agent-session`: one file for each agent of a group that works in parallel, so that a session
 //! that crashed or lost its context can be resumed.
 
+mod backups;
 mod handoff;
 mod layout;
 pub mod messages;
@@ -15,7 +16,8 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use layout::{newest_backup, take_over_id};
+pub use backups::{Backup, BackupAge, NewestBackup, backups_in, newest_backup};
+pub use layout::take_over_id;
 pub use operations::StageEntry;
 pub use recovery::RESTART_BELOW;
 pub use resume::corrupt_plan;

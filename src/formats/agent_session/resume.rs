@@ -1,6 +1,8 @@
 //! Whether and how an agent's work is resumed.
 
-use super::{AgentCheckpoint, AgentStatus, RESTART_BELOW, messages, rules, take_over_id};
+use super::{
+    AgentCheckpoint, AgentStatus, NewestBackup, RESTART_BELOW, messages, rules, take_over_id,
+};
 use crate::checkpoint::{
     Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, Status,
 };
@@ -73,25 +75,26 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
 }
 
 /// What to do with a checkpoint that is corrupt: restore the newest backup, or restart from scratch
-/// when there is none.
+/// when there is none. The plan says which backup that is and what told so.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) when no file can be named after the agent.
-pub fn corrupt_plan(agent: &Key, newest_backup: Option<&str>) -> Result<ResumePlan> {
+pub fn corrupt_plan(agent: &Key, newest_backup: Option<&NewestBackup>) -> Result<ResumePlan> {
     let file = super::layout::file_name(agent)?;
     let mut plan = ResumePlan::of(&Handoff::default());
     match newest_backup {
         Some(backup) => {
-            plan.message = format!("Checkpoint {file} is corrupted: restore backups/{backup}");
+            plan.message = format!("Checkpoint {file} is corrupted: restore {backup}");
             plan.warn(format!(
-                "{file} is corrupted; backups/{backup} is an earlier state of it. Compare it with \
-                 the files before proceeding."
+                "{file} is corrupted; backups/{} is an earlier state of it. Compare it with the files \
+                 before proceeding.",
+                backup.name
             ));
         }
         None => plan.restart(format!(
-            "Checkpoint {file} is corrupted and has no backup: restart from scratch; archive it as \
-             aborted first"
+            "Checkpoint {file} is corrupted and has no backup that can be restored: restart from \
+             scratch; archive it as aborted first"
         )),
     }
     Ok(plan)

@@ -39,10 +39,6 @@ pub(super) fn has_blocker(agent: &AgentCheckpoint) -> bool {
 }
 
 fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
-    if layout::reads_as_put_aside(id) {
-        // Its name would be misread; the id itself is as good as any.
-        return;
-    }
     let own = Key::new(id).and_then(|key| layout::file_name(&key));
     match (own, inspection.knowledge().key) {
         (Err(error), _) => {

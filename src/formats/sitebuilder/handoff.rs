@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::operations::{BLOCKER, checkpoint_id};
+use super::told::{self, Told};
 use super::{Context, SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError, TaskStatus};
 use crate::checkpoint::{DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem};
 
@@ -59,7 +60,7 @@ fn owned(texts: Vec<&str>) -> Vec<String> {
     texts.into_iter().map(str::to_owned).collect()
 }
 
-fn name(item: &Subtask) -> String {
+pub(super) fn name(item: &Subtask) -> String {
     item.id.clone().unwrap_or_else(|| "(no id)".to_owned())
 }
 
@@ -140,51 +141,26 @@ fn instructions(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
         }
     }
     lines.retain(|line| !line.trim().is_empty());
-    if let Some(last) = context.last_processed.as_deref().filter(|_| is_open) {
-        lines.push(format!("Last processed: {last}"));
+    if is_open {
+        lines.extend(told::place(checkpoint));
     }
-    if let Some(next) = context.next_to_process.as_deref().filter(|_| is_open) {
-        lines.push(format!("Next to process: {next}"));
-    }
-    let subtasks = &checkpoint.subtasks;
-    if let (Some(total), Some(completed), true) = (
-        subtasks.total,
-        subtasks.completed,
-        is_open && !subtasks.lists_all(),
-    ) {
-        lines.push(format!(
-            "{completed} of {total} subtasks are complete; not all of them are listed here"
-        ));
-    }
-    let failed: Vec<_> = subtasks
-        .items
-        .iter()
-        .filter(|item| item.is(&SubtaskStatus::Failed) && is_open)
-        .map(name)
-        .collect();
-    if !failed.is_empty() {
-        lines.push(format!(
-            "These subtasks failed before: {}",
-            failed.join(", ")
-        ));
-    }
+    lines.extend(told::counts(checkpoint));
+    lines.extend(told::failures(checkpoint).filter(|_| is_open));
     let blockers = blockers(checkpoint);
     let errors = checkpoint.errors.iter().map(message);
     lines.extend(
         errors
             .filter(|error| !blockers.contains(error))
-            .map(|error| format!("An error that does not block: {error}")),
+            .map(|error| told::error(&error)),
     );
-    let scores = checkpoint.review_scores.iter();
-    lines.extend(scores.filter_map(|(agent, score)| {
-        score.map(|score| format!("Review score of {agent}: {score}"))
-    }));
+    lines.extend(told::scores(checkpoint));
     lines
 }
 
 /// A checkpoint with this hand-off. It has no place for decisions, a phase and earlier agents.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> SitebuilderCheckpoint {
     let stamp = Timestamp::like(handoff.updated_at.as_ref(), now);
+    let told = Told::read(handoff);
     let mut items: Vec<Subtask> = Vec::new();
     let done = handoff.done.iter().map(|item| {
         let mut subtask = Subtask::new(&item.text, SubtaskStatus::Complete);
@@ -198,8 +174,17 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
     let pending = handoff
         .pending
         .iter()
-        .filter(|step| !handoff.in_progress.iter().any(|item| item.text == **step));
-    items.extend(pending.map(|step| Subtask::new(step, SubtaskStatus::Pending)));
+        .filter(|step| !handoff.in_progress.iter().any(|item| item.text == **step))
+        .filter(|step| !is_only_a_place(step, handoff, &told));
+    items.extend(pending.map(|step| {
+        let failed = told.failed.contains(step);
+        let state = if failed {
+            SubtaskStatus::Failed
+        } else {
+            SubtaskStatus::Pending
+        };
+        Subtask::new(step, state)
+    }));
 
     let modified = |file: &String| {
         let mut done = handoff.done.iter();
@@ -252,8 +237,13 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
     if status == TaskStatus::Blocked && handoff.blockers.is_empty() {
         because("The agent before could not go on and left no reason");
     }
+    errors.extend(told.errors.iter().map(|message| TaskError {
+        message: Some(message.clone()),
+        blocking: Some(false),
+        ..TaskError::default()
+    }));
     let complete = status == TaskStatus::Complete;
-    let (notes, resume_instructions) = match handoff.instructions.as_slice() {
+    let (notes, resume_instructions) = match told.rest.as_slice() {
         [] => (None, None),
         [only] => (None, Some(only.clone())),
         [first, rest @ ..] => (Some(first.clone()), Some(rest.join("\n"))),
@@ -282,17 +272,38 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
         files_modified,
         acceptance_criteria_met: criteria,
         errors,
+        review_scores: told
+            .scores
+            .into_iter()
+            .map(|(agent, score)| (agent, Some(score)))
+            .collect(),
         context: Context {
             notes,
-            ..Context::default()
+            last_processed: told.last,
+            next_to_process: told.next,
         },
         resumable: Some(!complete),
         resume_instructions,
         ..SitebuilderCheckpoint::default()
     };
     made.subtasks.items = items;
-    if !made.subtasks.items.is_empty() {
+    if let Some(counts) = told.counts {
+        // What is listed is a part of all.
+        made.subtasks.total = Some(counts.total);
+        made.subtasks.completed = Some(counts.completed);
+        made.subtasks.failed = counts.failed;
+        made.keep_percent();
+    } else if !made.subtasks.items.is_empty() {
         made.recount();
     }
     made
+}
+
+/// Whether the pending step is the place in the material and no subtask: the hand-off of a list without
+/// an open subtask has it so.
+fn is_only_a_place(step: &String, handoff: &Handoff, told: &Told) -> bool {
+    told.counts.is_some()
+        && told.next.as_ref() == Some(step)
+        && handoff.pending.len() == 1
+        && handoff.in_progress.is_empty()
 }

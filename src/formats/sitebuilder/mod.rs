@@ -1,5 +1,6 @@
 //! `sitebuilder`: one file for each task of an agent that builds a site, in `progress/checkpoints/`.
 
+mod estimate;
 mod handoff;
 mod layout;
 mod messages;
@@ -8,6 +9,7 @@ mod progress;
 mod recognise;
 mod resume;
 mod rules;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +17,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use estimate::AgainstEstimate;
 pub use messages::STATUS_HEADING;
 pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
 

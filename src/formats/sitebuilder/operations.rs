@@ -553,7 +553,8 @@ impl SitebuilderCheckpoint {
     /// Gives a subtask this state, and keeps the counts.
     fn set_subtask(&mut self, id: &str, status: SubtaskStatus) {
         let subtasks = &self.subtasks;
-        let all_listed = subtasks.lists_all();
+        // A stated total of nothing is a number like any other: with it no list is counted.
+        let all_listed = subtasks.lists_all() && !subtasks.items.is_empty();
         let listed_complete = subtasks.listed(&SubtaskStatus::Complete);
         let listed_failed = subtasks.listed(&SubtaskStatus::Failed);
         let before = match self.subtask_mut(id) {
@@ -611,7 +612,7 @@ impl SitebuilderCheckpoint {
         self.keep_percent();
     }
 
-    fn keep_percent(&mut self) {
+    pub(super) fn keep_percent(&mut self) {
         if self.subtasks.percent().is_some() {
             self.progress_percent = self.percent().map(f64::from);
         }

@@ -22,9 +22,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use super::Number;
-pub use guards::{
-    Counters, MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting,
-};
+pub use crate::checkpoint::Counters;
+pub use guards::{MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting};
 pub use messages::{pipeline_name, resume_block, retry_name, when_to_write, worker_name};
 pub use operations::Gate;
 pub use resume::WorkerSpawn;
@@ -164,6 +163,11 @@ pub struct StoryCheckpoint {
     /// Stage 3: what is wrong, when the verdict is `FAIL`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issues: Option<String>,
+}
+
+/// Whether a text is there and says something.
+fn is_said(text: Option<&str>) -> bool {
+    text.is_some_and(|text| !text.trim().is_empty())
 }
 
 /// Whether a text is a story's id: capital letters, a hyphen, digits.

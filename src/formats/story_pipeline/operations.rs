@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::spelling::Spelling;
-use super::{Counters, NextStep, Number, StoryCheckpoint, Verdict, is_story_id};
+use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
 use crate::checkpoint::{Circumstances, Error, ItemKind, Operation, Result, Timestamp};
 
 /// What the quality gate of stage 3 concluded.
@@ -97,12 +97,14 @@ impl StoryCheckpoint {
     ///
     /// # Errors
     ///
-    /// Refused in another stage, or when the readiness is not within 1 to 10.
+    /// Refused in another stage, when the readiness is not within 1 to 10, or the reason says nothing.
     pub fn validate_no_go(&mut self, readiness: Number, reason: impl Into<String>) -> Result<()> {
         self.must_be_in(1)?;
         in_range("readiness", readiness, 1, 10)?;
+        let reason = reason.into();
+        says(&reason, "NO-GO needs its reason")?;
         self.readiness = Some(readiness);
-        self.no_go(reason.into());
+        self.no_go(reason);
         Ok(())
     }
 
@@ -214,10 +216,14 @@ impl StoryCheckpoint {
     ///
     /// # Errors
     ///
-    /// Refused in another stage, or when the score is not within 0 to 100.
+    /// Refused in another stage, when the score is not within 0 to 100, or the issues of a failed gate
+    /// say nothing.
     pub fn finish_gate(&mut self, gate: Gate, score: Number) -> Result<()> {
         self.must_be_in(3)?;
         in_range("qualityScore", score, 0, 100)?;
+        if let Gate::Fail { issues } = &gate {
+            says(issues, "FAIL needs its issues")?;
+        }
         self.set_quality_score(Some(score));
         let verdict = match gate {
             Gate::Pass => Verdict::Pass,
@@ -298,8 +304,12 @@ impl StoryCheckpoint {
         if stage > 3 {
             return Err(no_stage(&stage.to_string()));
         }
-        let action = format!("{} entered from {}", name_of(stage), self.stage_name());
+        let mut action = format!("{} entered from {}", name_of(stage), self.stage_name());
         if self.stage_number() != Some(stage) {
+            let verdict = self.verdict.as_ref().map(|verdict| format!(", {verdict}"));
+            action += &verdict.unwrap_or_default();
+            action += &self.scores();
+            action += &self.remarks(None);
             self.clear_stage_fields();
         }
         self.set_action(action);
@@ -314,10 +324,14 @@ impl StoryCheckpoint {
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) before stage 3, refused when its quality gate
     /// has not passed.
     pub fn complete(&mut self) -> Result<()> {
+        self.complete_with(Counters::default())
+    }
+
+    fn complete_with(&mut self, counters: Counters) -> Result<()> {
         if self.stage_number() != Some(3) {
             return Err(self.no_transition("DONE".to_owned()));
         }
-        match self.next_step(Counters::default()) {
+        match self.next_step(counters) {
             NextStep::Finish => {
                 self.end_story();
                 Ok(())
@@ -356,22 +370,56 @@ impl StoryCheckpoint {
         (all > 0).then(|| self.completed().len() as f64 * 100.0 / all as f64)
     }
 
-    /// What the stage that ends has left, in a sentence.
+    /// What the stage that ends has left, in a sentence: what leaves the checkpoint with it is told here.
     fn ending(&self, from: u8, next: &NextStep) -> String {
+        let scores = self.scores();
         match (from, next) {
-            (0, _) => format!("Stage 0 completed, tasks: {}", self.remaining().join(", ")),
-            (1, NextStep::Retry { .. }) => format!("Stage 1 again: {next}"),
+            (0, _) => {
+                let tasks = self.remaining().join(", ");
+                let remarks = self.remarks(None);
+                format!("Stage 0 completed{scores}, tasks: {tasks}{remarks}")
+            }
+            (1, NextStep::Retry { reason, .. }) => {
+                let remarks = self.remarks(reason.as_deref());
+                format!("Stage 1 again{scores}: {next}{remarks}")
+            }
             (1, _) => {
-                let readiness = self.readiness.map(|number| number.to_string());
-                let readiness = readiness.unwrap_or_default();
-                format!("Stage 1 completed: GO, readiness {readiness}")
+                let remarks = self.remarks(None);
+                format!("Stage 1 completed: GO{scores}{remarks}")
             }
             (2, _) => {
                 let count = self.completed().len();
-                format!("Stage 2 completed, tasks done: {count}")
+                let remarks = self.remarks(None);
+                format!("Stage 2 completed, tasks done: {count}{scores}{remarks}")
             }
-            _ => format!("Stage 2 again: {next}"),
+            _ => {
+                let remarks = self.remarks(self.issues.as_deref());
+                format!("Stage 2 again{scores}: {next}{remarks}")
+            }
         }
+    }
+
+    /// The scores that the checkpoint has, each after a comma.
+    fn scores(&self) -> String {
+        [
+            ("planScore", self.plan_score()),
+            ("readiness", self.readiness),
+            ("qualityScore", self.quality_score()),
+        ]
+        .into_iter()
+        .filter_map(|(name, score)| Some(format!(", {name} {}", score?)))
+        .collect()
+    }
+
+    /// The reason and the issues that the checkpoint has, but for those that were told already.
+    fn remarks(&self, told: Option<&str>) -> String {
+        [("reason", &self.reason), ("issues", &self.issues)]
+            .into_iter()
+            .filter_map(|(name, text)| {
+                let text = text.as_deref().filter(|text| !text.trim().is_empty())?;
+                (Some(text) != told).then(|| format!("; {name}: {text}"))
+            })
+            .collect()
     }
 
     fn clear_stage_fields(&mut self) {
@@ -425,6 +473,14 @@ fn without(list: &[String], id: &str) -> Vec<String> {
     list.iter().filter(|other| *other != id).cloned().collect()
 }
 
+/// Refuses a text that says nothing.
+fn says(text: &str, advice: &str) -> Result<()> {
+    if super::is_said(Some(text)) {
+        return Ok(());
+    }
+    Err(Error::refused(advice))
+}
+
 fn in_range(what: &str, number: Number, least: u32, most: u32) -> Result<()> {
     if number.is_within(least, most) {
         return Ok(());
@@ -459,6 +515,7 @@ pub(super) const OPERATIONS: &[&str] = &[
     "note",
     "fail",
     "complete",
+    "reassign",
     "task start",
     "task done",
     "stage",
@@ -470,16 +527,24 @@ pub(super) fn apply(
     operation: &Operation,
     circumstances: &Circumstances<'_>,
 ) -> Result<()> {
-    let (now, force) = (circumstances.now, circumstances.force);
+    let force = circumstances.force;
     match operation {
         Operation::Note { text } => story.set_action(text),
         Operation::Fail { text } => match story.stage_number() {
-            Some(1) => story.no_go(text.clone()),
-            Some(3) => story.fail_gate(text.clone()),
+            Some(1) => {
+                says(text, "NO-GO needs its reason")?;
+                story.no_go(text.clone());
+            }
+            Some(3) => {
+                says(text, "FAIL needs its issues")?;
+                story.fail_gate(text.clone());
+            }
             _ => return Err(story.not_now("stages 1 and 3 have a verdict")),
         },
         Operation::Complete if force => story.force_complete(),
-        Operation::Complete => story.complete()?,
+        Operation::Complete => {
+            story.complete_with(circumstances.knowledge.counters.unwrap_or_default())?;
+        }
         Operation::ItemStart {
             kind: ItemKind::Task,
             id,
@@ -489,27 +554,37 @@ pub(super) fn apply(
             id,
             ..
         } => story.finish(id, force)?,
-        Operation::Stage { name } => return enter(story, name, now, force),
+        Operation::Reassign { to } => {
+            if story.spelling() == Spelling::SnakeCase {
+                return Err(Error::refused(
+                    "this revision of the checkpoint names no agent; tell whoever goes on in its prompt",
+                ));
+            }
+            says(to, "name the agent that goes on")?;
+            story.take_over(to);
+        }
+        Operation::Stage { name } => return enter(story, name, circumstances),
         Operation::Verify { activity, status } => verify(story, activity, status, force)?,
         other => return Err(Error::unsupported(other, OPERATIONS)),
     }
-    // The lead ends a story; all else is the work of the one to resume.
+    // What a lead says of a story is no work of the one to resume.
     if let Some(agent) = circumstances.agent
-        && *operation != Operation::Complete
+        && operation.is_work()
     {
         story.take_over(agent);
     }
     Ok(())
 }
 
-fn enter(story: &mut StoryCheckpoint, name: &str, now: DateTime<Utc>, force: bool) -> Result<()> {
+fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<'_>) -> Result<()> {
+    let (now, force) = (circumstances.now, circumstances.force);
     let upper = name.to_ascii_uppercase();
     if upper == "DONE" {
         if force {
             story.force_complete();
             return Ok(());
         }
-        return story.complete();
+        return story.complete_with(circumstances.knowledge.counters.unwrap_or_default());
     }
     let number = upper.strip_prefix("STAGE_").unwrap_or(&upper);
     let stage = match number.parse::<u8>() {
@@ -517,10 +592,20 @@ fn enter(story: &mut StoryCheckpoint, name: &str, now: DateTime<Utc>, force: boo
         _ => return Err(no_stage(name)),
     };
     if force {
-        story.force_stage(stage, now)
-    } else {
-        story.enter_stage(stage, Counters::default(), now)
+        return story.force_stage(stage, now);
     }
+    let state = circumstances.knowledge.story_state.map(StoryState::from);
+    if state == Some(StoryState::Paused) {
+        return Err(Error::refused(
+            "the pipeline has PAUSED the story; somebody decides first whether it goes on",
+        ));
+    }
+    let mut counters = circumstances.knowledge.counters.unwrap_or_default();
+    if story.stage_number() == Some(3) && stage == 2 && state == Some(StoryState::Stage2) {
+        // The lead has sent the story back already, and has counted this cycle.
+        counters.quality_cycles = counters.quality_cycles.saturating_sub(1);
+    }
+    story.enter_stage(stage, counters, now)
 }
 
 /// The result of what a stage measures or concludes, under its name in the checkpoint.
@@ -571,10 +656,10 @@ fn verdict(story: &mut StoryCheckpoint, status: &str) -> Result<()> {
         )));
     }
     match verdict {
-        Verdict::NoGo if story.reason.is_none() => Err(Error::refused(
+        Verdict::NoGo if !super::is_said(story.reason.as_deref()) => Err(Error::refused(
             "NO-GO needs its reason; report it with fail",
         )),
-        Verdict::Fail if story.issues.is_none() => Err(Error::refused(
+        Verdict::Fail if !super::is_said(story.issues.as_deref()) => Err(Error::refused(
             "FAIL needs its issues; report them with fail",
         )),
         verdict => {

@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    PipelineState, StoryCheckpoint, StoryState, messages, pipeline_name, resume_block, root,
+    Counters, MAX_CRASHES, NextStep, PipelineState, StoryCheckpoint, StoryState, messages,
+    pipeline_name, resume_block, root,
 };
 use crate::checkpoint::{
     Checkpoint, Error, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
@@ -29,6 +30,9 @@ pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> Resume
     if let Some(state) = knowledge.story_state.map(StoryState::from) {
         heed_state(&mut plan, &state, stage);
     }
+    if let Some(counters) = knowledge.counters {
+        heed_counters(&mut plan, story, counters);
+    }
     if plan.decision == ResumeDecision::Refuse {
         (plan.resume_agent, plan.new_worker) = (None, None);
     }
@@ -45,6 +49,19 @@ fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
     if let Some(stage) = stage.filter(|stage| !state.fits(*stage)) {
         plan.warn(format!(
             "The checkpoint is of stage {stage}, while the pipeline has the story as {state}."
+        ));
+    }
+}
+
+/// What was tried as often as the protocol says is not tried again without somebody's word.
+fn heed_counters(plan: &mut ResumePlan, story: &StoryCheckpoint, counters: Counters) {
+    if let NextStep::Pause(reason) = story.next_step(counters) {
+        plan.ask(format!("The story is paused: {reason}. Shall it go on?"));
+    }
+    if counters.crashes >= MAX_CRASHES.into() {
+        plan.ask(format!(
+            "Its worker was started anew after a crash as often as the protocol says \
+             ({MAX_CRASHES}); a worker that crashes again pauses the story. Shall it go on?"
         ));
     }
 }
@@ -139,10 +156,7 @@ impl StoryCheckpoint {
         now: DateTime<Utc>,
     ) -> Result<ResumePlan> {
         let worker = self.retry_worker(story, state, project_root, now)?;
-        let mut knowledge = Knowledge::none().with_now(now);
-        if let Some(story_state) = state.story_state.get(&worker.story) {
-            knowledge = knowledge.with_story_state(story_state.as_str());
-        }
+        let knowledge = state.knowledge(&worker.story).with_now(now);
         let mut plan = self.resume_plan(&knowledge);
         if plan.decision == ResumeDecision::Refuse {
             return Ok(plan);

@@ -1,7 +1,7 @@
 //! The rules of a story's checkpoint.
 
 use super::spelling::{self, Name, Spelling, spelling_in};
-use super::{Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
+use super::{Number, StoryCheckpoint, StoryState, Verdict, is_said, is_story_id};
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
 
@@ -157,10 +157,10 @@ fn of_stage(
             inspection.report("/verdict", Code::UNKNOWN_VALUE, message);
         }
         match (stage, &story.verdict) {
-            (1, Some(Verdict::NoGo)) => inspection.require("reason"),
-            (3, Some(Verdict::Fail)) => inspection.require("issues"),
-            _ => true,
-        };
+            (1, Some(Verdict::NoGo)) => refusal("reason", &story.reason, inspection),
+            (3, Some(Verdict::Fail)) => refusal("issues", &story.issues, inspection),
+            _ => {}
+        }
     }
     let mut empty = |list: String, ids: &[String], message: &str| {
         if !ids.is_empty() {
@@ -176,6 +176,15 @@ fn of_stage(
         let list = remaining_at(story, spelling);
         let message = format!("no task is left in stage {stage}");
         empty(list, story.remaining(), &message);
+    }
+}
+
+/// A verdict that refuses has the text that says why, and the text says something.
+fn refusal(member: &str, text: &Option<String>, inspection: &mut Inspection<'_>) {
+    inspection.require(member);
+    if text.is_some() && !is_said(text.as_deref()) {
+        let message = format!("the verdict needs its {member}, and this says nothing");
+        inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
     }
 }
 

@@ -6,7 +6,6 @@ mod recognise;
 mod reports;
 pub(super) mod rules;
 mod shrink;
-mod source_files;
 mod triggers;
 
 use std::path::Path;
@@ -15,7 +14,6 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use operations::{StepDone, StepStarted};
-pub use source_files::SourceFiles;
 
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Limits, Operation, Result,

@@ -1,8 +1,8 @@
 //! What an agent or a supervisor reports, in the words all formats share.
 
 use super::operations::says;
-use super::{Reason, SourceFiles, StepDone, TaskCheckpoint};
-use crate::checkpoint::{Circumstances, Error, OpenEnum, Operation, Result};
+use super::{Reason, StepDone, TaskCheckpoint};
+use crate::checkpoint::{Circumstances, Error, OpenEnum, Operation, Result, SourceFiles};
 
 /// The operations that the format has.
 pub(super) const OPERATIONS: &[&str] = &[

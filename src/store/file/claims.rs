@@ -113,11 +113,8 @@ impl ClaimsFile {
             read => read?,
         };
         let name = name(owner);
-        let last = claims.get(name);
-        let claim = next(last)?;
-        if last == Some(&claim) {
-            return Ok(claim);
-        }
+        // Written also when nothing changes: whoever wrote it may have been killed before it was on disk.
+        let claim = next(claims.get(name))?;
         claims.insert(name.to_owned(), claim.clone());
         let mut text = serde_json::to_vec_pretty(&claims).map_err(|error| {
             Error::new(ErrorKind::Edit {

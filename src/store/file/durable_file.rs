@@ -6,13 +6,15 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::claims::ClaimsFile;
+use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept};
 use super::overflow::Entries;
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
-use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
 use crate::fsio::{
-    self, Contents, FileError, FileStamp, Lock, Pending, Present, Replace, look, parent_of,
+    self, Contents, Durability, FileError, FileStamp, Lock, Pending, Present, Replace, look,
+    parent_of,
 };
 use crate::json::{Corrupt, CorruptCode, Document};
 use crate::store::{EntryId, Keep, Stored};
@@ -46,6 +48,8 @@ pub(in crate::store) struct DurableFile<'o> {
 pub(in crate::store) struct Next {
     pub(in crate::store) text: String,
     pub(in crate::store) record: Entries,
+    /// What is kept beside it, and of which revision of the checkpoint it is.
+    pub(in crate::store) companion: Option<(Revision, String)>,
 }
 
 /// What lies beside a file, for those who decide what it shall hold.
@@ -64,6 +68,10 @@ pub(in crate::store) struct Damaged<'f> {
     pub(in crate::store) corrupt: Option<Corrupt>,
     _lock: Option<Lock>,
 }
+
+/// Makes a claim of the last one, at this time.
+pub(in crate::store) type NextClaim<'n> =
+    dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim> + 'n;
 
 /// Decides from what is there what the file shall hold; `None` leaves it.
 type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
@@ -214,6 +222,8 @@ impl<'o> DurableFile<'o> {
     ) -> Result<Vec<EntryId>> {
         self.locked(|| {
             let is_good = |entry: &Entry| matches!(self.read_entry(&entry.path), Ok(Some(_)));
+            // What stays must be on disk before the rest goes.
+            history.make_last()?;
             let spared = match self.load() {
                 Ok(Some(_)) => None,
                 _ => history.entries()?.into_iter().find(is_good),
@@ -227,6 +237,11 @@ impl<'o> DurableFile<'o> {
         Ok(OverflowFile::beside(&self.target()?))
     }
 
+    /// What was kept beside the checkpoint, if that is of this revision.
+    pub(in crate::store) fn companion(&self, revision: &Revision) -> Result<Option<String>> {
+        Ok(CompanionFile::beside(&self.target()?, self.owner()).read(revision))
+    }
+
     /// The last claim on the file, or on the slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
         ClaimsFile::beside(&self.target()?).last(self.owner())
@@ -236,7 +251,7 @@ impl<'o> DurableFile<'o> {
     pub(in crate::store) fn change_claim(
         &self,
         anew: bool,
-        next: &mut dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
+        next: &mut NextClaim<'_>,
     ) -> Result<Claim> {
         let target = self.target()?;
         self.refuse_read_only()?;
@@ -266,12 +281,10 @@ impl<'o> DurableFile<'o> {
     /// The lock of the file. `None` where the file system has none and the options do without.
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
-        if look(folder)?.is_none() {
-            fsio::create_folder_durably(folder)?;
-        }
+        fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
         let name = sidecar_name(target, "");
-        self.sweep(target, folder, &own);
+        self.sweep(target, folder, &own)?;
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
@@ -301,7 +314,14 @@ impl<'o> DurableFile<'o> {
 
     /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
     /// for what it keeps of this file.
-    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+    ///
+    /// A folder of ours that is a link out of the store is refused, and is not swept either.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) -> Result<()> {
+        if !self.options.has_swept(own) {
+            for entry in fsio::list(own)? {
+                fsio::within(folder, &entry.path())?;
+            }
+        }
         self.options.sweep_once(own, || {
             vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
         });
@@ -311,6 +331,7 @@ impl<'o> DurableFile<'o> {
             folders.push(quarantine::folder(target));
             folders
         });
+        Ok(())
     }
 
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
@@ -358,6 +379,10 @@ impl<'o> DurableFile<'o> {
                 None => (None, None),
             };
             let Some(next) = decide(stored, &beside)? else {
+                // What is there is what was to be saved; its writer may not have lived to see it on disk.
+                if contents.is_some() {
+                    fsio::make_last(&target, self.options.durability)?;
+                }
                 return Ok(());
             };
             match self.replace(&target, contents, &beside.overflow, &next) {
@@ -394,7 +419,8 @@ impl<'o> DurableFile<'o> {
         let now = self.options.clock.now();
         let mut kept = Kept::default();
         let mut before_rename = |_: &Pending<'_>| {
-            overflow.add(&next.record, durability)?;
+            let added = overflow.add(&next.record, durability);
+            added.map_err(FileError::of_a_step)?;
             if let (Some(history), Some(present)) = (&history, present) {
                 kept = history.keep(&present.bytes, now)?;
             }
@@ -410,6 +436,13 @@ impl<'o> DurableFile<'o> {
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history {
                     history.prune_after(&kept);
+                }
+                if let Some((revision, text)) = &next.companion {
+                    // Without it the files are judged by their times: no reason to call the save failed.
+                    let file = CompanionFile::beside(target, self.owner());
+                    if let Err(error) = file.write(revision, text) {
+                        tracing::warn!(path = %self.path.display(), %error, "not kept beside it");
+                    }
                 }
                 Ok(())
             }
@@ -467,6 +500,7 @@ impl<'o> DurableFile<'o> {
         self.refuse_read_only()?;
         if look(&target)?.is_none() {
             check(None)?;
+            self.absence_lasts(&target)?;
             return Ok(false);
         }
         let _lock = self.lock(&target)?;
@@ -479,7 +513,15 @@ impl<'o> DurableFile<'o> {
             };
             check(Some(&stored))?;
             let kept = match self.history_of(&target) {
-                Some(history) => history.keep(&contents.bytes, beside.now)?,
+                Some(history) => {
+                    let kept = history.keep(&contents.bytes, beside.now)?;
+                    // Afterwards it is nowhere else.
+                    if let Err(error) = history.make_last() {
+                        History::undo(kept);
+                        return Err(error.into());
+                    }
+                    kept
+                }
                 None => Kept::default(),
             };
             let now = look(&target)?.map(|found| FileStamp::of(&found));
@@ -500,10 +542,19 @@ impl<'o> DurableFile<'o> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
+    /// Has it on disk that there is no file: who removed it may not have lived to see to that.
+    fn absence_lasts(&self, target: &Path) -> Result<()> {
+        let folder = parent_of(target);
+        if self.options.durability == Durability::Full && look(folder)?.is_some() {
+            fsio::sync_folder(folder)?;
+        }
+        Ok(())
+    }
+
     /// A link to a file that is gone would read as a fault, not as absent.
     fn remove_link(&self, target: &Path) -> Result<()> {
-        let is_link = look(&self.path)?.is_some_and(|found| found.is_symlink());
-        if self.path != target && is_link {
+        // What led elsewhere was a link.
+        if self.path != target {
             fsio::remove(&self.path, self.options.durability)?;
         }
         Ok(())
@@ -520,6 +571,7 @@ impl<'o> DurableFile<'o> {
         let is_there = look(&target)?.is_some();
         if is_there && self.load().is_ok() {
             // Looked at without the lock: somebody was faster, or nothing was ever wrong.
+            fsio::make_last(&target, self.options.durability)?;
             return Ok(None);
         }
         let lock = if is_there || look(parent_of(&target))?.is_some() {
@@ -586,7 +638,7 @@ impl Damaged<'_> {
                 fsio::remove(&self.target, durability)?;
                 self.file.remove_link(&self.target)?;
             }
-            None => {}
+            None => self.file.absence_lasts(&self.target)?,
         }
         Ok(aside)
     }

@@ -1,5 +1,6 @@
 //! Earlier states of one file: under the protocol's own names where it has some, else numbered.
 
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -115,10 +116,7 @@ impl<'o> History<'o> {
     pub(super) fn keep(&self, present: &[u8], now: DateTime<Utc>) -> Result<Kept, FileError> {
         let folder = self.folder();
         fsio::within(fsio::parent_of(&self.target), &folder)?;
-        let names: Vec<String> = fsio::names(&folder)?
-            .into_iter()
-            .filter_map(|name| name.into_string().ok())
-            .collect();
+        let names = texts(fsio::names(&folder)?);
         if names.is_empty() {
             create(&folder)?;
         }
@@ -126,7 +124,8 @@ impl<'o> History<'o> {
         if self.newest_is_present(&folder, &names, present)? {
             return Ok(Kept { made: None, count });
         }
-        for path in self.free_names(&folder, &names, now) {
+        let pinned = texts(fsio::names(&self.pins())?);
+        for path in self.free_names(&folder, &names, &pinned, now) {
             if self.second_name(&path, present)? {
                 return Ok(Kept {
                     made: Some(path),
@@ -176,11 +175,14 @@ impl<'o> History<'o> {
         &'n self,
         folder: &'n Path,
         names: &[String],
+        pinned: &[String],
         now: DateTime<Utc>,
     ) -> Box<dyn Iterator<Item = PathBuf> + 'n> {
         match &self.naming {
             Naming::Numbers { slot } => {
-                let last = names.iter().filter_map(|name| number_and_slot(name));
+                // A pin keeps its number, also where a power cut took the entry that it was made of.
+                let all = names.iter().chain(pinned);
+                let last = all.filter_map(|name| number_and_slot(name));
                 let last = last.map(|(number, _)| number).max().unwrap_or(0);
                 let slot = slot.as_ref();
                 Box::new((1..=u64::from(u16::MAX)).map(move |more| {
@@ -220,6 +222,16 @@ impl<'o> History<'o> {
             Durability::Full | Durability::Data => Durability::Data,
         };
         fsio::copy(&self.target, present, path, durability)
+    }
+
+    /// Has the entries on disk. A save does not wait for that, since what it puts in place is on disk; whoever
+    /// removes something that is only in the history afterwards does.
+    pub(in crate::store) fn make_last(&self) -> Result<(), FileError> {
+        if self.options.durability == Durability::Full {
+            let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
+            sync_down_to(&own, &self.folder())?;
+        }
+        Ok(())
     }
 
     /// The file was not replaced after all.
@@ -360,16 +372,29 @@ impl<'o> History<'o> {
             (&pin, &loose)
         };
         if pinned == entry.pinned {
-            return Ok(());
+            return self.pin_lasts(pinned);
         }
-        create(fsio::parent_of(to))?;
+        fsio::create_folder_durably(fsio::parent_of(to))?;
         if fsio::look(to)?.is_none() && !matches!(fsio::link(from, to), Ok(true)) {
             let read = fsio::read_limited(from, self.options.max_bytes)?;
             let bytes = read.map(|read| read.bytes).unwrap_or_default();
             fsio::copy(from, &bytes, to, self.options.durability)?;
         }
-        if !pinned {
-            fsio::remove(&pin, self.options.durability)?;
+        if pinned {
+            return self.pin_lasts(pinned);
+        }
+        self.make_last()?;
+        fsio::remove(&pin, self.options.durability)?;
+        Ok(())
+    }
+
+    /// Has a pin on disk, also one whose maker was killed before it was.
+    fn pin_lasts(&self, pinned: bool) -> Result<()> {
+        if pinned && self.options.durability == Durability::Full {
+            let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
+            let pins = self.pins();
+            // The pin is in place by now.
+            sync_down_to(&own, &pins).map_err(|error| error.not_durable(&pins))?;
         }
         Ok(())
     }
@@ -391,6 +416,29 @@ impl<'o> History<'o> {
 /// takes nothing with it that a save promised.
 fn create(folder: &Path) -> Result<(), FileError> {
     fsio::create_folder(folder)
+}
+
+fn texts(names: Vec<OsString>) -> Vec<String> {
+    let texts = names.into_iter().map(OsString::into_string);
+    texts.filter_map(std::result::Result::ok).collect()
+}
+
+/// Syncs a folder and those above it, from `top` on.
+fn sync_down_to(top: &Path, folder: &Path) -> Result<(), FileError> {
+    let mut all: Vec<&Path> = folder
+        .ancestors()
+        .take_while(|one| one.starts_with(top))
+        .collect();
+    if all.is_empty() {
+        // The protocol's folder is beside ours.
+        all = folder.ancestors().take(2).collect();
+    }
+    for one in all.into_iter().rev() {
+        if fsio::look(one)?.is_some() {
+            fsio::sync_folder(one)?;
+        }
+    }
+    Ok(())
 }
 
 fn entry_of(name: &str, path: PathBuf, found: &Metadata, pinned: bool) -> Option<Entry> {
@@ -416,7 +464,7 @@ fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
 }
 
 /// A slot as part of a file name.
-fn encoded(slot: &str) -> String {
+pub(super) fn encoded(slot: &str) -> String {
     let name = Key::new(slot).and_then(|key| (Layout::default().file_name)(&key));
     name.map_or_else(
         |_: Error| String::from("%"),

@@ -1,6 +1,7 @@
 //! A folder of checkpoint files.
 
 mod claims;
+mod companion;
 mod durable_file;
 mod history;
 mod options;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(super) use durable_file::{Damaged, DurableFile, Next};
+pub(super) use durable_file::{Damaged, DurableFile, Next, NextClaim};
 pub(super) use history::{Entry, History};
 pub use options::FileOptions;
 pub(super) use overflow::{Entries, OverflowFile, Owner};
@@ -316,6 +317,7 @@ impl CheckpointStore for FileStore {
             check_expected(key, &options.expect, present)?;
             let put = Put::new(document.clone());
             let put = put.with_overflow(options.overflow.clone());
+            let put = put.with_companion(options.companion.clone());
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -349,8 +351,13 @@ impl CheckpointStore for FileStore {
             let record = beside
                 .overflow
                 .entries(Owner::default(), begins, &put.overflow)?;
+            let companion = put.companion.map(|text| (result.revision.clone(), text));
             saved = Some(result);
-            Ok((outcome != Outcome::Unchanged).then_some(Next { text, record }))
+            Ok((outcome != Outcome::Unchanged).then_some(Next {
+                text,
+                record,
+                companion,
+            }))
         });
         result.map_err(|error| error.with_key(key))?;
         saved.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile).with_key(key))
@@ -402,6 +409,11 @@ impl CheckpointStore for FileStore {
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
         let file = self.file(key)?;
         file.overflow()?.read(Owner::default())
+    }
+
+    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let kept = self.file(key)?.companion(revision);
+        kept.map_err(|error| error.with_key(key))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

@@ -155,6 +155,12 @@ impl FileOptions {
         self
     }
 
+    /// Whether what belongs to `of` was swept already.
+    pub(super) fn has_swept(&self, of: &Path) -> bool {
+        let swept = self.swept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        swept.contains(of)
+    }
+
     /// Removes what killed writers left in the folders that belong to `of`, once for these options: when its first
     /// save comes.
     pub(super) fn sweep_once(&self, of: &Path, folders: impl FnOnce() -> Vec<PathBuf>) {

@@ -62,7 +62,11 @@ impl Owner<'_> {
 
 /// Lines that are ready to be added to the record.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Entries(Vec<u8>);
+pub(in crate::store) struct Entries {
+    lines: Vec<u8>,
+    /// Whether something is cut, be it in the record already.
+    cuts: bool,
+}
 
 /// The record beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, and what is older in
 /// `{file}.1.jsonl`.
@@ -96,7 +100,14 @@ impl OverflowFile {
         begins: bool,
         dropped: &[Dropped],
     ) -> Result<Entries> {
-        if dropped.is_empty() && !(begins && (self.path.exists() || self.older.exists())) {
+        let has_record = || {
+            Ok::<_, Error>(
+                fsio::look(&self.path)?
+                    .or(fsio::look(&self.older)?)
+                    .is_some(),
+            )
+        };
+        if dropped.is_empty() && !(begins && has_record()?) {
             return Ok(Entries::default());
         }
         let known = if begins {
@@ -127,26 +138,31 @@ impl OverflowFile {
                 add(&owner.line(Some(piece)))?;
             }
         }
-        Ok(Entries(lines))
+        Ok(Entries {
+            lines,
+            cuts: !dropped.is_empty(),
+        })
     }
 
     /// Adds to the record and has it on disk. Called under the lock, when the new checkpoint is on disk
     /// and about to take its name: a crash between the two leaves a record of what was not dropped after
     /// all, never the other way round.
     pub(super) fn add(&self, entries: &Entries, durability: Durability) -> Result<(), FileError> {
-        if entries.0.is_empty() {
+        // A piece that a killed writer recorded may not be on disk: then nothing is added, and waited all the
+        // same.
+        if entries.lines.is_empty() && !entries.cuts {
             return Ok(());
         }
         fsio::own_folder(fsio::parent_of(&self.target))?;
         tracing::info!(path = %self.path.display(), "cut to the limits");
         let size = fsio::look(&self.path)?.map_or(0, |found| found.len());
-        if size > 0 && size.saturating_add(entries.0.len() as u64) > MAX_BYTES {
+        if size > 0 && size.saturating_add(entries.lines.len() as u64) > MAX_BYTES {
             if fsio::look(&self.older)?.is_some() {
                 fsio::remove(&self.older, durability)?;
             }
             fsio::rename_new(&self.path, &self.older, durability)?;
         }
-        fsio::append(&self.path, &entries.0, durability, Some(&self.target))
+        fsio::append(&self.path, &entries.lines, durability, Some(&self.target))
     }
 
     /// What was left out since the checkpoint was created, oldest first.

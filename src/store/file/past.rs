@@ -112,6 +112,10 @@ pub(in crate::store) fn recover(
                         newest = Some((entry, stored.document));
                         break;
                     }
+                    // It may be readable the next time, and then an older one would have been brought back.
+                    Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull) => {
+                        return Err(error);
+                    }
                     _ => recovered.passed_over.push(entry.id.clone()),
                 }
             }

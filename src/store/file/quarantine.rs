@@ -36,9 +36,10 @@ pub(super) fn put_aside(
     let hash = hash.rsplit(':').next().unwrap_or_default();
     let path = folder.join(format!("{}.json", &hash[..NAME.min(hash.len())]));
     // It must be on disk before the damaged file goes: a link would be as torn as the file.
-    let is_new = fsio::copy(target, bytes, &path, durability)?;
-    if is_new {
+    if fsio::copy(target, bytes, &path, durability)? {
         bound(&folder, &path);
+    } else {
+        fsio::make_last(&path, durability)?;
     }
     Ok(path)
 }

@@ -16,6 +16,7 @@ mod set;
 mod show;
 mod stale;
 mod start;
+mod take_over;
 mod validate;
 
 use agent_checkpoint::{Keep, Recovery};
@@ -66,8 +67,8 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             start::run(&what, global)
         }
-        Verb::Report(report) => operate::run(report.into(), global),
-        Verb::Batch => operate::batch(global),
+        Verb::Report(report) => operate::run(report, global),
+        Verb::Batch { state } => operate::batch(state.as_deref(), global),
         Verb::Convert { file, to, out } => {
             convert::run(file.as_deref(), &to, out.as_deref(), global)
         }

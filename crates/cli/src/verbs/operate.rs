@@ -1,17 +1,19 @@
 //! The verbs with which an agent reports, and `ckpt batch`.
 
 use std::io::Read;
+use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation};
-use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::formats::task::SourceFiles;
+use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation, SourceFiles};
+use agent_checkpoint::formats::story_pipeline::PipelineState;
+use agent_checkpoint::formats::{AgentCheckpoint, builder_state};
 use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
-use crate::args::Global;
+use crate::args::{Global, Report};
 use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::given;
 use crate::output::Outcome;
 use crate::report::saved;
 use crate::reported::Reported;
@@ -24,12 +26,30 @@ struct Told {
 }
 
 /// One report.
-pub(super) fn run(reported: Reported, global: &Global) -> Result<Outcome, Failure> {
-    change(vec![(None, reported)], global)
+pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
+    if let Report::Reassign(reassigned) = &report {
+        let target = Target::to_write(global)?;
+        if target.format.name == AgentCheckpoint::FORMAT {
+            return super::take_over::run(&reassigned.what, &target, global);
+        }
+        if reassigned.what.because.is_some() || reassigned.what.beside {
+            return Err(Failure::new(format!(
+                "{}: --because and --beside are for {}, and this is {}; leave them out",
+                target.path.display(),
+                AgentCheckpoint::FORMAT,
+                target.format.name
+            )));
+        }
+    }
+    let state = report.state().map(|path| given::state_of(path, global));
+    let state = state.transpose()?;
+    change(vec![(None, report.into())], state.as_ref(), global)
 }
 
 /// Several reports as one change, from standard input.
-pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let state = state.map(|path| given::state_of(path, global));
+    let state = state.transpose()?;
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
@@ -62,23 +82,35 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
             "standard input has no line; write one JSON object a line, such as {\"op\": \"step done\"}",
         ));
     }
-    change(reports, global)
+    change(reports, state.as_ref(), global)
 }
 
 /// Makes one change of all reports; the number is that of a line.
 fn change(
     mut reports: Vec<(Option<usize>, Reported)>,
+    state: Option<&PipelineState>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     let mut outcome = Outcome::new();
+    if let Some(state) = state {
+        given::say_unused_state(&target.path, target.format.name, &mut outcome);
+        if let Some(document) = target.load()? {
+            given::say_unknown(
+                state,
+                &target.path,
+                &document,
+                target.format.name,
+                &mut outcome,
+            );
+        }
+    }
     if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
         for (_, reported) in &mut reports {
             sort_files(&mut reported.operation, &mut outcome);
         }
     }
-    let (saved, told) =
-        dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, global))?;
+    let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, state, global))?;
     let mut lines = Vec::new();
     for Told { line, notes } in told {
         lines.push(line);
@@ -130,6 +162,7 @@ fn sort_files(operation: &mut Operation, outcome: &mut Outcome) {
 fn apply<C: Checkpoint>(
     target: &Target,
     reports: &[(Option<usize>, Reported)],
+    state: Option<&PipelineState>,
     global: &Global,
 ) -> Result<(Saved, Vec<Told>), Failure> {
     target.require_file()?;
@@ -145,7 +178,13 @@ fn apply<C: Checkpoint>(
             for (line, Reported { operation, force }) in reports {
                 at_line = *line;
                 let before = checkpoint.clone();
-                checkpoint.apply(operation, &circumstances.forced(*force))?;
+                let mut circumstances = circumstances.forced(*force);
+                if let Some(state) = state {
+                    let story = before.handoff().task;
+                    let story = story.as_deref().unwrap_or(target.key.as_str());
+                    circumstances = circumstances.knowing(state.knowledge(story));
+                }
+                checkpoint.apply(operation, &circumstances)?;
                 let is_changed = *checkpoint != before;
                 let (before, after) = (before.handoff(), checkpoint.handoff());
                 let mut this = tell(operation, is_changed, &before, &after);

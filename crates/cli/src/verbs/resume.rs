@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::{Prompt, PromptOptions};
 use agent_checkpoint::staleness::TrackedFile;
@@ -16,7 +17,7 @@ use crate::address::{Target, file_or_store};
 use crate::args::{Global, Known};
 use crate::dispatch::dispatch;
 use crate::failure::Failure;
-use crate::given::{self, Given};
+use crate::given::Given;
 use crate::output::Outcome;
 use crate::read;
 use crate::report::resume::{goes_on, verdict};
@@ -71,12 +72,20 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     }
     let mut outcome = Outcome::new();
     let format = target.format.name;
-    given::say_unused(&given.knowledge(), &target.path, format, &mut outcome);
+    given.say_unused(&target.path, format, &mut outcome);
+    if let Some(document) = target.load()? {
+        let knowledge = given.knowledge(&target.path, &document);
+        options.story_state = knowledge.story_state.map(str::to_owned);
+        options.counters = knowledge.counters;
+        given.say_unknown(&target.path, &document, format, &mut outcome);
+    }
     options.execution_spec = given.spec;
-    options.story_state = given.story_state;
-    let (resume, restarts) = dispatch!(target.format.name, &target.path, C => {
+    let (mut resume, restarts) = dispatch!(target.format.name, &target.path, C => {
         Ok((of::<C>(&target, &options, global)?, C::OPERATIONS.contains(&"restart")))
     })?;
+    if let Some(state) = &given.state {
+        give_inputs(&mut resume, state, &target, global)?;
+    }
     let mut render = PromptOptions::new();
     render.header = how.header;
     render.budget_tokens = how.budget_tokens;
@@ -141,6 +150,29 @@ pub(super) fn of<C: Checkpoint>(
         .checkpoints::<C>(global)
         .resume(&target.key, options)
         .map_err(|error| target.error(error))
+}
+
+/// Gives the worker that takes a story over what its prompt takes from the pipeline's state.
+fn give_inputs(
+    resume: &mut Resume,
+    state: &PipelineState,
+    target: &Target,
+    global: &Global,
+) -> Result<(), Failure> {
+    if target.format.name != StoryCheckpoint::FORMAT || resume.plan.new_worker.is_none() {
+        return Ok(());
+    }
+    let Some(document) = target.load()? else {
+        return Ok(());
+    };
+    let story = document.read::<StoryCheckpoint>();
+    let story = story.map_err(|error| target.error(error.into()))?.value;
+    let root = std::path::absolute(&global.root)
+        .map_err(|error| Failure::new(format!("{}: {error}", global.root.display())))?;
+    let id = story.story().unwrap_or(target.key.as_str());
+    let plan = story.resume_in(id, state, &root, super::now(global))?;
+    resume.plan.new_worker = plan.new_worker;
+    Ok(())
 }
 
 /// What is said of a corrupt file: that there is nothing to resume from yet, and whether to recover or to

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::staleness::{FileState, TrackedFile};
+use agent_checkpoint::staleness::{Reason, TrackedFile};
 use agent_checkpoint::{Checkpoint, Staleness};
 use comfy_table::Cell;
 use serde::Serialize;
@@ -21,6 +21,8 @@ struct Report<'s> {
     root: String,
     verdict: &'s str,
     files: &'s [TrackedFile],
+    untracked: &'s [String],
+    reasons: &'s [Reason],
 }
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
@@ -33,6 +35,8 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
             root: global.root.display().to_string(),
             verdict: staleness.as_str(),
             files: staleness.files(),
+            untracked: &staleness.judged().untracked,
+            reasons: staleness.reasons(),
         });
     } else {
         print(&staleness, &mut outcome);
@@ -56,7 +60,7 @@ fn print(staleness: &Staleness, outcome: &mut Outcome) {
         let style = Style::of_output();
         let mut table = style.table(&["file", "state", ""]);
         for file in files {
-            let is_well = file.state == FileState::Unchanged;
+            let is_well = file.state.is_same();
             table.add_row([
                 Cell::new(harmless(&file.path)),
                 style.verdict(file.state.as_str(), is_well),
@@ -67,13 +71,21 @@ fn print(staleness: &Staleness, outcome: &mut Outcome) {
             outcome.line(line);
         }
     }
+    for path in &staleness.judged().untracked {
+        outcome.note(format!(
+            "{path} is not tracked: it is no source of the project"
+        ));
+    }
+    for reason in staleness.reasons() {
+        outcome.note(reason.to_string());
+    }
     outcome.line(staleness.as_str());
 }
 
 /// What else is known of the state: the time of the change, or the reason.
 fn detail(file: &TrackedFile) -> String {
     let state = serde_json::to_value(&file.state).unwrap_or_default();
-    let text = ["modified", "reason"]
+    let text = ["modified", "reason", "by"]
         .iter()
         .find_map(|member| state.get(member)?.as_str());
     text.unwrap_or_default().to_owned()

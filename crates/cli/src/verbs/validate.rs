@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Formats};
 use serde::Serialize;
@@ -11,7 +10,7 @@ use crate::address::files_or_store;
 use crate::args::{Global, Known};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given::{self, Given};
+use crate::given::Given;
 use crate::output::{Outcome, one_line};
 use crate::read;
 use crate::report::{count, violation};
@@ -64,14 +63,10 @@ impl Corruption {
 
 pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<Outcome, Failure> {
     let given = Given::read(known, global)?;
-    let mut knowledge = given.knowledge();
-    if let Some(now) = global.now {
-        knowledge = knowledge.with_now(now);
-    }
     let mut outcome = Outcome::new();
     let mut verdicts = Vec::new();
     for file in files_or_store(files, global)? {
-        match judge(&file, &knowledge, global, &mut outcome) {
+        match judge(&file, &given, global, &mut outcome) {
             Ok(verdict) => verdicts.push(verdict),
             Err(failure) => outcome.fail(&failure),
         }
@@ -88,7 +83,7 @@ pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<O
 
 fn judge(
     file: &Path,
-    knowledge: &Knowledge<'_>,
+    given: &Given,
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<Verdict, Failure> {
@@ -125,8 +120,13 @@ fn judge(
         Some(name) => *formats.get(name).map_err(|error| error.with_path(file))?,
         None => formats.detect(file, Some(&document))?.format,
     };
-    let found = (format.examine)(&document, knowledge).map_err(|error| error.with_path(file))?;
-    given::say_unused(knowledge, file, format.name, outcome);
+    let mut knowledge = given.knowledge(file, &document);
+    if let Some(now) = global.now {
+        knowledge = knowledge.with_now(now);
+    }
+    let found = (format.examine)(&document, &knowledge).map_err(|error| error.with_path(file))?;
+    given.say_unused(file, format.name, outcome);
+    given.say_unknown(file, &document, format.name, outcome);
     let word = if found.is_empty() {
         "valid"
     } else {

@@ -215,6 +215,63 @@ fn a_resume_names_the_agent_and_the_worker_to_take_over() {
 }
 
 #[test]
+fn another_agent_takes_over_from_one_that_crashed() {
+    let place = Place::agent();
+    let old = place.project.read(place.file);
+    let error = place.leaves(2, &["reassign", "--to", "Secondary-D"]);
+    assert!(error.contains("--session"), "{error}");
+    let to = [
+        "reassign",
+        "--to",
+        "Secondary-D",
+        "--session",
+        "s-9",
+        "--because",
+        "Timed out",
+    ];
+    let run = place.gives(0, &to);
+    assert!(
+        run.out.starts_with(
+            "Secondary-D takes over from Secondary-C; its checkpoint was put aside as "
+        ),
+        "{run:?}"
+    );
+    assert!(
+        run.err
+            .contains("Resuming work from crashed agent Secondary-C"),
+        "{run:?}"
+    );
+    let new = parsed(&place.project, "agent_checkpoints/secondary_d.json");
+    assert_eq!(new["previous_agent"], "Secondary-C");
+    assert_eq!(
+        (&new["session_id"], &new["recovery_notes"]),
+        (&json!("s-9"), &json!("Timed out"))
+    );
+    let files = std::fs::read_dir(place.project.path("agent_checkpoints")).unwrap();
+    let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let archive = names.find(|name| name.starts_with("secondary_c_crashed_"));
+    let archive = format!("agent_checkpoints/{}", archive.unwrap());
+    assert_eq!(place.project.read(&archive), old);
+    let place = Place::agent();
+    place.gives(
+        0,
+        &[
+            "reassign",
+            "--to",
+            "Secondary-D",
+            "--session",
+            "s-9",
+            "--beside",
+        ],
+    );
+    assert_eq!(place.project.read(place.file), old);
+    let place = Place::story();
+    place.leaves(2, &["reassign", "--to", "a-2", "--beside"]);
+    place.gives(0, &["reassign", "--to", "a-2", "--agent", "lead"]);
+    assert_eq!(place.value()["agentId"], "a-2");
+}
+
+#[test]
 fn a_checkpoint_that_cannot_be_resumed_exits_4() {
     let place = Place::agent();
     place.gives(0, &["set", "/can_resume=false"]);
@@ -282,6 +339,76 @@ fn the_stages_of_a_story() {
     assert!(run.out.starts_with("stage: 1"), "{run:?}");
     assert!(run.err.contains("new violation: /"), "{run:?}");
     assert_eq!(place.value()["stage"], 1);
+}
+
+#[test]
+fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
+    let place = Place::story();
+    let state = ".pipeline/state.json";
+    let write = |text: &str| place.project.write(state, text);
+    place.does(&["task", "done", "SHOP-14"]);
+    place.gives(1, &["stage", "3"]);
+    place.does(&["verify", "qualityScore", "54"]);
+    place.does(&["fail", "Slow"]);
+    write(r#"{"story_state": {"SHOP-12": "STAGE_3"}, "quality_cycles": {"SHOP-12": 2}}"#);
+    let error = place.leaves(4, &["stage", "2", "--state", state]);
+    assert!(error.contains("FAIL after 2 cycles: Slow"), "{error}");
+    let run = place.gives(1, &["resume", "--state", state]);
+    assert!(run.err.contains("question: The story is paused"), "{run:?}");
+    let batch = ["batch", "--store", place.file, "--state", state];
+    let line = "{\"op\": \"stage\", \"name\": 2}\n";
+    let run = place.project.ckpt_given(&batch, line);
+    assert_eq!(run.code, 4, "{run:?}");
+    // A count that cannot be read is not zero, and another file is no state.
+    write(r#"{"quality_cycles": {"SHOP-12": "two"}}"#);
+    let error = place.leaves(2, &["stage", "2", "--state", state]);
+    assert!(error.contains("/quality_cycles/SHOP-12"), "{error}");
+    let error = place.leaves(2, &["stage", "2", "--state", place.file]);
+    assert!(error.contains("is no state of a pipeline"), "{error}");
+    place.leaves(2, &["stage", "2", "--state", ".pipeline/none.json"]);
+    write("{");
+    place.leaves(3, &["stage", "2", "--state", state]);
+    // Nor does a state that has other stories say anything of this one.
+    write(r#"{"story_state": {"SHOP-99": "STAGE_3"}}"#);
+    let validate = ["validate", place.file, "--state", state];
+    let run = place.project.expect(0, &validate);
+    assert!(
+        run.err.contains("does not say where the story SHOP-12 is"),
+        "{run:?}"
+    );
+
+    write(
+        r#"{"story_state": {"SHOP-12": "STAGE_3"}, "quality_cycles": {"SHOP-12": 1},
+        "business_answers": {"Which currency?": "EUR"}, "worktree_map": {"SHOP-12": "wt/SHOP-12"}}"#,
+    );
+    let run = place.gives(1, &["resume", "--state", state, "--json"]);
+    let inputs = run.json()["plan"]["new_worker"]["inputs"].clone();
+    assert_eq!(inputs["business_answers"]["Which currency?"], "EUR");
+    assert_eq!(inputs["worktree"], "wt/SHOP-12");
+    assert!(inputs["project_root"].as_str().unwrap().starts_with('/'));
+    let run = place
+        .project
+        .expect(0, &["validate", place.file, "--state", state]);
+    assert!(!run.out.contains("/stage"), "{run:?}");
+    assert_eq!(
+        place.does(&["stage", "2", "--state", state]),
+        "stage: 2; the task is now in_progress\n"
+    );
+    assert_eq!(
+        place.value()["lastAction"],
+        "Stage 2 again, qualityScore 54: FAIL, cycle 2 of 2: Slow"
+    );
+    let run = place
+        .project
+        .expect(1, &["validate", place.file, "--state", state]);
+    assert!(run.out.contains("/stage: "), "{run:?}");
+    let site = Place::site();
+    site.project.write(state, "{}");
+    let run = site.gives(1, &["resume", "--state", state]);
+    assert!(
+        run.err.contains("--state judges story-pipeline only"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -372,19 +499,36 @@ fn a_pipelines_state_is_looked_at_and_set() {
     assert!(run.out.contains("SHOP-12"), "{run:?}");
     project.expect(0, &["set", file, "/story_state/SHOP-12=\"STAGE_3\""]);
     let text = project.read(file);
-    for arguments in [
-        vec!["stale", file],
-        vec!["resume", file],
-        vec!["convert", file, "--to", "task"],
-        vec!["note", "x", "--store", file],
-        vec!["stage", "3", "--store", file],
-        vec!["start", "--store", file],
+    for (code, arguments) in [
+        (2, vec!["note", "x", "--store", file]),
+        (2, vec!["stage", "3", "--store", file]),
+        (2, vec!["start", "--store", file]),
+        (4, vec!["complete", "--store", file]),
+        (4, vec!["convert", file, "--to", "story-pipeline-state"]),
     ] {
-        let run = project.expect(2, &arguments);
-        assert!(run.error().starts_with(file), "{run:?}");
-        assert!(run.error().contains("story-pipeline-state"), "{run:?}");
+        let run = project.expect(code, &arguments);
+        assert!(run.error().contains(file) || code == 4, "{run:?}");
     }
     assert_eq!(project.read(file), text);
+}
+
+#[test]
+fn a_lead_goes_on_from_its_pipelines_state() {
+    let file = ".pipeline/state.json";
+    let project = Project::with(file, case("story-pipeline-state/valid.json"));
+    let run = project.expect(0, &["resume", file, "--now", NOW]);
+    assert!(run.out.contains("SHOP-12"), "{run:?}");
+    // By folder and key as well: a pipeline has one state.
+    let place = ["--store", ".pipeline", "--key", "state", "--now", NOW];
+    let run = project.expect(0, &[&["heartbeat"], &place[..]].concat());
+    assert_eq!(run.out, "heartbeat\n");
+    assert_eq!(parsed(&project, file)["last_check"], NOW);
+    let run = project.expect(4, &[&["complete"], &place[..]].concat());
+    assert!(run.error().contains("neither DONE nor PAUSED"), "{run:?}");
+    project.expect(0, &[&["complete", "--force"], &place[..]].concat());
+    assert_eq!(parsed(&project, file)["complete"], true);
+    let run = project.expect(4, &["resume", file]);
+    assert!(run.error().contains("pipeline is complete"), "{run:?}");
 }
 
 #[test]

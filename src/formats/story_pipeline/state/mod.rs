@@ -368,6 +368,17 @@ impl PipelineState {
             crashes: count(&self.crash_count),
         }
     }
+
+    /// What the state tells of a story, for judging and changing its checkpoint: where the story is, and
+    /// how often it was tried again.
+    #[must_use]
+    pub fn knowledge(&self, story: &str) -> Knowledge<'_> {
+        let knowledge = Knowledge::none().with_counters(self.counters(story));
+        match self.story_state.get(story) {
+            Some(state) => knowledge.with_story_state(state.as_str()),
+            None => knowledge,
+        }
+    }
 }
 
 impl Checkpoint for PipelineState {

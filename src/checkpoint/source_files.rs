@@ -1,4 +1,4 @@
-//! Which files are worth recording with a step.
+//! Which files are worth recording and judging.
 
 /// Sorts files into source files, which a step records, and what tools make, which it does not.
 ///

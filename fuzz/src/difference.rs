@@ -1,0 +1,40 @@
+//! Two documents are told apart exactly when their values are not the same.
+
+use agent_checkpoint::difference::Side;
+use agent_checkpoint::{Difference, Document, Formats};
+
+use crate::damage::deviating;
+
+/// The bytes, and what their halves make of seeds, against each other in every format.
+pub(crate) fn difference(bytes: &[u8]) {
+    let (one, other) = bytes.split_at(bytes.len() / 2);
+    let one = Document::parse(bytes).ok().or_else(|| deviating(one));
+    if let (Some(one), Some(other)) = (one, deviating(other)) {
+        compare(&one, &other);
+    }
+    if let Some(same) = deviating(bytes) {
+        compare(&same, &same);
+    }
+}
+
+fn compare(before: &Document, after: &Document) {
+    // Names with half of a surrogate pair can read like others, and then nobody can say which is which.
+    let odd = before.text().contains("\\ud") || after.text().contains("\\ud");
+    let holds = |difference: Difference| {
+        assert!(
+            odd || difference.is_empty() == before.same_value(after),
+            "{difference}"
+        );
+        let lines = difference.to_string().lines().count();
+        assert_eq!(
+            lines,
+            difference.changes.len() + usize::from(difference.respelled)
+        );
+    };
+    holds(Difference::between(&Side::new(before), &Side::new(after)));
+    for format in Formats::default().iter() {
+        if let Ok(difference) = Difference::in_format(format, before, after) {
+            holds(difference);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Any bytes are read in every format, or refused with a place; what was read and not changed is written as it was.
+
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint, TaskCheckpoint,
+};
+use agent_checkpoint::json::{Document, Rewrite};
+use agent_checkpoint::{Formats, Knowledge};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::damage::{damaged, deviating};
+
+/// Parse, typed reads for every format, unchanged write.
+pub(crate) fn reading(bytes: &[u8]) {
+    read(bytes);
+    read(&damaged(bytes));
+    if let Some(document) = deviating(bytes) {
+        read(document.text().as_bytes());
+    }
+}
+
+fn read(bytes: &[u8]) {
+    let document = match Document::parse(bytes) {
+        Ok(document) => document,
+        Err(corrupt) => {
+            assert!(corrupt.offset <= bytes.len(), "{corrupt}");
+            assert!(corrupt.line > 0 && corrupt.column > 0, "{corrupt}");
+            return;
+        }
+    };
+    assert_eq!(document.text().as_bytes(), bytes);
+    for format in Formats::default().iter() {
+        let _unreadable = (format.examine)(&document, &Knowledge::none());
+        let _unreadable = (format.open)(&document, &Knowledge::none());
+    }
+    unchanged::<TaskCheckpoint>(&document);
+    unchanged::<BuilderState>(&document);
+    unchanged::<AgentCheckpoint>(&document);
+    unchanged::<SitebuilderCheckpoint>(&document);
+    unchanged::<StoryCheckpoint>(&document);
+    unchanged::<PipelineState>(&document);
+    unchanged::<BuildCheckpoint>(&document);
+}
+
+fn unchanged<T: Serialize + DeserializeOwned + PartialEq>(document: &Document) {
+    let Ok(reading) = document.read::<T>() else {
+        return;
+    };
+    let written = document
+        .rewrite(&reading, &reading.value, &Rewrite::new())
+        .expect("what was read can be written");
+    assert!(!written.changed, "{document}");
+    assert_eq!(written.document, *document);
+}

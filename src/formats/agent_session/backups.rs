@@ -1,0 +1,191 @@
+//! Which backup of an agent's checkpoint is the newest one to go back to.
+//!
+//! Names do not tell: the protocol's own script stamps them with local time, this library with UTC, so
+//! that of two backups of one agent the older can have the greater name. What a backup says of itself
+//! tells, else when its file was written.
+
+use std::fmt;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
+use super::{AgentCheckpoint, layout};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result};
+use crate::fsio;
+use crate::json::Document;
+
+/// The largest backup that is read, in bytes.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A file of the folder `backups`, as it was found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Backup {
+    /// Its name.
+    pub name: String,
+    /// What is in it; `None` when that is no document, or cannot be read.
+    pub document: Option<Document>,
+    /// When the file was written, where that is known.
+    pub modified: Option<DateTime<Utc>>,
+}
+
+impl Backup {
+    /// A file with this content.
+    pub fn new(name: impl Into<String>, document: Option<Document>) -> Self {
+        Backup {
+            name: name.into(),
+            document,
+            modified: None,
+        }
+    }
+
+    /// Says when the file was written.
+    #[must_use]
+    pub fn with_modified(mut self, modified: DateTime<Utc>) -> Self {
+        self.modified = Some(modified);
+        self
+    }
+}
+
+/// What told how new a backup is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BackupAge {
+    /// The backup itself: its `last_checkpoint`.
+    Content(DateTime<Utc>),
+    /// When its file was written, since the backup does not say.
+    File(DateTime<Utc>),
+    /// Its name alone, which may be in any local time.
+    Name,
+}
+
+/// The newest backup that can be gone back to, and how it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewestBackup {
+    /// Its name, in the folder `backups`.
+    pub name: String,
+    /// What told that it is the newest.
+    pub age: BackupAge,
+    /// The agent's other backups that are no use, each with what is wrong with it.
+    pub passed_over: Vec<(String, String)>,
+}
+
+impl fmt::Display for NewestBackup {
+    /// `backups/{name} (the newest by its last_checkpoint, …)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |time: &DateTime<Utc>| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        write!(f, "backups/{} (", self.name)?;
+        match &self.age {
+            BackupAge::Content(at) => write!(f, "the newest by its last_checkpoint, {}", time(at)),
+            BackupAge::File(at) => write!(
+                f,
+                "the newest by the time of its file, {}, since its content has none",
+                time(at)
+            ),
+            BackupAge::Name => f.write_str("the newest by its name, since nothing else tells"),
+        }?;
+        for (name, why) in &self.passed_over {
+            write!(f, "; {name} was passed over: {why}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// The newest backup of an agent among the files of the folder `backups`: the one whose
+/// `last_checkpoint` is the latest; of one that has none, the time of its file counts.
+///
+/// Names are read whole, so another agent's backups are never taken. One that is no document, or says
+/// that it is another agent's, is passed over and named.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidKey`] when no file can be named after the agent.
+pub fn newest_backup(
+    agent: &Key,
+    files: impl IntoIterator<Item = Backup>,
+) -> Result<Option<NewestBackup>> {
+    let own = layout::stem_of(agent)?;
+    let mut passed_over = Vec::new();
+    let mut found = Vec::new();
+    for backup in files {
+        let Some(named) = layout::backup_of(&backup.name, &own) else {
+            continue;
+        };
+        match judge(agent, &backup) {
+            Ok(age) => {
+                let time = match &age {
+                    BackupAge::Content(time) | BackupAge::File(time) => Some(*time),
+                    BackupAge::Name => None,
+                };
+                found.push(((time, backup.modified, named), backup.name, age));
+            }
+            Err(why) => passed_over.push((backup.name, why)),
+        }
+    }
+    passed_over.sort();
+    let newest = found.into_iter().max_by(|one, other| one.0.cmp(&other.0));
+    Ok(newest.map(|(_, name, age)| NewestBackup {
+        name,
+        age,
+        passed_over,
+    }))
+}
+
+/// How new a backup is, or why it is no use.
+fn judge(agent: &Key, backup: &Backup) -> std::result::Result<BackupAge, String> {
+    let Some(document) = &backup.document else {
+        return Err("it is no JSON object".to_owned());
+    };
+    let reading = document.read::<AgentCheckpoint>();
+    let checkpoint = reading.map_err(|error| error.to_string())?.value;
+    if let Some(id) = &checkpoint.agent_id
+        && !layout::same_agent(id, agent.as_str())
+    {
+        return Err(format!("it is a checkpoint of {id}"));
+    }
+    let said = checkpoint.updated_at().and_then(|stamp| stamp.time());
+    Ok(match (said, backup.modified) {
+        (Some(said), _) => BackupAge::Content(said.to_utc()),
+        (None, Some(modified)) => BackupAge::File(modified),
+        (None, None) => BackupAge::Name,
+    })
+}
+
+/// The backups of an agent in the folder of the checkpoints, whatever is in them; none where there is no
+/// folder `backups`.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidKey`] when no file can be named after the agent; [`ErrorKind::Io`] when the folder
+/// cannot be read. A file that cannot be read has no document.
+pub fn backups_in(checkpoints: &Path, agent: &Key) -> Result<Vec<Backup>> {
+    let own = layout::stem_of(agent)?;
+    let entries = match fs_err::read_dir(checkpoints.join(layout::BACKUPS)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_error(error)),
+    };
+    let mut backups = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(io_error)?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        if layout::backup_of(&name, &own).is_none() {
+            continue;
+        }
+        let contents = fsio::read_limited(&entry.path(), MOST_BYTES).ok().flatten();
+        let mut backup = Backup::new(name, None);
+        if let Some(contents) = contents {
+            backup.document = Document::parse(&contents.bytes).ok();
+            backup.modified = contents.modified.map(DateTime::from);
+        }
+        backups.push(backup);
+    }
+    Ok(backups)
+}
+
+fn io_error(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io).with_source(error)
+}

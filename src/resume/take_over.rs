@@ -1,0 +1,256 @@
+//! Taking over from an agent that crashed, in one call: its checkpoint is put aside and the new agent's
+//! begun, and at no instant is there none.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use crate::checkpoint::{
+    Archive, Checkpoint, Error, ErrorKind, Expect, Fence, FixedClock, Key, Result,
+};
+use crate::checkpoints::Checkpoints;
+use crate::formats::AgentCheckpoint;
+use crate::fsio::{self, Durability, FileError, Present};
+use crate::store::{CheckpointStore, DeleteOptions, FileStore, Outcome, Saved};
+
+/// How many archives of one agent may fall into one second before the names run out.
+const MOST_IN_A_SECOND: u32 = 10_000;
+
+/// Who takes over the work of an agent of an `agent-session`, and what becomes of the old file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TakeOver {
+    /// The id of the new agent, which may be that of the old one.
+    pub agent_id: String,
+    /// The session of the new agent, which must be a fresh one.
+    pub session_id: String,
+    /// How the work came to be taken over.
+    pub notes: String,
+    /// Whether the old file is put aside as crashed; else it stays beside that of the new agent.
+    pub archive: bool,
+    /// The fence of the caller's claim on the old checkpoint.
+    pub fence: Option<Fence>,
+}
+
+impl TakeOver {
+    /// An agent that takes over. The old file is put aside as crashed.
+    pub fn new(
+        agent_id: impl Into<String>,
+        session_id: impl Into<String>,
+        notes: impl Into<String>,
+    ) -> Self {
+        TakeOver {
+            agent_id: agent_id.into(),
+            session_id: session_id.into(),
+            notes: notes.into(),
+            archive: true,
+            fence: None,
+        }
+    }
+
+    /// Shows the fence of a claim on the old checkpoint.
+    #[must_use]
+    pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
+        self
+    }
+
+    /// Leaves the old file where it is. The new agent then needs an id of its own, such as that of
+    /// [`take_over_id`](crate::formats::agent_session::take_over_id).
+    #[must_use]
+    pub fn beside(mut self) -> Self {
+        self.archive = false;
+        self
+    }
+}
+
+/// What came of taking over.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TakenOver {
+    /// The key of the new agent.
+    pub key: Key,
+    /// Its checkpoint.
+    pub checkpoint: AgentCheckpoint,
+    /// What the old agent left, for the words that are given to the new one.
+    pub before: AgentCheckpoint,
+    /// How that was saved.
+    pub saved: Saved,
+    /// The old agent's file, where it was put aside.
+    pub archive: Option<PathBuf>,
+}
+
+/// Has an agent take over the work of another that crashed, at the same feature and stage.
+///
+/// The store is the folder of the checkpoints, with the protocol's
+/// [`layout`](AgentCheckpoint::layout).
+///
+/// An agent that takes the old id changes the old file in one update, after a copy of it has its place
+/// as an archive; members that nobody declared stay in both. One with an id of its own gets its own file
+/// first, and then the old one is put aside. Whatever dies in between, a checkpoint to go on from is
+/// there, and the call can be made again.
+///
+/// # Errors
+///
+/// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
+/// one, and when the old file is to stay although the new agent has its id; [`ErrorKind::Conflict`] when
+/// the new agent has a checkpoint already, or the old one wrote its own meanwhile: it has not crashed;
+/// [`ErrorKind::Claimed`] while another's claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
+/// these cases nothing is changed.
+pub fn take_over(
+    store: &FileStore,
+    key: &Key,
+    by: &TakeOver,
+    now: DateTime<Utc>,
+) -> Result<TakenOver> {
+    let agents = Checkpoints::<AgentCheckpoint>::new(store).with_clock(FixedClock(now));
+    let new = Key::new(by.agent_id.as_str())?;
+    let name = AgentCheckpoint::layout().file_name;
+    let same_file = store.path(key)? == store.path(&new)? || name(key)? == name(&new)?;
+    match (same_file, by.archive) {
+        (true, true) => in_place(&agents, store, key, new, by, now),
+        (true, false) => Err(Error::refused(
+            "the new agent has the id of the old one, whose file is to stay; give it an id of its own, \
+             or put the old file aside",
+        )
+        .with_key(key)),
+        (false, _) => beside(&agents, store, key, new, by, now),
+    }
+}
+
+/// The new agent goes on in the file of the old one.
+fn in_place(
+    agents: &Checkpoints<'_, AgentCheckpoint>,
+    store: &FileStore,
+    key: &Key,
+    new: Key,
+    by: &TakeOver,
+    now: DateTime<Utc>,
+) -> Result<TakenOver> {
+    let agents = agents.clone().fenced(by.fence);
+    let path = store.path(key)?;
+    let mut archive = None;
+    let mut checkpoint = AgentCheckpoint::default();
+    let mut before = AgentCheckpoint::default();
+    let saved = agents.try_update(key, |agent| {
+        // It may run again, on what a faster writer left: only the last copy is the archive.
+        discard(archive.take());
+        checkpoint = agent.taken_over(&by.agent_id, &by.session_id, &by.notes, now)?;
+        archive = Some(copy_aside(&path, now)?);
+        before = std::mem::replace(agent, checkpoint.clone());
+        Ok(())
+    });
+    match saved {
+        Ok(saved) => Ok(TakenOver {
+            key: new,
+            checkpoint,
+            before,
+            saved,
+            archive,
+        }),
+        // The new text has its place: so does the old one.
+        Err(error) if matches!(error.kind(), ErrorKind::NotDurable) => Err(error),
+        Err(error) => {
+            discard(archive);
+            Err(error)
+        }
+    }
+}
+
+/// The new agent begins a file of its own.
+fn beside(
+    agents: &Checkpoints<'_, AgentCheckpoint>,
+    store: &FileStore,
+    key: &Key,
+    new: Key,
+    by: &TakeOver,
+    now: DateTime<Utc>,
+) -> Result<TakenOver> {
+    let old = agents.get(key)?;
+    let next = old
+        .checkpoint
+        .taken_over(&by.agent_id, &by.session_id, &by.notes, now)?;
+    let (begun, checkpoint) = match agents.create(&new, &next) {
+        Ok(saved) => (saved, next),
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
+            begun_before(agents, &new, &next, error)?
+        }
+        Err(error) => return Err(error),
+    };
+    let archive = if by.archive {
+        // One that was written meanwhile is not put aside: its agent has not crashed.
+        let mut as_it_was = DeleteOptions::expecting(Expect::Revision(old.revision));
+        as_it_was.fence = by.fence;
+        match store.archive(key, Archive::Crashed, now, &as_it_was) {
+            Ok(archive) => Some(archive),
+            Err(error) => {
+                let nothing_changed = matches!(
+                    error.kind(),
+                    ErrorKind::Conflict { .. }
+                        | ErrorKind::Claimed { .. }
+                        | ErrorKind::Fenced { .. }
+                );
+                if nothing_changed && begun.outcome == Outcome::Created {
+                    let created = DeleteOptions::expecting(Expect::Revision(begun.revision));
+                    store.delete(&new, &created)?;
+                }
+                return Err(error);
+            }
+        }
+    } else {
+        None
+    };
+    Ok(TakenOver {
+        key: new,
+        checkpoint,
+        before: old.checkpoint,
+        saved: begun,
+        archive,
+    })
+}
+
+/// What an earlier call left that did not come to put the old file aside: it stays, since the new agent
+/// may have gone on. Any other checkpoint of the new agent is a conflict.
+fn begun_before(
+    agents: &Checkpoints<'_, AgentCheckpoint>,
+    new: &Key,
+    next: &AgentCheckpoint,
+    conflict: Error,
+) -> Result<(Saved, AgentCheckpoint)> {
+    let there = agents.get(new)?.checkpoint;
+    let is_that =
+        there.session_id == next.session_id && there.previous_agent == next.previous_agent;
+    if !is_that {
+        return Err(conflict);
+    }
+    Ok((agents.update(new, |_| {})?, there))
+}
+
+/// Copies a file to the name of its archive.
+fn copy_aside(path: &Path, now: DateTime<Utc>) -> Result<PathBuf> {
+    let contents = fsio::read_limited(path, u64::MAX)?;
+    let contents = contents.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = (AgentCheckpoint::layout().archive_stem)(&stem, Archive::Crashed, now);
+    for counter in 0..MOST_IN_A_SECOND {
+        let archive = path.with_file_name(match counter {
+            0 => format!("{stem}.json"),
+            counter => format!("{stem}-{counter}.json"),
+        });
+        match fsio::replace(&archive, &contents.bytes, Present::Absent) {
+            Ok(_) => return Ok(archive),
+            Err(FileError::Changed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Error::refused("there are too many archives of this second").with_path(path))
+}
+
+/// Removes a copy that is no archive after all; what stays is a copy of what is there.
+fn discard(copy: Option<PathBuf>) {
+    if let Some(copy) = copy
+        && let Err(error) = fsio::remove(&copy, Durability::None)
+    {
+        tracing::debug!(path = %copy.display(), %error, "a copy of a checkpoint stays");
+    }
+}

@@ -1,0 +1,236 @@
+//! What a save records of the files that the checkpoint names.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::head::Head;
+use super::stamp::FILE_CLOCK_TICK;
+use super::tracking::{Found, Project, Tracking};
+
+/// The largest file whose contents are compared. Of a larger one only size and times are.
+pub const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
+
+/// What the tracked files of a checkpoint were when it was saved.
+///
+/// Recorded beside the checkpoint, under its revision: with another revision it tells nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fingerprints {
+    /// The head of the project's repository, where it is in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+    /// Each tracked file by its path, as the checkpoint has it.
+    pub files: BTreeMap<String, Fingerprint>,
+}
+
+/// What one file was when the checkpoint was saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Fingerprint {
+    /// A regular file.
+    File(FilePrint),
+    /// A folder; what was in it is not tracked.
+    Folder,
+    /// It was not there.
+    Missing,
+    /// It could not be read, or leads out of the project: it tells nothing.
+    Unknown,
+}
+
+/// What is known of a regular file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FilePrint {
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its contents were last changed.
+    pub mtime: FileTime,
+    /// When its inode was last changed; Unix only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ctime: Option<FileTime>,
+    /// Its inode; Unix only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inode: Option<u64>,
+    /// SHA-256 of its contents; `None` of one that is too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// When this was looked at.
+    pub taken: FileTime,
+}
+
+/// A time as file systems keep it: whole seconds since 1970, rounded down, and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FileTime(pub i64, pub u32);
+
+impl FileTime {
+    fn plus(self, span: Duration) -> FileTime {
+        let nanos = self.1.saturating_add(span.subsec_nanos());
+        let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        let carry = i64::from(nanos / 1_000_000_000);
+        FileTime(
+            self.0.saturating_add(seconds).saturating_add(carry),
+            nanos % 1_000_000_000,
+        )
+    }
+}
+
+impl From<SystemTime> for FileTime {
+    fn from(time: SystemTime) -> FileTime {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => FileTime(seconds(after), after.subsec_nanos()),
+            Err(before) => match before.duration() {
+                span if span.subsec_nanos() == 0 => FileTime(-seconds(span), 0),
+                span => FileTime(-seconds(span) - 1, 1_000_000_000 - span.subsec_nanos()),
+            },
+        }
+    }
+}
+
+/// What became of a file with a fingerprint.
+pub(super) enum Compared {
+    Unchanged,
+    Touched,
+    Modified,
+    Unreadable(io::Error),
+    TooLarge,
+}
+
+impl Fingerprints {
+    /// Looks at files, relative to the root. What `before` has of a file that surely did not change since is
+    /// taken over, so that saving again reads only what changed.
+    pub fn take<'f>(
+        files: impl IntoIterator<Item = &'f str>,
+        tracking: &Tracking,
+        before: Option<&Fingerprints>,
+    ) -> Fingerprints {
+        let mut project = Project::new(tracking);
+        let mut taken = Fingerprints {
+            head: Head::of(project.root()),
+            files: BTreeMap::new(),
+        };
+        for path in files {
+            if taken.files.contains_key(path) || !project.tracks(path) {
+                continue;
+            }
+            let known = before.and_then(|before| before.files.get(path));
+            let print = match project.find(path) {
+                Found::File(path, found) => match FilePrint::take(&path, &found, known) {
+                    Ok(print) => Fingerprint::File(print),
+                    Err(_) => Fingerprint::Unknown,
+                },
+                Found::Folder => Fingerprint::Folder,
+                Found::Missing => Fingerprint::Missing,
+                Found::Outside(_) | Found::Unreadable(_) => Fingerprint::Unknown,
+            };
+            taken.files.insert(path.to_owned(), print);
+        }
+        taken
+    }
+}
+
+impl FilePrint {
+    /// Looks at a file. The time is read before the contents: what is written meanwhile shows later.
+    fn take(path: &Path, found: &Metadata, known: Option<&Fingerprint>) -> io::Result<FilePrint> {
+        let mut print = FilePrint::of(found);
+        if let Some(Fingerprint::File(known)) = known
+            && known.has_same_marks(&print)
+            && !known.is_racy()
+        {
+            return Ok(known.clone());
+        }
+        print.sha256 = hash(path, found.len())?;
+        Ok(print)
+    }
+
+    fn of(found: &Metadata) -> FilePrint {
+        let modified = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        #[cfg(unix)]
+        let (ctime, inode) = {
+            use std::os::unix::fs::MetadataExt;
+            let nanos = u32::try_from(found.ctime_nsec()).unwrap_or(0);
+            (Some(FileTime(found.ctime(), nanos)), Some(found.ino()))
+        };
+        #[cfg(not(unix))]
+        let (ctime, inode) = (None, None);
+        FilePrint {
+            size: found.len(),
+            mtime: modified.into(),
+            ctime,
+            inode,
+            sha256: None,
+            taken: SystemTime::now().into(),
+        }
+    }
+
+    fn has_same_marks(&self, other: &FilePrint) -> bool {
+        self.size == other.size
+            && self.mtime == other.mtime
+            && self.ctime == other.ctime
+            && self.inode == other.inode
+    }
+
+    /// Whether the file was changed in the same tick as it was looked at, or later by its own times: then a
+    /// change after the look may have left all its marks the same. (Git has the same rule for its index.)
+    fn is_racy(&self) -> bool {
+        let changed = self.ctime.map_or(self.mtime, |ctime| ctime.max(self.mtime));
+        changed.plus(FILE_CLOCK_TICK) >= self.taken
+    }
+
+    /// What became of the file, which is there and regular.
+    pub(super) fn compare(&self, path: &Path, found: &Metadata) -> Compared {
+        let now = FilePrint::of(found);
+        let same = self.has_same_marks(&now);
+        if same && !self.is_racy() {
+            return Compared::Unchanged;
+        }
+        if self.size != now.size {
+            return Compared::Modified;
+        }
+        let Some(before) = &self.sha256 else {
+            return Compared::TooLarge;
+        };
+        match hash(path, found.len()) {
+            Err(error) => Compared::Unreadable(error),
+            Ok(None) => Compared::TooLarge,
+            Ok(Some(after)) if after != *before => Compared::Modified,
+            Ok(Some(_)) if same => Compared::Unchanged,
+            Ok(Some(_)) => Compared::Touched,
+        }
+    }
+}
+
+/// The hash of a file; `None` of one that is too large, or has grown so meanwhile.
+fn hash(path: &Path, size: u64) -> io::Result<Option<String>> {
+    if size > LARGEST_HASHED {
+        return Ok(None);
+    }
+    let mut file = File::open(path)?.take(LARGEST_HASHED + 1);
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut sum = 0_u64;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                sum += read as u64;
+                hasher.update(&buffer[..read]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let text = hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Ok((sum <= LARGEST_HASHED).then_some(text))
+}

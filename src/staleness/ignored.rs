@@ -1,0 +1,68 @@
+//! What the project's own `.gitignore` files leave out.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+/// The `.gitignore` files of a project, each read once.
+pub(super) struct Ignored {
+    root: PathBuf,
+    /// Of a folder, by its path in the project; `None` where it has no such file.
+    of: HashMap<PathBuf, Option<Gitignore>>,
+}
+
+impl Ignored {
+    pub(super) fn new(root: &Path) -> Self {
+        Ignored {
+            root: root.to_path_buf(),
+            of: HashMap::new(),
+        }
+    }
+
+    /// Whether git would leave out a file: the nearest `.gitignore` that speaks of it, or of a folder it is in,
+    /// decides.
+    pub(super) fn is_ignored(&mut self, path: &str) -> bool {
+        let path = Path::new(path);
+        // The rules are those of the project; what leads out of it is told elsewhere.
+        if path.is_absolute() || path.components().any(|part| part.as_os_str() == "..") {
+            return false;
+        }
+        for folder in path.ancestors().skip(1) {
+            let Ok(inside) = path.strip_prefix(folder) else {
+                continue;
+            };
+            let Some(rules) = self.rules(folder) else {
+                continue;
+            };
+            let matched = rules.matched_path_or_any_parents(inside, false);
+            if !matched.is_none() {
+                return matched.is_ignore();
+            }
+        }
+        false
+    }
+
+    fn rules(&mut self, folder: &Path) -> Option<&Gitignore> {
+        let root = &self.root;
+        let known = self.of.entry(folder.to_path_buf()).or_insert_with(|| {
+            let mut any = false;
+            // Paths are matched relative to the folder of the file, so it has no other root.
+            let mut builder = GitignoreBuilder::new("");
+            let mut files = vec![root.join(folder).join(".gitignore")];
+            if folder.as_os_str().is_empty() {
+                files.insert(0, root.join(".git/info/exclude"));
+            }
+            for file in files {
+                if file.is_file() {
+                    any = true;
+                    if let Some(error) = builder.add(&file) {
+                        tracing::warn!(path = %file.display(), %error, "a line is no pattern");
+                    }
+                }
+            }
+            any.then(|| builder.build().ok()).flatten()
+        });
+        known.as_ref()
+    }
+}

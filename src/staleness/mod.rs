@@ -1,0 +1,330 @@
+//! Whether the files that a checkpoint names are still as they were when it was saved.
+//!
+//! Two methods. With what the save recorded of each file ([`Fingerprints`]) it is told by its contents:
+//! a checkout that moved times changes nothing, and an older time hides nothing. Without, the protocol's
+//! method: a file that was written after the checkpoint's stamp makes it stale, and what lies within the
+//! stamp's precision cannot be told.
+
+mod fingerprint;
+mod head;
+#[cfg(feature = "ignore")]
+mod ignored;
+mod stamp;
+mod state;
+mod tracking;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
+pub use head::Head;
+pub use stamp::FILE_CLOCK_TICK;
+pub use state::{FileState, TrackedFile};
+pub use tracking::Tracking;
+
+use crate::checkpoint::Timestamp;
+use fingerprint::Compared;
+use stamp::Saved;
+use tracking::{Found, Project};
+
+/// The verdict over all files of a checkpoint.
+///
+/// Source: the stale-checkpoint rule of the builder-state protocol: a checkpoint is stale when a file
+/// that it names has a newer modification time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "lowercase")]
+#[must_use]
+#[non_exhaustive]
+pub enum Staleness {
+    /// No file changed since the checkpoint.
+    Fresh(Judged),
+    /// No file surely changed, but of one it cannot be told, or the project is at another commit.
+    Indeterminate(Judged),
+    /// At least one file changed, is missing, or appeared.
+    Stale(Judged),
+}
+
+/// What the verdict rests on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Judged {
+    /// Every tracked file with its own verdict.
+    pub files: Vec<TrackedFile>,
+    /// Files that the checkpoint names and that are not tracked, since they are no sources of the project.
+    pub untracked: Vec<String>,
+    /// What speaks against the checkpoint besides its files.
+    pub reasons: Vec<Reason>,
+}
+
+/// What speaks against a checkpoint besides its files.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// The project is on another branch.
+    OtherBranch {
+        /// At the save; `None` was no branch.
+        saved: Option<String>,
+        /// Now.
+        now: Option<String>,
+    },
+    /// The project is at another commit of the same branch.
+    OtherCommit {
+        /// At the save.
+        saved: Option<String>,
+        /// Now.
+        now: Option<String>,
+    },
+    /// Parts of the checkpoint could not be read, so it may name files that are not judged.
+    ReadInPart,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |branch: &Option<String>| match branch {
+            Some(branch) => format!("the branch {branch}"),
+            None => "no branch".to_owned(),
+        };
+        let short = |commit: &Option<String>| match commit {
+            Some(commit) => commit.chars().take(12).collect(),
+            None => "none".to_owned(),
+        };
+        match self {
+            Reason::OtherBranch { saved, now } => {
+                write!(f, "saved on {}, and now on {}", name(saved), name(now))
+            }
+            Reason::OtherCommit { saved, now } => {
+                write!(
+                    f,
+                    "saved at commit {}, and now at {}",
+                    short(saved),
+                    short(now)
+                )
+            }
+            Reason::ReadInPart => f.write_str("parts of the checkpoint could not be read"),
+        }
+    }
+}
+
+/// What files are judged by.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Basis<'b> {
+    /// The checkpoint's stamp.
+    pub stamp: Option<&'b Timestamp>,
+    /// The present: a stamp that lies in its future tells nothing.
+    pub now: Option<DateTime<Utc>>,
+    /// What the save recorded of the files, if it is of this revision of the checkpoint.
+    pub fingerprints: Option<&'b Fingerprints>,
+}
+
+impl<'b> Basis<'b> {
+    /// By the stamp.
+    #[must_use]
+    pub fn new(stamp: Option<&'b Timestamp>, now: Option<DateTime<Utc>>) -> Self {
+        Basis {
+            stamp,
+            now,
+            fingerprints: None,
+        }
+    }
+
+    /// By what the save recorded, where it did.
+    #[must_use]
+    pub fn with_fingerprints(mut self, fingerprints: Option<&'b Fingerprints>) -> Self {
+        self.fingerprints = fingerprints;
+        self
+    }
+}
+
+impl Staleness {
+    /// Judges files by the stamp of their checkpoint alone: the protocol's method.
+    ///
+    /// Paths are relative to `root`, of which every file counts. Reads no content. Only files that the
+    /// checkpoint names are judged: one that a step in progress is just making is not among them.
+    pub fn of<'f>(
+        files: impl IntoIterator<Item = &'f str>,
+        stamp: Option<&Timestamp>,
+        root: &Path,
+        now: Option<DateTime<Utc>>,
+    ) -> Staleness {
+        let tracking = Tracking::new(root)
+            .with_sources(crate::checkpoint::SourceFiles::all())
+            .without_gitignore();
+        Staleness::judge(files, &Basis::new(stamp, now), &tracking)
+    }
+
+    /// Judges the files of a checkpoint.
+    ///
+    /// A file with a fingerprint is judged by that: its contents are read only when its size, times and
+    /// inode do not tell, which costs one look where nothing changed. A file without is judged by the
+    /// stamp. Nothing outside of the project's folder is read, also not through a link.
+    pub fn judge<'f>(
+        files: impl IntoIterator<Item = &'f str>,
+        basis: &Basis<'_>,
+        tracking: &Tracking,
+    ) -> Staleness {
+        let saved = Saved::new(basis.stamp, basis.now);
+        let mut project = Project::new(tracking);
+        let mut seen = std::collections::HashSet::new();
+        let mut judged = Judged::default();
+        for path in files {
+            if !seen.insert(path) {
+                continue;
+            }
+            if !project.tracks(path) {
+                judged.untracked.push(path.to_owned());
+                continue;
+            }
+            let print = basis.fingerprints.and_then(|all| all.files.get(path));
+            judged.files.push(TrackedFile {
+                path: path.to_owned(),
+                state: state_of(project.find(path), print, &saved),
+            });
+        }
+        if let Some(fingerprints) = basis.fingerprints {
+            judged.compare_heads(fingerprints.head.as_ref(), project.root());
+        }
+        judged.into_verdict()
+    }
+
+    /// The same for a checkpoint that could be read in part only: files that it names may be missing
+    /// here, so it is not fresh.
+    pub fn of_a_part(self) -> Staleness {
+        let mut judged = self.into_judged();
+        judged.reasons.push(Reason::ReadInPart);
+        judged.into_verdict()
+    }
+
+    fn into_judged(self) -> Judged {
+        match self {
+            Staleness::Fresh(judged)
+            | Staleness::Indeterminate(judged)
+            | Staleness::Stale(judged) => judged,
+        }
+    }
+
+    /// What the verdict rests on.
+    #[must_use]
+    pub fn judged(&self) -> &Judged {
+        match self {
+            Staleness::Fresh(judged)
+            | Staleness::Indeterminate(judged)
+            | Staleness::Stale(judged) => judged,
+        }
+    }
+
+    /// All tracked files.
+    #[must_use]
+    pub fn files(&self) -> &[TrackedFile] {
+        &self.judged().files
+    }
+
+    /// What speaks against the checkpoint besides its files.
+    #[must_use]
+    pub fn reasons(&self) -> &[Reason] {
+        &self.judged().reasons
+    }
+
+    /// The files that are not as they were.
+    pub fn changed(&self) -> impl Iterator<Item = &TrackedFile> {
+        self.files().iter().filter(|file| !file.state.is_same())
+    }
+
+    /// The verdict in a word.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Staleness::Fresh(_) => "fresh",
+            Staleness::Indeterminate(_) => "indeterminate",
+            Staleness::Stale(_) => "stale",
+        }
+    }
+}
+
+impl Judged {
+    fn compare_heads(&mut self, saved: Option<&Head>, root: &Path) {
+        let Some(saved) = saved else { return };
+        let Some(now) = Head::of(root) else {
+            self.reasons.push(Reason::OtherBranch {
+                saved: saved.branch.clone(),
+                now: None,
+            });
+            return;
+        };
+        if saved.branch != now.branch {
+            self.reasons.push(Reason::OtherBranch {
+                saved: saved.branch.clone(),
+                now: now.branch,
+            });
+        } else if saved.commit != now.commit {
+            self.reasons.push(Reason::OtherCommit {
+                saved: saved.commit.clone(),
+                now: now.commit,
+            });
+        }
+    }
+
+    fn into_verdict(self) -> Staleness {
+        let any = |of: fn(&FileState) -> bool| self.files.iter().any(|file| of(&file.state));
+        if any(FileState::is_changed) {
+            Staleness::Stale(self)
+        } else if any(|state| !state.is_same()) || !self.reasons.is_empty() {
+            Staleness::Indeterminate(self)
+        } else {
+            Staleness::Fresh(self)
+        }
+    }
+}
+
+/// What became of a file.
+fn state_of(found: Found, print: Option<&Fingerprint>, saved: &Saved) -> FileState {
+    let unreadable = |reason: &str| FileState::Unreadable {
+        reason: reason.to_owned(),
+    };
+    match (found, print) {
+        (Found::Outside(reason), _) => unreadable(reason),
+        (Found::Unreadable(error), _) => unreadable(&error.to_string()),
+        (Found::Missing, Some(Fingerprint::Missing)) => FileState::Unchanged,
+        (Found::Missing, _) => FileState::Missing,
+        (Found::Folder, Some(Fingerprint::File(_))) => FileState::Replaced {
+            by: "a folder".to_owned(),
+        },
+        (Found::Folder, Some(Fingerprint::Missing)) => FileState::Appeared,
+        (Found::Folder, _) => FileState::Indeterminate {
+            reason: "it is a folder, and what is in it is not tracked".to_owned(),
+        },
+        (Found::File(..), Some(Fingerprint::Missing)) => FileState::Appeared,
+        (Found::File(..), Some(Fingerprint::Folder)) => FileState::Replaced {
+            by: "a file".to_owned(),
+        },
+        (Found::File(path, found), Some(Fingerprint::File(print))) => {
+            match print.compare(&path, &found) {
+                Compared::Unchanged => FileState::Unchanged,
+                Compared::Touched => FileState::Touched,
+                Compared::Modified => FileState::Modified {
+                    modified: found.modified().unwrap_or(std::time::UNIX_EPOCH),
+                },
+                Compared::Unreadable(error) => unreadable(&error.to_string()),
+                Compared::TooLarge => FileState::Indeterminate {
+                    reason: "its times changed, and it is too large to be compared".to_owned(),
+                },
+            }
+        }
+        (Found::File(_, found), None | Some(Fingerprint::Unknown)) => match found.modified() {
+            Ok(modified) => saved.judge(modified),
+            Err(error) => unreadable(&error.to_string()),
+        },
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

@@ -1,0 +1,202 @@
+//! Which files are tracked, and where they are.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::checkpoint::SourceFiles;
+
+/// The project whose files are tracked.
+///
+/// The same rules hold when a save records the files and when they are judged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Tracking {
+    /// The project's folder. Nothing outside of it is read.
+    pub root: PathBuf,
+    /// Which files are source files; others are not tracked.
+    pub sources: SourceFiles,
+    /// Whether the project's own `.gitignore` files count besides. Default true; it takes the feature
+    /// `ignore`, without which they are not read.
+    pub gitignore: bool,
+}
+
+impl Tracking {
+    /// The project at `root`; empty stands for the current folder.
+    pub fn new(root: impl AsRef<Path>) -> Self {
+        Tracking {
+            root: root.as_ref().to_path_buf(),
+            sources: SourceFiles::default(),
+            gitignore: true,
+        }
+    }
+
+    /// Sets which files are source files.
+    #[must_use]
+    pub fn with_sources(mut self, sources: SourceFiles) -> Self {
+        self.sources = sources;
+        self
+    }
+
+    /// Does not read `.gitignore` files.
+    #[must_use]
+    pub fn without_gitignore(mut self) -> Self {
+        self.gitignore = false;
+        self
+    }
+}
+
+/// A project whose folders were looked at, each once.
+pub(super) struct Project<'t> {
+    tracking: &'t Tracking,
+    root: PathBuf,
+    real_root: io::Result<PathBuf>,
+    folders: HashMap<PathBuf, Place>,
+    #[cfg(feature = "ignore")]
+    ignored: super::ignored::Ignored,
+}
+
+/// Where a folder leads.
+#[derive(Clone)]
+enum Place {
+    Inside,
+    Outside,
+    /// It is not there, or cannot be looked at: what is in it tells so itself.
+    Unknown,
+}
+
+/// What is at a tracked path.
+pub(super) enum Found {
+    File(PathBuf, Metadata),
+    Folder,
+    Missing,
+    Outside(&'static str),
+    Unreadable(io::Error),
+}
+
+impl<'t> Project<'t> {
+    pub(super) fn new(tracking: &'t Tracking) -> Self {
+        let root = match tracking.root.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => tracking.root.clone(),
+        };
+        Project {
+            real_root: std::fs::canonicalize(&root),
+            #[cfg(feature = "ignore")]
+            ignored: super::ignored::Ignored::new(&root),
+            root,
+            tracking,
+            folders: HashMap::new(),
+        }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether a path is one of the project's sources.
+    pub(super) fn tracks(&mut self, path: &str) -> bool {
+        if !self.tracking.sources.takes(path) {
+            return false;
+        }
+        #[cfg(feature = "ignore")]
+        if self.tracking.gitignore && self.ignored.is_ignored(path) {
+            return false;
+        }
+        true
+    }
+
+    /// What is at a path, which may not lead out of the project.
+    pub(super) fn find(&mut self, path: &str) -> Found {
+        let mut whole = self.root.join(path);
+        if Path::new(path).is_absolute() {
+            // What lies in the project may be named from the top.
+            whole = PathBuf::from(path);
+            let root = self.real_root.as_deref().ok();
+            let inside = root.is_some_and(|root| whole.starts_with(root));
+            if !inside && !whole.starts_with(&self.root) {
+                return Found::Outside("it lies outside of the project's folder");
+            }
+        }
+        let climbs = |part: Component<'_>| matches!(part, Component::ParentDir);
+        if Path::new(path).components().any(climbs) {
+            // `a/../b` lies inside, and only the file system can say where `..` leads.
+            match std::fs::canonicalize(&whole) {
+                Ok(real) if self.is_inside(&real) => whole = real,
+                Ok(_) => return Found::Outside("it lies outside of the project's folder"),
+                Err(error) if super::is_missing(&error) => {
+                    return match lexically_inside(path) {
+                        true => Found::Missing,
+                        false => Found::Outside("it lies outside of the project's folder"),
+                    };
+                }
+                Err(error) => return Found::Unreadable(error),
+            }
+        }
+        if let Place::Outside = self.folder_of(&whole) {
+            return Found::Outside("a symbolic link leads out of the project's folder");
+        }
+        match std::fs::symlink_metadata(&whole) {
+            Ok(found) if found.is_symlink() => self.through(&whole),
+            Ok(found) if found.is_file() => Found::File(whole, found),
+            Ok(found) if found.is_dir() => Found::Folder,
+            // A pipe or a device has no contents that could be compared, and reading one may not end.
+            Ok(_) => Found::Unreadable(io::Error::other("it is no regular file")),
+            Err(error) if super::is_missing(&error) => Found::Missing,
+            Err(error) => Found::Unreadable(error),
+        }
+    }
+
+    fn through(&self, link: &Path) -> Found {
+        let real = match std::fs::canonicalize(link) {
+            Ok(real) => real,
+            Err(error) if super::is_missing(&error) => return Found::Missing,
+            Err(error) => return Found::Unreadable(error),
+        };
+        if !self.is_inside(&real) {
+            return Found::Outside("a symbolic link leads out of the project's folder");
+        }
+        match std::fs::metadata(&real) {
+            Ok(found) if found.is_file() => Found::File(real, found),
+            Ok(found) if found.is_dir() => Found::Folder,
+            Ok(_) => Found::Unreadable(io::Error::other("it is no regular file")),
+            Err(error) => Found::Unreadable(error),
+        }
+    }
+
+    fn is_inside(&self, real: &Path) -> bool {
+        let root = self.real_root.as_deref();
+        root.is_ok_and(|root| real.starts_with(root))
+    }
+
+    /// Where the folder of a path leads; each is looked at once, for thousands of files may be in it.
+    fn folder_of(&mut self, path: &Path) -> Place {
+        let Some(folder) = path.parent() else {
+            return Place::Inside;
+        };
+        if let Some(place) = self.folders.get(folder) {
+            return place.clone();
+        }
+        let place = match std::fs::canonicalize(folder) {
+            Ok(real) if self.is_inside(&real) => Place::Inside,
+            Ok(_) => Place::Outside,
+            Err(_) => Place::Unknown,
+        };
+        self.folders.insert(folder.to_path_buf(), place.clone());
+        place
+    }
+}
+
+/// Whether a path stays inside as far as its words tell.
+fn lexically_inside(path: &str) -> bool {
+    let mut depth = 0_i64;
+    Path::new(path).components().all(|part| {
+        depth += match part {
+            Component::ParentDir => -1,
+            Component::Normal(_) => 1,
+            _ => 0,
+        };
+        depth >= 0
+    })
+}

@@ -1,0 +1,90 @@
+//! What was known of a checkpoint's files when it was saved, beside it.
+
+use std::path::{Path, PathBuf};
+
+use super::Owner;
+use super::durable_file::sidecar_name;
+use super::history::encoded;
+use crate::checkpoint::Revision;
+use crate::fsio::{self, Durability, FileError, Present, Replace};
+
+/// The largest that is read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// `.agent-checkpoint/files/{file}.json`, of a host file `{file}@{slot}.json`: a line with the hash of all
+/// that follows, a line with the revision of the checkpoint, and the text.
+///
+/// Written without waiting for the disk, after the checkpoint has its name. What a crash tears does not have
+/// its hash, and is none.
+pub(super) struct CompanionFile {
+    target: PathBuf,
+    path: PathBuf,
+}
+
+impl CompanionFile {
+    pub(super) fn beside(target: &Path, owner: Owner<'_>) -> Self {
+        let ending = match owner.slot {
+            Some(slot) => format!("@{}.json", encoded(slot)),
+            None => ".json".to_owned(),
+        };
+        CompanionFile {
+            target: target.to_path_buf(),
+            path: fsio::parent_of(target)
+                .join(fsio::OWN_FOLDER)
+                .join("files")
+                .join(sidecar_name(target, &ending)),
+        }
+    }
+
+    /// Keeps a text for the checkpoint of this revision.
+    pub(super) fn write(&self, revision: &Revision, text: &str) -> Result<(), FileError> {
+        let body = format!("{revision}\n{text}");
+        let whole = format!("{}\n{body}", Revision::of(body.as_bytes()));
+        fsio::create_folder(fsio::parent_of(&self.path))?;
+        Replace::new(&self.path, Present::Whatever)
+            .like(&self.target)
+            .durability(Durability::None)
+            .write(whole.as_bytes())?;
+        Ok(())
+    }
+
+    /// The text, if there is a whole one for the checkpoint of this revision.
+    pub(super) fn read(&self, revision: &Revision) -> Option<String> {
+        fsio::look(&self.path).ok()??;
+        let read = fsio::read_limited(&self.path, MAX_BYTES).ok()??;
+        let whole = String::from_utf8(read.bytes).ok()?;
+        let (hash, body) = whole.split_once('\n')?;
+        if hash != Revision::of(body.as_bytes()).to_string() {
+            tracing::debug!(path = %self.path.display(), "torn, so not used");
+            return None;
+        }
+        let (of, text) = body.split_once('\n')?;
+        (of == revision.to_string()).then(|| text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_text_and_one_of_another_revision_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.json");
+        std::fs::write(&target, "{}").unwrap();
+        fsio::own_folder(folder.path()).unwrap();
+        let file = CompanionFile::beside(&target, Owner::default());
+        let [one, other] = [Revision::of(b"1"), Revision::of(b"2")];
+        assert_eq!(file.read(&one), None);
+        file.write(&one, "text\nof two lines").unwrap();
+        assert_eq!(file.read(&one).as_deref(), Some("text\nof two lines"));
+        assert_eq!(file.read(&other), None);
+        let whole = std::fs::read(&file.path).unwrap();
+        for length in 0..whole.len() {
+            std::fs::write(&file.path, &whole[..length]).unwrap();
+            assert_eq!(file.read(&one), None, "{length}");
+        }
+        std::fs::write(&file.path, vec![0; whole.len()]).unwrap();
+        assert_eq!(file.read(&one), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! From the calls of a program to the states that a crash may leave.
+
+use std::collections::HashSet;
+
+use super::disk::{Depth, Disk};
+use super::step::Step;
+use super::tree::Tree;
+
+/// What a loss of power left.
+pub(crate) struct State {
+    pub(crate) tree: Tree,
+    /// How many calls were made.
+    pub(crate) calls: usize,
+    /// How many acts were acknowledged.
+    pub(crate) acknowledged: usize,
+}
+
+/// Every state that a loss of power after each of the calls may leave, each once for each number of acts that
+/// were acknowledged. Begins when `from` acts were.
+pub(crate) fn explore(mut disk: Disk, steps: &[Step], from: usize, depth: Depth) -> Vec<State> {
+    let mut states = Vec::new();
+    let mut seen: HashSet<(usize, Tree)> = HashSet::new();
+    let mut acknowledged = 0;
+    for calls in 0..=steps.len() {
+        if acknowledged >= from {
+            for tree in disk.crashes(depth) {
+                if seen.insert((acknowledged, tree.clone())) {
+                    states.push(State {
+                        tree,
+                        calls,
+                        acknowledged,
+                    });
+                }
+            }
+        }
+        let Some(step) = steps.get(calls) else {
+            break;
+        };
+        disk.apply(step);
+        acknowledged += usize::from(*step == Step::Acknowledged);
+    }
+    states
+}

@@ -1,0 +1,203 @@
+//! What a program does with a store, act by act.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use agent_checkpoint::{CheckpointStore, Key};
+
+use super::disk::{Depth, Disk};
+use super::explore::{State, explore};
+use super::oracle::{Seen, judge, observe, past};
+use super::scratch;
+use super::step::{Recorder, Step};
+use super::tree::Tree;
+
+/// One thing that a program does in a folder.
+pub(crate) type Act = fn(&Path) -> agent_checkpoint::Result<()>;
+
+/// What is wrong with a state.
+pub(crate) type Judged = Result<(), String>;
+
+/// What a program does in a folder, one act after the other; each is acknowledged to its user.
+#[derive(Clone)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) open: fn(&Path) -> Box<dyn CheckpointStore>,
+    pub(crate) key: Key,
+    /// What is there, and on the disk, before.
+    pub(crate) before: fn(&Path),
+    pub(crate) acts: Vec<Act>,
+    /// Whether acts that were acknowledged may be lost, each whole: where not every save waits for the disk.
+    pub(crate) may_be_older: bool,
+    /// What must hold besides the rules for all.
+    pub(crate) also: fn(&Look<'_>) -> Judged,
+}
+
+/// A state after a crash, before the next save changes it.
+pub(crate) struct Look<'l> {
+    pub(crate) store: &'l dyn CheckpointStore,
+    pub(crate) folder: &'l Path,
+    /// How many acts were acknowledged.
+    pub(crate) acknowledged: usize,
+    pub(crate) found: &'l Seen,
+}
+
+/// The calls of a scenario, and what its store held after each act.
+pub(crate) struct Recorded {
+    pub(crate) initial: Tree,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) seen: Vec<Seen>,
+    /// What the history held before the first act.
+    pub(crate) past: Vec<Seen>,
+}
+
+impl Scenario {
+    /// Runs the scenario where it begins with `initial`.
+    fn record_from(&self, initial: &Tree) -> Recorded {
+        let folder = scratch();
+        initial.write(folder.path());
+        let see = || observe(&*(self.open)(folder.path()), &self.key);
+        let mut seen = vec![see()];
+        let past = past(&*(self.open)(folder.path()), &self.key);
+        let steps = RefCell::new(Vec::new());
+        for act in &self.acts {
+            let made = Recorder::record(folder.path(), |acknowledged| {
+                act(folder.path()).unwrap();
+                acknowledged();
+            });
+            steps.borrow_mut().extend(made);
+            seen.push(see());
+        }
+        let steps = steps.into_inner();
+        // A call that went past the seam would be missing in the states: then nothing is proved.
+        let mut disk = Disk::of(initial);
+        for step in &steps {
+            disk.apply(step);
+        }
+        let (modelled, real) = (disk.live(), Tree::read(folder.path()));
+        assert_eq!(
+            modelled.describe(),
+            real.describe(),
+            "{}: the calls that were seen make another tree than the program did",
+            self.name
+        );
+        Recorded {
+            initial: initial.clone(),
+            steps,
+            seen,
+            past,
+        }
+    }
+
+    pub(crate) fn record(&self) -> Recorded {
+        let folder = scratch();
+        (self.before)(folder.path());
+        self.record_from(&Tree::read(folder.path()))
+    }
+
+    /// Judges every state that a loss of power may leave.
+    pub(crate) fn survives_crashes(&self, depth: Depth) {
+        let began = Instant::now();
+        let recorded = self.record();
+        let states = recorded.states(0, depth);
+        let findings = self.judge_all(&recorded, &states);
+        report(self.name, &findings);
+        println!(
+            "EXPLORED {}: {} calls, {} states, {} ms",
+            self.name,
+            recorded.steps.len(),
+            states.len(),
+            began.elapsed().as_millis()
+        );
+    }
+
+    /// The program is killed after each of its calls, which loses nothing yet; then it runs again to its end,
+    /// and only then the power goes. What was acknowledged then must be there, although some of it was made by
+    /// the one that was killed.
+    pub(crate) fn survives_a_kill_and_then_a_crash(&self, depth: Depth) {
+        let began = Instant::now();
+        let first = self.record();
+        let mut count = 0;
+        for killed_after in 0..first.steps.len() {
+            let mut disk = Disk::of(&first.initial);
+            for step in &first.steps[..killed_after] {
+                disk.apply(step);
+            }
+            let mut again = self.record_from(&disk.live());
+            // What the killed one removed may come back.
+            again.past.extend([&first.past[..], &first.seen].concat());
+            let states = explore(disk, &again.steps, self.acts.len(), depth);
+            count += states.len();
+            let findings = self.judge_all(&again, &states);
+            report(
+                &format!("{}, killed after call {killed_after} before", self.name),
+                &findings,
+            );
+        }
+        println!(
+            "EXPLORED {} (killed before): {} runs, {count} states, {} ms",
+            self.name,
+            first.steps.len(),
+            began.elapsed().as_millis()
+        );
+    }
+
+    /// What is wrong with each bad state, for a person.
+    pub(crate) fn judge_all(&self, recorded: &Recorded, states: &[State]) -> Vec<String> {
+        let next = AtomicUsize::new(0);
+        let findings = Mutex::new(Vec::new());
+        let judge = || {
+            while let Some(state) = states.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let folder = scratch();
+                state.tree.write(folder.path());
+                if let Err(why) = judge(self, recorded, state.acknowledged, folder.path()) {
+                    let finding = recorded.describe(state, &why);
+                    findings.lock().unwrap().push((state.calls, finding));
+                }
+            }
+        };
+        // Who reads a corrupt file waits a moment and looks again: meanwhile others are judged.
+        std::thread::scope(|scope| {
+            for _ in 0..JUDGES {
+                scope.spawn(judge);
+            }
+        });
+        let mut findings = findings.into_inner().unwrap();
+        findings.sort();
+        findings.into_iter().map(|(_, finding)| finding).collect()
+    }
+}
+
+/// How many states are judged at a time.
+const JUDGES: usize = 8;
+
+impl Recorded {
+    /// The states that a loss of power may leave when `from` acts were acknowledged, or later.
+    pub(crate) fn states(&self, from: usize, depth: Depth) -> Vec<State> {
+        explore(Disk::of(&self.initial), &self.steps, from, depth)
+    }
+
+    fn describe(&self, state: &State, why: &str) -> String {
+        let last = state.calls.checked_sub(1).map(|last| &self.steps[last]);
+        let last = format!("{last:?}").chars().take(120).collect::<String>();
+        format!(
+            "{why}\nafter {} of {} calls ({} acts acknowledged), the last {last}:\n{}",
+            state.calls,
+            self.steps.len(),
+            state.acknowledged,
+            state.tree.describe()
+        )
+    }
+}
+
+fn report(name: &str, findings: &[String]) {
+    assert!(
+        findings.is_empty(),
+        "{name}: {} bad states, the first:\n{}",
+        findings.len(),
+        findings[..findings.len().min(3)].join("\n")
+    );
+}

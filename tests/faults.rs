@@ -1,0 +1,354 @@
+//! Every call of everything a store does fails once, in every way that systems have.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "these are tests"
+)]
+
+mod common;
+mod crash;
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent_checkpoint::checkpoint::{Claim, ClaimRequest};
+use agent_checkpoint::fsio::Operation;
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, FileStore, Revision};
+use crash::faults::*;
+use crash::{Depth, Scenario, Seen, Tree, depth, next_save_works, observe, scenarios, scratch};
+
+/// What a store shows of one checkpoint.
+#[derive(Clone, Debug, PartialEq)]
+struct View {
+    seen: Seen,
+    history: Vec<(String, Option<Revision>, bool)>,
+    claim: Option<Claim>,
+}
+
+fn view(scenario: &Scenario, root: &Path) -> View {
+    let store = (scenario.open)(root);
+    let history = store.history(&scenario.key).unwrap();
+    let history = history
+        .into_iter()
+        .map(|entry| (entry.id.to_string(), entry.revision.ok(), entry.pinned));
+    View {
+        seen: observe(&*store, &scenario.key),
+        history: history.collect(),
+        claim: store.claimed(&scenario.key).unwrap(),
+    }
+}
+
+/// Runs the acts up to the first that fails; says which that was.
+fn run(scenario: &Scenario, root: &Path) -> Result<(), (usize, Error)> {
+    for (number, act) in scenario.acts.iter().enumerate() {
+        act(root).map_err(|error| (number, error))?;
+    }
+    Ok(())
+}
+
+/// Lets each call fail in turn.
+fn each_call_fails(scenario: &Scenario, fault: Fault) {
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let initial = Tree::read(folder.path());
+    // What is there before each act, and after the last.
+    let mut views = vec![view(scenario, folder.path())];
+    for act in &scenario.acts {
+        act(folder.path()).unwrap();
+        views.push(view(scenario, folder.path()));
+    }
+    let counted = scratch();
+    initial.write(counted.path());
+    let calls = with_fault(fault, |_, _| false, || run(scenario, counted.path())).calls;
+
+    let next = AtomicUsize::new(0);
+    let findings = Mutex::new(Vec::new());
+    let try_out = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= calls {
+                return;
+            }
+            if let Err(why) = one_call_fails(scenario, &initial, &views, fault, number) {
+                findings.lock().unwrap().push((number, why));
+            }
+        }
+    };
+    // Who reads a corrupt file waits a moment and looks again: meanwhile others are tried.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(try_out);
+        }
+    });
+    let mut findings = findings.into_inner().unwrap();
+    findings.sort();
+    assert!(
+        findings.is_empty(),
+        "{}, {fault:?}: {} of {calls} calls are not survived: {:#?}",
+        scenario.name,
+        findings.len(),
+        &findings[..findings.len().min(5)]
+    );
+    println!(
+        "FAILED IN TURN {} with {fault:?}: {calls} calls",
+        scenario.name
+    );
+}
+
+fn one_call_fails(
+    scenario: &Scenario,
+    initial: &Tree,
+    views: &[View],
+    fault: Fault,
+    number: usize,
+) -> Result<(), String> {
+    let folder = scratch();
+    let root = folder.path();
+    initial.write(root);
+    let outcome = with_fault(fault, move |call, _| call == number, || run(scenario, root));
+    let what = format!("{:?}", outcome.failed);
+    let found = view(scenario, root);
+    match outcome.result {
+        Ok(()) => {
+            let last = views.last().unwrap();
+            if (&found.seen, &found.claim) != (&last.seen, &last.claim) {
+                return Err(format!("{what}: no error, and found {found:?}"));
+            }
+        }
+        Err((act, error)) => {
+            tells_what_happened(&error, fault, outcome.failed.first(), root)
+                .map_err(|why| format!("{what}: {why}"))?;
+            // The new document is in place, and may not last.
+            let is_in_place = *error.kind() == ErrorKind::NotDurable;
+            let expected = &views[act + usize::from(is_in_place)];
+            let is_as_it_was = match is_in_place {
+                true => (&found.seen, &found.claim) == (&expected.seen, &expected.claim),
+                false => found == *expected,
+            };
+            // What is asked of the file that is there may fail on its own disk, and change nothing.
+            let is_old = is_in_place && found == views[act];
+            if !is_as_it_was && !is_old {
+                return Err(format!(
+                    "{what}: {error} ({:?}), expected {expected:?}, found {found:?}",
+                    error.kind()
+                ));
+            }
+        }
+    }
+    let left = temps(root);
+    if !left.is_empty() {
+        return Err(format!("{what}: {left:?} are left"));
+    }
+    let store = (scenario.open)(root);
+    next_save_works(&*store, &scenario.key).map_err(|why| format!("{what}: {why}"))
+}
+
+/// The error says what could not be done with which file, and why.
+fn tells_what_happened(
+    error: &Error,
+    fault: Fault,
+    failed: Option<&Failed>,
+    root: &Path,
+) -> Result<(), String> {
+    let text = error.to_string();
+    let failed = failed.ok_or_else(|| format!("nothing failed, and still: {text}"))?;
+    let told = |holds: bool, what: &str| match holds {
+        true => Ok(()),
+        false => Err(format!(
+            "the error does not tell {what}: {text} ({error:?})"
+        )),
+    };
+    // The store's own folder is made in that of the scratch folder, which is made to last too.
+    let above = root.parent().unwrap();
+    told(text.contains(&*above.to_string_lossy()), "the path")?;
+    let Fault::Error(code) = fault else {
+        return Err(format!("a short write was not continued: {text}"));
+    };
+    told(codes(error).contains(&code), "the cause")?;
+    let operation = match failed.operation {
+        Operation::Create => Operation::Open,
+        other => other,
+    };
+    // A look is told as what it was for.
+    let names_it = operation == Operation::Inspect && text.contains("cannot ")
+        || text.contains(&format!("cannot {operation}"));
+    match error.kind() {
+        ErrorKind::NotDurable => Ok(()),
+        ErrorKind::DiskFull => told(text.starts_with("disk full") && names_it, "the operation"),
+        _ if fault == ENOSPC => Err(format!("a full disk is told as {:?}", error.kind())),
+        ErrorKind::Busy => told(fault == EBUSY, "the cause"),
+        ErrorKind::Io => told(names_it, "the operation"),
+        other => Err(format!("{other:?}: {text}")),
+    }
+}
+
+/// The numbers of the system's errors in the chain of causes.
+fn codes(error: &Error) -> Vec<i32> {
+    let mut codes = Vec::new();
+    let mut next: Option<&(dyn StdError + 'static)> = error.source();
+    while let Some(cause) = next {
+        codes.extend(
+            cause
+                .downcast_ref::<io::Error>()
+                .and_then(io::Error::raw_os_error),
+        );
+        next = cause.source();
+    }
+    codes
+}
+
+const FAULTS: [Fault; 6] = [EIO, ENOSPC, EACCES, EINTR, EROFS, Fault::ShortWrite];
+
+macro_rules! fail_in_turn {
+    ($($name:ident: $faults:expr),* $(,)?) => { $(
+        #[test]
+        fn $name() {
+            let faults: &[Fault] = if depth() == Depth::Full { &FAULTS } else { &$faults };
+            for fault in faults {
+                each_call_fails(&scenarios::$name(), *fault);
+            }
+        }
+    )* };
+}
+
+// In the normal suite every scenario meets a broken disk, and some meet everything.
+fail_in_turn!(
+    first_save: FAULTS,
+    save_over: FAULTS,
+    updates: [EIO],
+    cut: [EIO, ENOSPC],
+    history_beyond_its_limit: [EIO],
+    pruned: [EIO],
+    archived: [EIO],
+    deleted: [EIO, EACCES],
+    restored: [EIO],
+    first_claim: [EIO],
+    claimed: [EIO],
+    taken_over: FAULTS,
+    released: [EIO],
+    pinned_present: [EIO],
+    pinned_entry: [EIO],
+    unpinned: [EIO],
+    host_file: [EIO],
+    host_file_taken_over: [EIO],
+    host_file_recovered: [EIO],
+    own_backups: [EIO],
+    copies: [EIO, ENOSPC],
+    lazy: [EIO],
+    begun_anew: [EIO],
+    recovered_newest: [EIO],
+    recovered_fresh: [EIO, ENOSPC],
+    recovered_by_salvage: [EIO],
+);
+
+fn is(operation: Operation) -> impl Fn(usize, &agent_checkpoint::fsio::seam::Call<'_>) -> bool {
+    move |_, call| call.operation == operation
+}
+
+#[test]
+fn a_mount_point_that_cannot_be_replaced_is_told_as_such() {
+    let scenario = scenarios::save_over();
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let outcome = with_fault(EBUSY, is(Operation::Rename), || {
+        run(&scenario, folder.path())
+    });
+    let (_, error) = outcome.result.unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Busy, "{error}");
+    assert!(temps(folder.path()).is_empty());
+    next_save_works(&*(scenario.open)(folder.path()), &scenario.key).unwrap();
+}
+
+#[test]
+fn a_file_system_without_locks_is_refused_unless_there_is_one_writer() {
+    for fault in [ENOLCK, ENOTSUP] {
+        let scenario = scenarios::save_over();
+        let folder = scratch();
+        (scenario.before)(folder.path());
+        let before = view(&scenario, folder.path());
+        let outcome = with_fault(fault, is(Operation::Lock), || run(&scenario, folder.path()));
+        let (_, error) = outcome.result.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::NoLocks, "{error}");
+        assert_eq!(view(&scenario, folder.path()), before);
+
+        let options = scenarios::options().with_single_writer();
+        let store = FileStore::with_options(folder.path().join("store"), options);
+        let document = Document::from_text(r#"{"alone": true}"#).unwrap();
+        let alone = || {
+            store.put(&scenario.key, &document, &PutOptions::new())?;
+            let request = ClaimRequest::new("one", std::time::Duration::from_secs(60));
+            store.claim(&scenario.key, &request)
+        };
+        with_fault(fault, is(Operation::Lock), alone)
+            .result
+            .unwrap();
+        assert_eq!(view(&scenario, folder.path()).history.len(), 2);
+    }
+}
+
+#[test]
+fn where_there_are_no_hard_links_the_history_keeps_copies() {
+    for fault in [EPERM, ENOTSUP, EMLINK, EXDEV] {
+        for scenario in [
+            scenarios::save_over(),
+            scenarios::history_beyond_its_limit(),
+            scenarios::deleted(),
+            scenarios::pinned_present(),
+            scenarios::own_backups(),
+            scenarios::host_file(),
+        ] {
+            let folder = scratch();
+            (scenario.before)(folder.path());
+            let initial = Tree::read(folder.path());
+            let linked = scratch();
+            initial.write(linked.path());
+            run(&scenario, linked.path()).unwrap();
+            let outcome = with_fault(fault, is(Operation::Link), || run(&scenario, folder.path()));
+            outcome.result.unwrap();
+            assert!(
+                !outcome.failed.is_empty(),
+                "{} links nothing",
+                scenario.name
+            );
+            assert_eq!(
+                view(&scenario, folder.path()),
+                view(&scenario, linked.path()),
+                "{}",
+                scenario.name
+            );
+            assert!(temps(folder.path()).is_empty());
+        }
+    }
+}
+
+/// After an error the folder of which could not be synced, the same save again must not be taken for done.
+#[test]
+fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
+    let scenario = scenarios::save_over();
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let sync = is(Operation::SyncFolder);
+    let outcome = with_fault(EIO, sync, || run(&scenario, folder.path()));
+    let (_, error) = outcome.result.unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
+    // Still broken: said again, though there is nothing to write.
+    let outcome = with_fault(EIO, is(Operation::SyncFolder), || {
+        run(&scenario, folder.path())
+    });
+    let (_, error) = outcome.result.unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
+    let synced = Mutex::new(0);
+    let count = move |_, call: &agent_checkpoint::fsio::seam::Call<'_>| {
+        *synced.lock().unwrap() += usize::from(call.operation == Operation::SyncFolder);
+        false
+    };
+    with_fault(EIO, count, || run(&scenario, folder.path()))
+        .result
+        .unwrap();
+}
