@@ -354,7 +354,13 @@ impl CheckpointStore for BuilderStateStore {
     }
 
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
-        self.past(key, |_, file, history| file.pin(history, entry, pinned))
+        self.past(key, |slot, file, history| {
+            // The host file is there, and may have nothing in this slot.
+            if entry.is_current() && in_slot(slot, file.load()?)?.is_none() {
+                return Err(no_such(entry));
+            }
+            file.pin(history, entry, pinned)
+        })
     }
 
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {

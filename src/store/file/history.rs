@@ -465,12 +465,16 @@ impl<'o> History<'o> {
         Ok(())
     }
 
-    /// The name of the entry that a save kept, or that was the present state already.
+    /// The entry that a save kept, or that was the present state already.
     pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
-        Ok(self
-            .listed(&self.folder(), false, &|name| self.is_ours(name))?
-            .into_iter()
-            .next())
+        let entries = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
+        let Some(mut newest) = entries.into_iter().next() else {
+            return Ok(None);
+        };
+        if let Some(name) = newest.path.file_name() {
+            newest.pinned = fsio::look(&self.pins().join(name))?.is_some();
+        }
+        Ok(Some(newest))
     }
 }
 
