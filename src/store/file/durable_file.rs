@@ -330,7 +330,8 @@ impl<'o> DurableFile<'o> {
             }
         }
         self.options.sweep_once(own, || {
-            vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
+            let inside = ["", "claims", "files"].map(|inside| own.join(inside));
+            [&[folder.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
             let history = self.history_of(target);
