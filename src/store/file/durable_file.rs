@@ -443,7 +443,7 @@ impl<'o> DurableFile<'o> {
             Ok(_) => {
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history {
-                    history.prune_after(&kept);
+                    history.prune_after(kept);
                 }
                 if let Some((revision, text)) = &next.companion {
                     // Without it the files are judged by their times: no reason to call the save failed.
