@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::file::{
-    DurableFile, Entries, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
+    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
     no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
@@ -364,7 +364,13 @@ impl CheckpointStore for BuilderStateStore {
     }
 
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
-        self.past(key, |_, file, history| file.prune(history, keep))
+        self.past(key, |slot, file, history| {
+            let has_slot = |entry: &Entry| {
+                let host = file.read_entry(&entry.path);
+                matches!(host.and_then(|host| in_slot(slot, host)), Ok(Some(_)))
+            };
+            file.prune(history, keep, Some(&has_slot))
+        })
     }
 
     /// A damaged host file is mended as a whole, with the newest host that a save of any slot replaced. What

@@ -801,6 +801,12 @@ impl Model {
                     return;
                 };
                 if id.is_current() {
+                    // The same bytes, put at the same time: the store may take an entry for the present state.
+                    let version = self.keys[key].version;
+                    let mut entries = self.keys[key].entries.iter_mut();
+                    if let Some(same) = entries.find(|entry| entry.id.as_ref() == Some(&named)) {
+                        same.version = version;
+                    }
                     self.keep_present(key, Some(pinned));
                     self.keys[key].entries[0].id = Some(named);
                 } else {
@@ -1218,8 +1224,8 @@ impl Model {
         let mut loose = 0;
         self.keys[key].entries.retain_mut(|entry| {
             let Some(state) = &entry.state else {
-                // Nothing of this key is in it, so it is not listed.
-                return !entry.may_be_gone;
+                // Nothing of this key is in it, so it is not listed; whether it is still there cannot be told.
+                return true;
             };
             let is_it = listed.next_if(|next| {
                 next.revision.as_ref() == Ok(&state.revision)

@@ -214,19 +214,26 @@ impl<'o> DurableFile<'o> {
     }
 
     /// Removes what is beyond these limits. While the present state is no good, the newest good entry may be
-    /// the only copy, and stays.
+    /// the only copy, and stays; of a slot always the newest in which `has_slot` says there is something.
     pub(in crate::store) fn prune(
         &self,
         history: &History<'_>,
         keep: &Keep,
+        has_slot: Option<&dyn Fn(&Entry) -> bool>,
     ) -> Result<Vec<EntryId>> {
         self.locked(|| {
             let is_good = |entry: &Entry| matches!(self.read_entry(&entry.path), Ok(Some(_)));
             // What stays must be on disk before the rest goes.
             history.make_last()?;
-            let spared = match self.load() {
-                Ok(Some(_)) => None,
-                _ => history.entries()?.into_iter().find(is_good),
+            let spared = match has_slot {
+                Some(has_slot) => {
+                    let mut entries = history.entries()?.into_iter();
+                    entries.find(|entry| !entry.pinned && has_slot(entry))
+                }
+                None => match self.load() {
+                    Ok(Some(_)) => None,
+                    _ => history.entries()?.into_iter().find(is_good),
+                },
             };
             history.prune(keep, spared.as_ref().map(|entry| &entry.id))
         })
@@ -323,7 +330,8 @@ impl<'o> DurableFile<'o> {
             }
         }
         self.options.sweep_once(own, || {
-            vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
+            let inside = ["", "claims", "files"].map(|inside| own.join(inside));
+            [&[folder.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
             let history = self.history_of(target);
@@ -535,6 +543,9 @@ impl<'o> DurableFile<'o> {
                     Ok(()) => {}
                 }
                 self.remove_link(&target)?;
+                if let Some(history) = self.history_of(&target) {
+                    history.prune_after(&kept);
+                }
                 return Ok(true);
             }
             History::undo(kept);

@@ -348,11 +348,15 @@ impl<'o> History<'o> {
             .collect();
         let now = SystemTime::from(self.options.clock.now());
         let mut gone = Vec::new();
+        // In the newest entry the slot of a host file may be empty, but not in the one before as well.
+        let is_slot = matches!(self.naming, Naming::Numbers { slot: Some(_) });
+        let stay = 1 + usize::from(is_slot && spared.is_none());
         // The oldest first: killed in between, it leaves no hole.
         for at in keep
             .beyond(self.usual_count(), &sizes, now)
             .into_iter()
             .rev()
+            .filter(|at| *at >= stay)
         {
             let entry = &loose[at];
             if spared != Some(&entry.id) && fsio::remove(&entry.path, Durability::None).is_ok() {
