@@ -46,7 +46,8 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
 }
 
 /// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
-pub(super) fn same_agent(one: &str, other: &str) -> bool {
+#[must_use]
+pub fn same_agent(one: &str, other: &str) -> bool {
     plain_stem(one) == plain_stem(other)
 }
 

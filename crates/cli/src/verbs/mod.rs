@@ -16,6 +16,7 @@ mod set;
 mod show;
 mod stale;
 mod start;
+mod status;
 mod validate;
 
 use agent_checkpoint::{Keep, Recovery};
@@ -66,6 +67,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             start::run(&what, global)
         }
+        Verb::Status(how) => status::run(&how, global),
         Verb::Report(report) => operate::run(report.into(), global),
         Verb::Batch => operate::batch(global),
         Verb::Convert { file, to, out } => {
