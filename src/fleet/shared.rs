@@ -75,6 +75,7 @@ impl SharedPaths {
             .map(|(numbers, paths)| {
                 let rows = || numbers.iter().filter_map(|number| rows.get(*number));
                 let mut agents: Vec<String> = rows().map(name).collect();
+                agents.sort();
                 agents.dedup();
                 Finding::SharedPaths {
                     agents,
@@ -100,10 +101,9 @@ fn are_several(numbers: &[usize], rows: &[Row]) -> bool {
         let agent = other.agent.as_ref();
         agent.is_some_and(|agent| one.previous_agents.contains(agent))
     };
-    others.iter().any(|other| {
-        let one_agent = first.agent.is_some() && first.agent == other.agent;
-        !one_agent && !follows(first, other) && !follows(other, first)
-    })
+    others
+        .iter()
+        .any(|other| name(first) != name(other) && !follows(first, other) && !follows(other, first))
 }
 
 fn name(row: &Row) -> String {
