@@ -255,6 +255,7 @@ fn a_damaged_file_is_a_row_where_anything_speaks_for_a_checkpoint() {
     let project = Project::new();
     // A crash leaves such files; a settings file with comments is none of them.
     project.write("alone/empty.json", "");
+    project.write("alone/.json", "");
     project.write("alone/nul.json", [0; 64]);
     project.write("settings/tsconfig.json", "{ // comment\n \"a\": 1 }");
     project.write("settings/list.json", "[1, 2]");
@@ -286,6 +287,7 @@ fn a_damaged_file_is_a_row_where_anything_speaks_for_a_checkpoint() {
         corrupt,
         [
             "secondary_x.json",
+            ".json",
             "empty.json",
             "nul.json",
             "b.json",
@@ -348,11 +350,10 @@ fn a_file_that_two_active_agents_changed_is_found() {
     let changed = |files: &str| format!(",\"files_modified\":{files}");
     let shared = |project: &Project| {
         let fleet = project.scan();
-        let shared = fleet.findings().iter().find_map(|finding| match finding {
+        fleet.findings().iter().find_map(|finding| match finding {
             Finding::SharedPaths { agents, paths, .. } => Some((agents.clone(), paths.clone())),
             _ => None,
-        });
-        shared
+        })
     };
     let project = Project::new();
     project.agent(

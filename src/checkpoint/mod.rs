@@ -115,10 +115,12 @@ pub trait Checkpoint:
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;
 
-    /// What the checkpoint tells of whether its agent is alive: that of its hand-off, unless the format
-    /// tells more.
+    /// What the checkpoint tells of whether its agent is alive: the status of its hand-off, and its last
+    /// change as progress, unless the format tells more.
     fn pulse(&self) -> Pulse {
-        Pulse::of(&self.handoff())
+        let pulse = Pulse::of(&self.handoff());
+        let progress = pulse.progress.clone().or(self.updated_at().cloned());
+        pulse.with_progress(progress)
     }
 
     /// How long a silence may be by the protocol.

@@ -204,7 +204,9 @@ impl Scan<'_> {
 }
 
 fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "json")
+    // Not by its extension: a file may be called `.json`, as one of a key that was empty.
+    let name = path.file_name().unwrap_or_default();
+    name.as_encoded_bytes().ends_with(b".json")
 }
 
 fn odd_file(kind: FileType) -> WhyLeftOut {

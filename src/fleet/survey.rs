@@ -220,7 +220,6 @@ fn row(found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness, scan: &Scan<'
         phase,
         status,
         previous_agents,
-        updated_at,
         ..
     } = &surveyed.handoff;
     let notice = liveness.notice();
@@ -241,7 +240,7 @@ fn row(found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness, scan: &Scan<'
         phase: bounded::said(phase.as_deref()),
         status: Some(bounded::text(status.as_str())),
         progress: surveyed.progress,
-        updated_at: updated_at.as_ref().map(bounded::stamp),
+        updated_at: surveyed.updated_at.as_ref().map(bounded::stamp),
         next: Some(Next {
             decision: plan.decision,
             start_at: bounded::said(plan.start_at.as_deref()),

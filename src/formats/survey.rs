@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, violations,
+    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp,
+    violations,
 };
 use crate::json::{Document, Violation};
 
@@ -13,6 +14,8 @@ use crate::json::{Document, Violation};
 pub struct Surveyed {
     /// What the next agent needs.
     pub handoff: Handoff,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
     /// What it tells of whether its agent is alive.
     pub pulse: Pulse,
     /// How far it is.
@@ -35,6 +38,7 @@ pub(super) fn survey<C: Checkpoint>(
     let files = checkpoint.files().into_iter().map(str::to_owned).collect();
     Ok(Surveyed {
         handoff: checkpoint.handoff(),
+        updated_at: checkpoint.updated_at().cloned(),
         pulse: checkpoint.pulse(),
         progress: checkpoint.progress(now),
         files,
