@@ -387,21 +387,33 @@ fn a_file_that_two_active_agents_changed_is_found() {
     );
     project.agent("secondary_b.json", "Secondary-B", &more);
     assert_eq!(shared(&project), None);
-    // In two projects a path is two files.
+    // In two projects a path is two files and a name two agents; an absolute path is one file everywhere.
     let (one, other) = (Project::new(), Project::new());
     one.agent(
         "secondary_a.json",
         "Secondary-A",
-        &changed(r#"["src/a.rs"]"#),
+        &changed(r#"["src/a.rs","/etc/x"]"#),
     );
     other.agent(
-        "secondary_b.json",
-        "Secondary-B",
+        "secondary_a.json",
+        "Secondary-A",
         &changed(r#"["src/a.rs"]"#),
     );
+    other.agent("secondary_b.json", "Secondary-B", &changed(r#"["/etc/x"]"#));
     let sources = [Source::folder(one.0.path()), Source::folder(other.0.path())];
     let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
-    assert_eq!((fleet.rows().len(), fleet.findings()), (2, [].as_slice()));
+    let found: Vec<_> = fleet.findings().iter().collect();
+    let [Finding::SharedPaths { paths, agents, .. }] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!((paths.join(" "), agents.len()), ("/etc/x".to_owned(), 2));
+    // One agent may change a file in two tasks.
+    let project = Project::new();
+    for task in ["T1", "T2"] {
+        let text = site("media", task, "in_progress", &changed(r#"["src/a.rs"]"#));
+        project.write(&format!("progress/checkpoints/media-{task}.json"), text);
+    }
+    assert_eq!(shared(&project), None);
 }
 
 #[test]
@@ -734,6 +746,25 @@ fn several_stores_and_folders_are_one_fleet() {
     assert_eq!(fleet.rows().len(), 4);
     assert_eq!(fleet.left_out()[0].what, "memory: foreign");
     assert_eq!(fleet.rows()[2].owner.as_ref().unwrap().name, "somebody");
+    // More keys than one page has, and a foreign file, which every page names.
+    let many = Project::new();
+    for number in 0..300 {
+        let text = agent(
+            &format!("a{number}"),
+            "IN_PROGRESS",
+            "2026-03-02T08:00:00Z",
+            "",
+        );
+        many.write(&format!("a{number}.json"), text);
+    }
+    many.write("%zz.json", "{}");
+    let folder = FileStore::open(many.0.path());
+    let fleet = Fleet::scan(
+        &[Source::store("many", &folder)],
+        &FleetOptions::new(),
+        time(NOW),
+    );
+    assert_eq!((fleet.rows().len(), fleet.left_out().len()), (300, 1));
     // A key that is not the id inside.
     let mismatch = agent("Other", "IN_PROGRESS", "2026-03-02T08:00:00Z", "");
     let document = Document::from_text(mismatch).unwrap();

@@ -219,6 +219,12 @@ fn a_process_that_beats_and_does_not_get_on_is_stuck() {
         verdict("sitebuilder", &at_work("sitebuilder"), 7200).as_str(),
         "stalled"
     );
+    let only_progress = Pulse::default().with_progress(stamp(T0));
+    let short = Thresholds::default().with_stuck(TimeDelta::minutes(5));
+    let now = time(T0) + TimeDelta::minutes(6);
+    let judge = |pulse: &Pulse| Liveness::judge(pulse, &short, now).as_str();
+    assert_eq!(judge(&only_progress), "active");
+    assert_eq!(judge(&only_progress.with_heartbeat(at(300))), "stuck");
     // Not while it said that it would be busy.
     let busy = Pulse::default()
         .with_heartbeat(at(8990))
