@@ -7,7 +7,8 @@
 //! * a **store** that survives crashes, loss of power and rival writers ([`FileStore`],
 //!   [`BuilderStateStore`], [`MemoryStore`], and any type that implements [`CheckpointStore`]);
 //! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`]);
-//! * the **plan and the prompt** with which another agent carries on ([`Resume`]).
+//! * the **plan and the prompt** with which another agent carries on ([`Resume`]);
+//! * a **recorder**, held while an agent works, that does all of it call by call ([`Recorder`]).
 //!
 //! # A first look
 //!
@@ -60,6 +61,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`recorder`] | what an orchestrator holds while an agent works |
 //! | [`resume`] | plan and prompt |
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
 //! | [`staleness`] | files against a checkpoint |
@@ -75,6 +77,7 @@
 //! |---|---|---|
 //! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
 //! | `template` | yes | the resume prompt (`resume::Prompt`), rendered with minijinja |
+//! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) |
 //!
 //! # Time
@@ -88,6 +91,7 @@ pub mod difference;
 pub mod formats;
 pub mod fsio;
 pub mod json;
+pub mod recorder;
 pub mod resume;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -105,6 +109,7 @@ pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, R
 pub use difference::Difference;
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
+pub use recorder::Recorder;
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{

@@ -137,7 +137,8 @@ impl CheckpointStore for MemoryStore {
         let mut entries = self.entries();
         let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
         let now = SystemTime::from(self.clock.now());
-        let saved = entry.put(document, &options.overflow, &self.keep, now);
+        let keep = (!options.sign_of_life).then_some(&self.keep);
+        let saved = entry.put(document, &options.overflow, keep, now);
         if saved.outcome != Outcome::Unchanged {
             entry.companion.clone_from(&options.companion);
         }
@@ -285,7 +286,7 @@ impl CheckpointStore for MemoryStore {
         let document = newest.stored.document.clone();
         recovered.entry = Some(newest.id());
         let now = SystemTime::from(self.clock.now());
-        recovered.saved = Some(entry.put(&document, &[], &self.keep, now));
+        recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now));
         recovered.document = Some(document);
         Ok(recovered)
     }
@@ -316,7 +317,7 @@ impl Entry {
         &mut self,
         document: &Document,
         overflow: &[Dropped],
-        keep: &Keep,
+        keep: Option<&Keep>,
         now: SystemTime,
     ) -> Saved {
         let mut stored = Stored::new(document.clone());
@@ -340,7 +341,9 @@ impl Entry {
             if !overflow.is_empty() {
                 saved.truncation.kept_in = Some("memory".to_owned());
             }
-            self.remember(keep, now);
+            if let Some(keep) = keep {
+                self.remember(keep, now);
+            }
             self.document = Some(stored);
         }
         saved
