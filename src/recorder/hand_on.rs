@@ -33,7 +33,11 @@ impl<C: Checkpoint> Recorder<'_, C> {
             checkpoint.apply(&operation, circumstances)
         })?;
         state.given_to = Some(to.to_owned());
-        let resume = self.plan()?;
+        let mut resume = self.plan()?;
+        if resume.handoff.previous_agents.is_empty() {
+            // The format has no chain and names the other agent already, which did none of the work.
+            resume.handoff.agent = Some(self.options.owner.agent.clone());
+        }
         #[cfg(feature = "template")]
         let prompt = resume.prompt()?;
         state.hold.release(self.checkpoints.store(), &self.key)?;

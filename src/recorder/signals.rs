@@ -31,7 +31,8 @@ fn default_action() -> Result<&'static DefaultAction> {
     static DEFAULT: OnceLock<std::result::Result<DefaultAction, std::io::ErrorKind>> =
         OnceLock::new();
     let default = DEFAULT.get_or_init(|| {
-        let acts = Arc::new(AtomicBool::new(false));
+        // Until somebody listens it acts, or a signal that comes just now would be lost.
+        let acts = Arc::new(AtomicBool::new(true));
         for signal in SIGNALS {
             flag::register_conditional_default(signal, Arc::clone(&acts))
                 .map_err(|error| error.kind())?;
@@ -86,9 +87,10 @@ impl<C: Checkpoint> Recorder<'_, C> {
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<Result<T, Broken<E>>> {
         let io = |error: std::io::Error| Error::new(ErrorKind::Io).with_source(error);
-        // First somebody who hears the signal, then nobody who ends the process before that.
-        let mut signals = Signals::new(SIGNALS).map_err(io)?;
+        // The default action is asked first and the thread told after it: else the thread, which has the
+        // action back before it writes, could be faster than the handler that asks.
         let default = default_action()?;
+        let mut signals = Signals::new(SIGNALS).map_err(io)?;
         let handle = signals.handle();
         let waiting = Waiting::begin(default);
         Ok(thread::scope(|threads| {

@@ -48,7 +48,9 @@ fn a_panic_is_in_the_checkpoint_before_it_goes_on() {
     let recorder = scene.task(&["a"]);
     recorder.step_started("a").unwrap();
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        let _ = recorder.scope(|_| -> Result<(), String> { panic!("index {} is gone", 3) });
+        let _ = recorder.scope(|_| -> Result<(), String> {
+            panic!("index {} is gone", std::hint::black_box(3))
+        });
     }));
     let words = unwound.unwrap_err();
     assert_eq!(words.downcast_ref::<String>().unwrap(), "index 3 is gone");
