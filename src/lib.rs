@@ -121,3 +121,8 @@ pub use store::{
 #[cfg(all(doctest, feature = "template"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are those of the page on the recorder.
+#[cfg(all(doctest, feature = "template"))]
+#[doc = include_str!("../docs/recorder.md")]
+struct RecorderPage;
