@@ -9,6 +9,10 @@ use crate::store::EntryId;
 
 /// What [`Recorder::begin`] came to.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "made once for a task, and taken apart at once"
+)]
 pub enum Opened<'s, C: Checkpoint> {
     /// There was no checkpoint: the first one is saved.
     Begun(Recorder<'s, C>),

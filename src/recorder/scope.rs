@@ -18,7 +18,7 @@ pub struct Broken<E> {
     /// What the work failed with.
     pub error: E,
     /// The checkpoint that was made of it before this was returned, or why there is none.
-    pub checkpoint: Result<Recorded>,
+    pub checkpoint: Result<Box<Recorded>>,
 }
 
 impl<E: fmt::Display> fmt::Display for Broken<E> {
@@ -56,7 +56,10 @@ impl<C: Checkpoint> Recorder<'_, C> {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => {
                 let checkpoint = self.interrupted(&Interruption::Failed(error.to_string()));
-                Err(Broken { error, checkpoint })
+                Err(Broken {
+                    error,
+                    checkpoint: checkpoint.map(Box::new),
+                })
             }
             Err(panic) => {
                 let because = format!("panicked: {}", words_of(panic.as_ref()));

@@ -168,7 +168,7 @@ a_kill_in_the_middle_of! {
     }), |it| format!("{} {:?}", it.decisions.len(), it.in_progress[0].note);
     scope(recorder) {
         let broken = recorder.scope(|_| Err::<(), _>("no")).unwrap_err();
-        broken.checkpoint
+        broken.checkpoint.map(|recorded| *recorded)
     }, |it| format!("{:?}", it.blockers);
 }
 
