@@ -19,8 +19,8 @@ use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::{PutOptions, Query};
 use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, Checkpoints, Document, FileStore, Key, Limits, MemoryStore,
-    Revision,
+    BuilderStateStore, CheckpointStore, Checkpoints, Document, FileOptions, FileStore, Key, Limits,
+    MemoryStore, Revision,
 };
 
 /// One contender: its name, and what it does in round `n`.
@@ -101,6 +101,8 @@ fn main() {
     let hosted_tasks = Checkpoints::<TaskCheckpoint>::new(&hosted).with_limits(Limits::unlimited());
     let active = Key::new("active").unwrap();
 
+    let options = FileOptions::default().without_history();
+    let bare = FileStore::with_options(folder.path().join("bare"), options);
     let book = folder.path().join("textbook.json");
     let ours = folder.path().join("ours.json");
     let rounds = 400;
@@ -124,6 +126,14 @@ fn main() {
                     let mut document = Document::from_text(text.clone()).unwrap();
                     document.set("/phase", &format!("phase {n}")).unwrap();
                     black_box(store.put(&key, &document, &PutOptions::new()).unwrap());
+                }),
+            ),
+            (
+                "the same without history",
+                Box::new(|n| {
+                    let mut document = Document::from_text(text.clone()).unwrap();
+                    document.set("/phase", &format!("phase {n}")).unwrap();
+                    black_box(bare.put(&key, &document, &PutOptions::new()).unwrap());
                 }),
             ),
             (

@@ -13,11 +13,12 @@ mod crash;
 use std::error::Error as StdError;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::checkpoint::{Claim, ClaimRequest};
 use agent_checkpoint::fsio::Operation;
+use agent_checkpoint::fsio::seam::Call;
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, FileStore, Revision};
 use crash::faults::*;
@@ -247,7 +248,7 @@ fail_in_turn!(
     recovered_by_salvage: [EIO],
 );
 
-fn is(operation: Operation) -> impl Fn(usize, &agent_checkpoint::fsio::seam::Call<'_>) -> bool {
+fn is(operation: Operation) -> impl Fn(usize, &Call<'_>) -> bool {
     move |_, call| call.operation == operation
 }
 
@@ -343,12 +344,16 @@ fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
     });
     let (_, error) = outcome.result.unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
-    let synced = Mutex::new(0);
-    let count = move |_, call: &agent_checkpoint::fsio::seam::Call<'_>| {
-        *synced.lock().unwrap() += usize::from(call.operation == Operation::SyncFolder);
-        false
+    let synced = Arc::new(AtomicUsize::new(0));
+    let count = {
+        let synced = Arc::clone(&synced);
+        move |_, call: &Call<'_>| {
+            let is_sync = call.operation == Operation::SyncFolder;
+            synced.fetch_add(usize::from(is_sync), Ordering::Relaxed);
+            false
+        }
     };
-    with_fault(EIO, count, || run(&scenario, folder.path()))
-        .result
-        .unwrap();
+    let outcome = with_fault(EIO, count, || run(&scenario, folder.path()));
+    outcome.result.unwrap();
+    assert!(synced.load(Ordering::Relaxed) > 0, "nothing was waited for");
 }

@@ -720,7 +720,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
 }
 
 /// A killed writer leaves its temporary file in the folder where it was writing: that of the checkpoints, of the
-/// claims, of the history, of what was put aside.
+/// claims, of the files they name, of the history, of what was put aside.
 #[test]
 fn what_killed_writers_left_is_swept_wherever_it_lies() {
     let folder = tempfile::tempdir().unwrap();
@@ -731,6 +731,7 @@ fn what_killed_writers_left_is_swept_wherever_it_lies() {
         "..",
         ".",
         "claims",
+        "files",
         "history/a.json",
         "pinned/a.json",
         "corrupt/a.json",

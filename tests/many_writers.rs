@@ -773,3 +773,82 @@ fn an_expired_owner_does_not_write() {
         "{\"n\":1}"
     );
 }
+
+/// Words: who asks, for how many milliseconds.
+#[test]
+fn child_claims() {
+    let Some(given) = Given::find() else { return };
+    let store = open(&given.folder);
+    let request = ClaimRequest::new(
+        given.words[0].clone(),
+        Duration::from_millis(given.number(1)),
+    );
+    wait_at_gate(&given.folder);
+    match store.claim(&key("shared"), &request) {
+        Ok(claim) => say(&format!("granted {}", claim.fence)),
+        Err(error) => match error.kind() {
+            ErrorKind::Claimed { owner, .. } => say(&format!("refused {owner}")),
+            other => panic!("{other:?}"),
+        },
+    }
+    if given.words.get(2).is_some() {
+        std::thread::sleep(LONG);
+    }
+}
+
+/// A claim was a file that was written and read back: both believed that they had it.
+#[test]
+fn a_task_that_many_ask_for_at_once_is_given_to_one() {
+    for round in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        let children: Vec<_> = (0..WRITERS)
+            .map(|n| Running::start("child_claims", folder.path(), &format!("agent-{n} 600000")))
+            .collect();
+        open_gate(folder.path());
+        let said: Vec<String> = children.into_iter().flat_map(Running::finish).collect();
+        let granted = said
+            .iter()
+            .filter(|line| line.starts_with("granted"))
+            .count();
+        assert_eq!((granted, said.len()), (1, 8), "round {round}: {said:?}");
+        let last = open(folder.path())
+            .claimed(&key("shared"))
+            .unwrap()
+            .unwrap();
+        let refused = said.iter().filter(|line| line.starts_with("refused"));
+        for line in refused {
+            assert_eq!(*line, format!("refused {}", last.owner));
+        }
+    }
+}
+
+/// The claim of an agent that was killed was held for ever.
+#[test]
+fn the_claim_of_a_dead_agent_runs_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dead = Running::start("child_claims", folder.path(), "dead 1500 stay");
+    open_gate(folder.path());
+    let said = dead.hear().unwrap();
+    let fence: Fence = said.strip_prefix("granted ").unwrap().parse().unwrap();
+    dead.kill();
+    let store = open(folder.path());
+    let ask = || store.claim(&key("shared"), &ClaimRequest::new("next", LONG));
+    // Nobody can know that it is dead; its time must run out first.
+    assert!(
+        matches!(ask().unwrap_err().kind(), ErrorKind::Claimed { owner, .. } if owner == "dead")
+    );
+    let mut next = None;
+    wait_until("claim of another", || {
+        next = ask().ok();
+        next.is_some()
+    });
+    assert!(next.unwrap().fence > fence);
+    let old = PutOptions::new().fenced(Some(fence));
+    let error = store
+        .put(&key("shared"), &document("{}"), &old)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("next has taken the task over"),
+        "{error}"
+    );
+}

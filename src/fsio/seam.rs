@@ -1,6 +1,6 @@
 //! The seam between this floor and the file system: every call that a save depends on goes through here.
 //!
-//! A test looks at each call of its own thread, in order, and may make one fail ([`watched`]). That is how
+//! A test looks at each call of its own thread, in order, and may make one fail (`watched`). That is how
 //! the states that a crash may leave are built, and how every error of the system is tried at every place.
 //! Without the feature `testkit` there is nothing but the calls themselves.
 

@@ -4,69 +4,70 @@
 //! and that a power cut may still take away. Whoever builds on it syncs the folder first, unless it knows better:
 //! this process synced it itself, or it has been there for so long that the system surely wrote it.
 
-use std::collections::HashSet;
-use std::fs::Metadata;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use super::folder::FolderHandle;
 use super::resolve::parent_of;
 use super::{Durability, FileError, Operation, system};
 
-/// After which time a system has surely written what it was told; Linux does so within a minute.
-const SURELY_WRITTEN: Duration = Duration::from_secs(3600);
-
-/// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
-const MOST: usize = 4096;
-
-/// What tells a file or folder from all others of this machine that ever were.
-#[cfg(unix)]
-type Identity = (u64, u64, Option<SystemTime>);
+pub(super) use known::{lasts, note};
 
 #[cfg(unix)]
-static SYNCED: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
-
-#[cfg(unix)]
-fn identity(found: &Metadata) -> Identity {
+mod known {
+    use std::collections::BTreeSet;
+    use std::fs::Metadata;
     use std::os::unix::fs::MetadataExt;
-    (found.dev(), found.ino(), found.created().ok())
-}
+    use std::sync::{Mutex, PoisonError};
+    use std::time::{Duration, SystemTime};
 
-/// Notes that this process has synced the name of a file or folder, and what the name leads to.
-#[cfg(unix)]
-pub(super) fn note(found: &Metadata) {
-    let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
-    let synced = synced.get_or_insert_default();
-    if synced.len() >= MOST {
-        synced.clear();
+    /// After which time a system has surely written what it was told; Linux does so within a minute.
+    const SURELY_WRITTEN: Duration = Duration::from_secs(3600);
+
+    /// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
+    const MOST: usize = 4096;
+
+    /// What tells a file or folder from all others of this machine that ever were.
+    type Identity = (u64, u64, Option<SystemTime>);
+
+    static SYNCED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+
+    fn identity(found: &Metadata) -> Identity {
+        (found.dev(), found.ino(), found.created().ok())
     }
-    synced.insert(identity(found));
-}
 
-/// Whether the name surely lasts.
-#[cfg(unix)]
-pub(super) fn lasts(found: &Metadata) -> bool {
-    let is_old = found.created().is_ok_and(|made| {
-        let age = SystemTime::now().duration_since(made);
-        age.is_ok_and(|age| age >= SURELY_WRITTEN)
-    });
-    let is_noted = || {
-        let synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
-        synced
-            .as_ref()
-            .is_some_and(|synced| synced.contains(&identity(found)))
-    };
-    is_old || is_noted()
+    /// Notes that this process has synced the name of a file or folder, and what the name leads to.
+    pub(in crate::fsio) fn note(found: &Metadata) {
+        let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
+        if synced.len() >= MOST {
+            synced.clear();
+        }
+        synced.insert(identity(found));
+    }
+
+    /// Whether the name surely lasts.
+    pub(in crate::fsio) fn lasts(found: &Metadata) -> bool {
+        let is_old = found.created().is_ok_and(|made| {
+            let age = SystemTime::now().duration_since(made);
+            age.is_ok_and(|age| age >= SURELY_WRITTEN)
+        });
+        let is_noted = || {
+            let synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
+            synced.contains(&identity(found))
+        };
+        is_old || is_noted()
+    }
 }
 
 /// Elsewhere a folder cannot be synced, so there is nothing to know.
 #[cfg(not(unix))]
-pub(super) fn note(_found: &Metadata) {}
+mod known {
+    use std::fs::Metadata;
 
-#[cfg(not(unix))]
-pub(super) fn lasts(_found: &Metadata) -> bool {
-    true
+    pub(in crate::fsio) fn note(_: &Metadata) {}
+
+    pub(in crate::fsio) fn lasts(_: &Metadata) -> bool {
+        true
+    }
 }
 
 /// Makes sure that a file that is there survives a power cut, whoever made it. Where that is known this is one

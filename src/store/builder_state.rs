@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::file::{
-    DurableFile, Entries, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
+    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
     no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
@@ -398,11 +398,23 @@ impl CheckpointStore for BuilderStateStore {
     }
 
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
-        self.past(key, |_, file, history| file.pin(history, entry, pinned))
+        self.past(key, |slot, file, history| {
+            // The host file is there, and may have nothing in this slot.
+            if entry.is_current() && in_slot(slot, file.load()?)?.is_none() {
+                return Err(no_such(entry));
+            }
+            file.pin(history, entry, pinned)
+        })
     }
 
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
-        self.past(key, |_, file, history| file.prune(history, keep))
+        self.past(key, |slot, file, history| {
+            let has_slot = |entry: &Entry| {
+                let host = file.read_entry(&entry.path);
+                matches!(host.and_then(|host| in_slot(slot, host)), Ok(Some(_)))
+            };
+            file.prune(history, keep, Some(&has_slot))
+        })
     }
 
     /// A damaged host file is mended as a whole, with the newest host that a save of any slot replaced. What

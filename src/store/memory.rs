@@ -286,7 +286,10 @@ impl CheckpointStore for MemoryStore {
         let document = newest.stored.document.clone();
         recovered.entry = Some(newest.id());
         let now = SystemTime::from(self.clock.now());
+        // Brought back, it is not created anew: what was cut from it still belongs to it.
+        let overflow = std::mem::take(&mut entry.overflow);
         recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now));
+        entry.overflow = overflow;
         recovered.document = Some(document);
         Ok(recovered)
     }

@@ -60,6 +60,7 @@ const TRANSACT_ATTEMPTS: usize = 16;
 ///   of life ([`PutOptions::sign_of_life`]) replaces without that.
 /// * Nothing recovers by itself: what cannot be read stays until
 ///   [`recover`](CheckpointStore::recover) is called, and is put aside, not lost.
+/// * Where several of these are wrong at once, the error tells one of them.
 /// * Methods block, and may be called from many threads.
 ///
 /// [`capabilities`]: CheckpointStore::capabilities
@@ -268,7 +269,7 @@ pub trait CheckpointStore: Send + Sync {
     /// Goes on from a document that cannot be read: puts it aside and has another in its place.
     ///
     /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that
-    /// was deleted.
+    /// was deleted; but inside a larger file ([`Capabilities::embedded`]) an empty place is nothing wrong.
     ///
     /// # Errors
     ///

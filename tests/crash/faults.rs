@@ -37,10 +37,13 @@ pub(crate) struct Failed {
     pub(crate) path: PathBuf,
 }
 
+/// Picks calls, by their number and what they do.
+type Which = dyn Fn(usize, &Call<'_>) -> bool;
+
 /// Makes calls fail, and watches what is never done after a failure.
-struct Failing<'f> {
+struct Failing {
     fault: Fault,
-    which: &'f dyn Fn(usize, &Call<'_>) -> bool,
+    which: Box<Which>,
     calls: usize,
     failed: Vec<Failed>,
     not_synced: HashSet<PathBuf>,
@@ -62,7 +65,7 @@ pub(crate) fn with_fault<T>(
 ) -> Run<T> {
     let failing = Rc::new(RefCell::new(Failing {
         fault,
-        which: Box::leak(Box::new(which)),
+        which: Box::new(which),
         calls: 0,
         failed: Vec::new(),
         not_synced: HashSet::new(),
@@ -76,7 +79,7 @@ pub(crate) fn with_fault<T>(
     }
 }
 
-impl Watch for Failing<'_> {
+impl Watch for Failing {
     fn before(&mut self, call: &Call<'_>) -> Verdict {
         let number = self.calls;
         self.calls += 1;

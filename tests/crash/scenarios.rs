@@ -125,12 +125,12 @@ pub(crate) fn save_over() -> Scenario {
 
 pub(crate) fn updates() -> Scenario {
     fn begin(root: &Path) {
-        let tasks = &open(root);
+        let tasks = &*open(root);
         let tasks = typed(tasks);
         tasks.create(&a(), &task(&["one", "two"])).unwrap();
     }
     fn update(root: &Path) -> Result<()> {
-        let tasks = &open(root);
+        let tasks = &*open(root);
         let tasks = typed(tasks);
         let change = |task: &mut TaskCheckpoint| task.blockers = vec!["no key".into()];
         tasks.update(&a(), change).map(drop)
@@ -138,7 +138,7 @@ pub(crate) fn updates() -> Scenario {
     scenario("update of a typed checkpoint", begin, &[update])
 }
 
-fn typed(store: &Box<dyn CheckpointStore>) -> Checkpoints<'_, TaskCheckpoint> {
+fn typed(store: &dyn CheckpointStore) -> Checkpoints<'_, TaskCheckpoint> {
     Checkpoints::new(store).with_clock(clock(NOW))
 }
 
@@ -146,7 +146,7 @@ fn typed(store: &Box<dyn CheckpointStore>) -> Checkpoints<'_, TaskCheckpoint> {
 const STEPS: usize = 11;
 
 fn finish(root: &Path, number: usize) -> Result<()> {
-    let tasks = &open_few(root);
+    let tasks = &*open_few(root);
     let tasks = typed(tasks);
     let done = StepDone::new(format!("did {number}"));
     let finish = |task: &mut TaskCheckpoint| task.finish_step(&done, time(NOW));
@@ -156,7 +156,7 @@ fn finish(root: &Path, number: usize) -> Result<()> {
 /// What a save cuts is in the record, or still in the checkpoint.
 pub(crate) fn cut() -> Scenario {
     fn many_steps(root: &Path) {
-        let tasks = &open_few(root);
+        let tasks = &*open_few(root);
         let tasks = typed(tasks);
         tasks.create(&a(), &task(&[])).unwrap();
         for number in 0..STEPS {
@@ -325,7 +325,7 @@ fn fence(number: u64) -> Fence {
 
 /// An old owner stays out, and the next claim is greater than all before.
 fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Judged {
-    let document = Document::from_text(&text("intruder")).unwrap();
+    let document = Document::from_text(text("intruder")).unwrap();
     for fence in old {
         let put = look
             .store
@@ -353,7 +353,7 @@ pub(crate) fn claimed() -> Scenario {
         if look.acknowledged == 0 {
             return Ok(());
         }
-        let document = Document::from_text(&text("intruder")).unwrap();
+        let document = Document::from_text(text("intruder")).unwrap();
         let put = look.store.put(&a(), &document, &PutOptions::new());
         ensure(put.is_err(), || {
             "a claim that was granted is lost".to_owned()
@@ -666,7 +666,7 @@ pub(crate) fn lazy() -> Scenario {
 /// A checkpoint that is begun anew, after one of its name whose pieces are in the record of what was cut.
 pub(crate) fn begun_anew() -> Scenario {
     fn begin(root: &Path) -> Result<()> {
-        let tasks = &open(root);
+        let tasks = &*open(root);
         let tasks = typed(tasks);
         let anew = task(&["anew"]);
         let put = tasks.put(&a(), &anew, PutMode::Replace, &Expect::Any);

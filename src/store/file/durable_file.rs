@@ -216,19 +216,26 @@ impl<'o> DurableFile<'o> {
     }
 
     /// Removes what is beyond these limits. While the present state is no good, the newest good entry may be
-    /// the only copy, and stays.
+    /// the only copy, and stays; of a slot always the newest in which `has_slot` says there is something.
     pub(in crate::store) fn prune(
         &self,
         history: &History<'_>,
         keep: &Keep,
+        has_slot: Option<&dyn Fn(&Entry) -> bool>,
     ) -> Result<Vec<EntryId>> {
         self.locked(|| {
             let is_good = |entry: &Entry| matches!(self.read_entry(&entry.path), Ok(Some(_)));
             // What stays must be on disk before the rest goes.
             history.make_last()?;
-            let spared = match self.load() {
-                Ok(Some(_)) => None,
-                _ => history.entries()?.into_iter().find(is_good),
+            let spared = match has_slot {
+                Some(has_slot) => {
+                    let mut entries = history.entries()?.into_iter();
+                    entries.find(|entry| !entry.pinned && has_slot(entry))
+                }
+                None => match self.load() {
+                    Ok(Some(_)) => None,
+                    _ => history.entries()?.into_iter().find(is_good),
+                },
             };
             history.prune(keep, spared.as_ref().map(|entry| &entry.id))
         })
@@ -286,7 +293,7 @@ impl<'o> DurableFile<'o> {
         fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
         let name = sidecar_name(target, "");
-        self.sweep(target, folder, &own);
+        self.sweep(target, folder, &own)?;
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
@@ -316,9 +323,17 @@ impl<'o> DurableFile<'o> {
 
     /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
     /// for what it keeps of this file.
-    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+    ///
+    /// A folder of ours that is a link out of the store is refused, and is not swept either.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) -> Result<()> {
+        if !self.options.has_swept(own) {
+            for entry in fsio::list(own)? {
+                fsio::within(folder, &entry.path())?;
+            }
+        }
         self.options.sweep_once(own, || {
-            vec![folder.to_path_buf(), own.to_path_buf(), own.join("claims")]
+            let inside = ["", "claims", "files"].map(|inside| own.join(inside));
+            [&[folder.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
             let history = self.history_of(target);
@@ -326,6 +341,7 @@ impl<'o> DurableFile<'o> {
             folders.push(quarantine::folder(target));
             folders
         });
+        Ok(())
     }
 
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
@@ -429,7 +445,7 @@ impl<'o> DurableFile<'o> {
             Ok(_) => {
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history.filter(|_| !next.sign_of_life) {
-                    history.prune_after(&kept);
+                    history.prune_after(kept);
                 }
                 if let Some((revision, text)) = &next.companion {
                     // Without it the files are judged by their times: no reason to call the save failed.
@@ -529,6 +545,9 @@ impl<'o> DurableFile<'o> {
                     Ok(()) => {}
                 }
                 self.remove_link(&target)?;
+                if let Some(history) = self.history_of(&target) {
+                    history.prune_after(kept);
+                }
                 return Ok(true);
             }
             History::undo(kept);

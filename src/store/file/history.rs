@@ -52,6 +52,8 @@ pub(super) struct Kept {
     made: Option<PathBuf>,
     /// How many entries there are now.
     count: usize,
+    /// The numbers of the entries, oldest first, where these are all that is needed to know them.
+    numbers: Option<Vec<u64>>,
 }
 
 impl<'o> History<'o> {
@@ -115,6 +117,9 @@ impl<'o> History<'o> {
     /// Keeps the present contents of the file, which is about to be replaced or removed.
     pub(super) fn keep(&self, present: &[u8], now: DateTime<Utc>) -> Result<Kept, FileError> {
         let folder = self.folder();
+        if let Some(kept) = self.keep_after(&folder, present)? {
+            return Ok(kept);
+        }
         fsio::within(fsio::parent_of(&self.target), &folder)?;
         let names = texts(fsio::names(&folder)?);
         if names.is_empty() {
@@ -122,12 +127,18 @@ impl<'o> History<'o> {
         }
         let count = names.iter().filter(|name| self.is_ours(name)).count();
         if self.newest_is_present(&folder, &names, present)? {
-            return Ok(Kept { made: None, count });
+            return Ok(Kept {
+                count,
+                ..Kept::default()
+            });
         }
         let pinned = texts(fsio::names(&self.pins())?);
         for path in self.free_names(&folder, &names, &pinned, now) {
             if self.second_name(&path, present)? {
+                let names = names.iter().map(String::as_str);
+                let names = names.chain(path.file_name().and_then(|name| name.to_str()));
                 return Ok(Kept {
+                    numbers: self.numbers(names).filter(|_| pinned.is_empty()),
                     made: Some(path),
                     count: count + 1,
                 });
@@ -138,6 +149,49 @@ impl<'o> History<'o> {
             path: folder,
             source: std::io::ErrorKind::AlreadyExists.into(),
         })
+    }
+
+    /// The same for a store that made the last entry itself: it knows the names without listing the folder.
+    /// `None` when it does not, or another process was here since, or something is pinned, which does not
+    /// count.
+    fn keep_after(&self, folder: &Path, present: &[u8]) -> Result<Option<Kept>, FileError> {
+        let Some((mut numbers, stamp)) = self.options.recent.take(folder) else {
+            return Ok(None);
+        };
+        let is_as_left = stamp_of(folder)?.is_some_and(|now| now == stamp);
+        if !is_as_left || fsio::look(&self.pins())?.is_some() {
+            return Ok(None);
+        }
+        let Some(next) = numbers.last().and_then(|last| last.checked_add(1)) else {
+            return Ok(None);
+        };
+        let path = folder.join(format!("{next}.json"));
+        match self.second_name(&path, present) {
+            Ok(true) => {
+                numbers.push(next);
+                Ok(Some(Kept {
+                    made: Some(path),
+                    count: numbers.len(),
+                    numbers: Some(numbers),
+                }))
+            }
+            Ok(false) => Ok(None),
+            // Somebody removed the folder, say: the long way makes it again, or says what is wrong.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The numbers of entries by their names; `None` where numbers alone do not name them.
+    fn numbers<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Vec<u64>> {
+        if !matches!(self.naming, Naming::Numbers { slot: None }) {
+            return None;
+        }
+        let mut numbers: Vec<u64> = names
+            .filter_map(number_and_slot)
+            .filter_map(|(number, slot)| slot.is_none().then_some(number))
+            .collect();
+        numbers.sort_unstable();
+        Some(numbers)
     }
 
     /// A save that was killed between this and its rename left an entry of what is still present. It must
@@ -243,12 +297,29 @@ impl<'o> History<'o> {
 
     /// Removes what is beyond the limits of the options. Called after a save that succeeded; what cannot be
     /// removed stays for the next time.
-    pub(super) fn prune_after(&self, kept: &Kept) {
+    pub(super) fn prune_after(&self, kept: Kept) {
         let keep = self.options.history.unwrap_or_default();
         let count = keep.count.unwrap_or_else(|| self.usual_count());
-        // Where only the number counts, nothing is looked at until there are too many.
-        if keep.age.is_some() || keep.bytes.is_some() || kept.count > count.max(1) {
+        if keep.age.is_some() || keep.bytes.is_some() {
             let _ = self.prune(&keep, None);
+            return;
+        }
+        // Where only the number counts, nothing is looked at.
+        let surplus = kept.count.saturating_sub(count.max(1));
+        let folder = self.folder();
+        match kept.numbers {
+            Some(mut numbers) => {
+                for number in numbers.drain(..surplus.min(numbers.len())) {
+                    let _ = fsio::remove(&folder.join(format!("{number}.json")), Durability::None);
+                }
+                if let Ok(Some(stamp)) = stamp_of(&folder) {
+                    self.options.recent.put(&folder, numbers, stamp);
+                }
+            }
+            None if surplus > 0 => {
+                let _ = self.prune(&keep, None);
+            }
+            None => {}
         }
     }
 
@@ -265,30 +336,29 @@ impl<'o> History<'o> {
         keep: &Keep,
         spared: Option<&EntryId>,
     ) -> Result<Vec<EntryId>> {
-        let entries = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
+        let mut loose = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
         let pinned = fsio::names(&self.pins())?;
-        let loose: Vec<&Entry> = entries
-            .iter()
-            .filter(|entry| {
-                !entry
-                    .path
-                    .file_name()
-                    .is_some_and(|name| pinned.iter().any(|pin| pin == name))
-            })
-            .collect();
+        loose.retain(|entry| {
+            let name = entry.path.file_name();
+            name.is_none_or(|name| pinned.iter().all(|pin| pin != name))
+        });
         let sizes: Vec<_> = loose
             .iter()
             .map(|entry| (entry.saved, entry.bytes))
             .collect();
         let now = SystemTime::from(self.options.clock.now());
         let mut gone = Vec::new();
+        // In the newest entry the slot of a host file may be empty, but not in the one before as well.
+        let is_slot = matches!(self.naming, Naming::Numbers { slot: Some(_) });
+        let stay = 1 + usize::from(is_slot && spared.is_none());
         // The oldest first: killed in between, it leaves no hole.
         for at in keep
             .beyond(self.usual_count(), &sizes, now)
             .into_iter()
             .rev()
+            .filter(|at| *at >= stay)
         {
-            let entry = loose[at];
+            let entry = &loose[at];
             if spared != Some(&entry.id) && fsio::remove(&entry.path, Durability::None).is_ok() {
                 gone.push(entry.id.clone());
             }
@@ -399,13 +469,22 @@ impl<'o> History<'o> {
         Ok(())
     }
 
-    /// The name of the entry that a save kept, or that was the present state already.
+    /// The entry that a save kept, or that was the present state already.
     pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
-        Ok(self
-            .listed(&self.folder(), false, &|name| self.is_ours(name))?
-            .into_iter()
-            .next())
+        let entries = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
+        let Some(mut newest) = entries.into_iter().next() else {
+            return Ok(None);
+        };
+        if let Some(name) = newest.path.file_name() {
+            newest.pinned = fsio::look(&self.pins().join(name))?.is_some();
+        }
+        Ok(Some(newest))
     }
+}
+
+/// What a folder is like: it changes with every entry that comes or goes.
+fn stamp_of(folder: &Path) -> Result<Option<FileStamp>, FileError> {
+    Ok(fsio::look(folder)?.map(|found| FileStamp::of(&found)))
 }
 
 /// The folder of a history, with what is missing of it. Not synced: a history that a power cut takes away

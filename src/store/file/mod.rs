@@ -473,7 +473,7 @@ impl CheckpointStore for FileStore {
     }
 
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
-        self.past(key, |file, history| file.prune(history, keep))
+        self.past(key, |file, history| file.prune(history, keep, None))
     }
 
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {

@@ -1,13 +1,13 @@
 //! How a store of files behaves.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::checkpoint::{Clock, SystemClock};
-use crate::fsio::{self, Durability};
+use crate::fsio::{self, Durability, FileStamp};
 use crate::store::Keep;
 
 /// How a store of files behaves.
@@ -36,6 +36,8 @@ pub struct FileOptions {
     pub single_writer: bool,
     /// Where the time of claims and backups comes from. Default the machine's clock.
     pub clock: Arc<dyn Clock>,
+    /// The histories whose last entries were made here.
+    pub(super) recent: Recent,
     /// What was swept already.
     swept: Swept,
 }
@@ -52,6 +54,34 @@ impl fmt::Debug for FileOptions {
             .field("history_copies", &self.history_copies)
             .field("single_writer", &self.single_writer)
             .finish_non_exhaustive()
+    }
+}
+
+/// The numbers of the entries in a history folder, oldest first, as the last save here left them.
+///
+/// What others did since shows in the folder's own times, and when the next number is taken; the folder is
+/// listed then. Each clone begins anew.
+#[derive(Debug, Default)]
+pub(super) struct Recent(Mutex<HashMap<PathBuf, (Vec<u64>, FileStamp)>>);
+
+impl Clone for Recent {
+    fn clone(&self) -> Self {
+        Recent::default()
+    }
+}
+
+impl Recent {
+    fn all(&self) -> MutexGuard<'_, HashMap<PathBuf, (Vec<u64>, FileStamp)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is known of a folder: whoever fails to put it back leaves nothing that could be wrong.
+    pub(super) fn take(&self, folder: &Path) -> Option<(Vec<u64>, FileStamp)> {
+        self.all().remove(folder)
+    }
+
+    pub(super) fn put(&self, folder: &Path, numbers: Vec<u64>, stamp: FileStamp) {
+        self.all().insert(folder.to_path_buf(), (numbers, stamp));
     }
 }
 
@@ -77,6 +107,7 @@ impl Default for FileOptions {
             history_copies: false,
             single_writer: false,
             clock: Arc::new(SystemClock),
+            recent: Recent::default(),
             swept: Swept::default(),
         }
     }
@@ -153,6 +184,12 @@ impl FileOptions {
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// Whether what belongs to `of` was swept already.
+    pub(super) fn has_swept(&self, of: &Path) -> bool {
+        let swept = self.swept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        swept.contains(of)
     }
 
     /// Removes what killed writers left in the folders that belong to `of`, once for these options: when its first

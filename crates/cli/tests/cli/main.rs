@@ -12,6 +12,7 @@ mod batching;
 mod claiming;
 mod converting;
 mod handing_off;
+mod mixing;
 mod operating;
 mod past;
 mod project;
