@@ -13,6 +13,7 @@ mod common;
 mod agent_session;
 mod beating;
 mod beginning;
+mod build_pipeline;
 mod builder_state;
 mod cost;
 mod ending;
