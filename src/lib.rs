@@ -7,7 +7,8 @@
 //! * a **store** that survives crashes, loss of power and rival writers ([`FileStore`],
 //!   [`BuilderStateStore`], [`MemoryStore`], and any type that implements [`CheckpointStore`]);
 //! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`]);
-//! * the **plan and the prompt** with which another agent carries on ([`Resume`]).
+//! * the **plan and the prompt** with which another agent carries on ([`Resume`]);
+//! * a **recorder**, held while an agent works, that does all of it call by call ([`Recorder`]).
 //!
 //! # A first look
 //!
@@ -60,6 +61,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`recorder`] | what an orchestrator holds while an agent works |
 //! | [`resume`] | plan and prompt |
 //! | [`fleet`] | many checkpoints of any formats, in one table |
 //! | [`liveness`] | signs of life against a clock |
@@ -77,6 +79,9 @@
 //! |---|---|---|
 //! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
 //! | `template` | yes | the resume prompt (`resume::Prompt`), rendered with minijinja |
+//! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) |
+//! | `testkit` | no | a seam at which each call to the file system can be watched and made to fail ([`fsio::seam`]) |
+//! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) |
 //!
 //! # Time
@@ -92,6 +97,7 @@ pub mod formats;
 pub mod fsio;
 pub mod json;
 pub mod liveness;
+pub mod recorder;
 pub mod resume;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -111,6 +117,7 @@ pub use fleet::Fleet;
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
 pub use liveness::Liveness;
+pub use recorder::Recorder;
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{
@@ -122,3 +129,8 @@ pub use store::{
 #[cfg(all(doctest, feature = "template"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are those of the page on the recorder.
+#[cfg(all(doctest, feature = "template"))]
+#[doc = include_str!("../docs/recorder.md")]
+struct RecorderPage;

@@ -54,6 +54,15 @@ fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice()
         "│ - Hyphens between words, not underscores — Search engines split words at hyphens",
         "│ Partial work: wrote 13 of 26 lines to src/slug.rs",
         "half-done lines from src/slug.rs",
+        "Context limit approaching, creating checkpoint",
+        "Context limit reached. Resume with new session.",
+        "wrote 1 of 2 lines to src/lib.rs",
+        "half-done lines from src/lib.rs",
+        "share of task time",
+        "(asked: under 5 %)",
+        "(asked: under 50 ms)",
+        "bytes  (asked: under 2048)",
+        "begun steps that were kept  80 %  (asked: over 50 %)",
         "✓ all 5 steps took effect exactly once",
         "✓ none of the 2 finished steps ran twice",
     ] {
@@ -67,7 +76,7 @@ fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice()
         ("1×", "1×", "agent-one"),
         ("2×", "1×", "agent-two"),
         ("1×", "1×", "agent-two"),
-        ("1×", "1×", "agent-two"),
+        ("2×", "1×", "agent-three"),
     ];
     assert_eq!(counted(&text), expected, "{text}");
 }

@@ -3,14 +3,15 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use agent_checkpoint::checkpoint::{ContextLevel, ContextUse};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::{
-    Begun, Checkpoint, CheckpointStoreExt, Checkpoints, FileOptions, FileStore, Key, Precision,
-};
+use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOptions};
+use agent_checkpoint::{CheckpointStoreExt, FileOptions, FileStore, Precision, ResumeOptions};
 
 use super::Result;
+use super::costs::Costs;
 use super::effects::Effects;
 use super::project::{self, Step};
 use super::screen::{dim, green, yellow};
@@ -19,77 +20,104 @@ use super::screen::{dim, green, yellow};
 pub(super) const IN_THE_WINDOW: &str = "--in-the-window";
 
 /// How long the model behind a real agent takes for a line.
-const PER_LINE: Duration = Duration::from_millis(25);
+const PER_LINE: Duration = Duration::from_millis(100);
+
+/// How many messages the context of an agent holds: a step that begins is one, and each line, and its end.
+const MOST_MESSAGES: u64 = 40;
 
 struct Agent<'s> {
     name: &'s str,
     root: &'s Path,
-    tasks: Checkpoints<'s, TaskCheckpoint>,
-    key: Key,
+    recorder: &'s Recorder<'s, TaskCheckpoint>,
     effects: Effects,
     dies_in_the_window: bool,
 }
 
-/// Works on the task until nothing is left of it.
+/// What an agent still remembers: nobody else can tell how full its context is.
+struct Context {
+    messages: u64,
+    begun: Instant,
+}
+
+/// Works on the task until nothing is left of it, or the context is full.
 pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<()> {
+    let begun = Instant::now();
     // Whoever has to wait for this agent's lock is told its name.
     let options = FileOptions::default().with_holder(name);
     let store = FileStore::with_options(root.join(project::CHECKPOINTS), options);
+    let recorder = begin_or_carry_on(name, root, &store)?;
     let agent = Agent {
         name,
         root,
-        tasks: store.checkpoints(),
-        key: project::key()?,
+        recorder: &recorder,
         effects: Effects::of(root),
         dies_in_the_window,
     };
-    agent.begin_or_resume()?;
-    loop {
-        // Decided from the checkpoint, never from memory: so it makes no difference who did the
-        // steps before.
-        let task = agent.tasks.get(&agent.key)?.checkpoint;
-        let Some(next) = task.handoff().start_at().map(str::to_owned) else {
-            return Ok(());
-        };
-        agent.step(project::step(&next)?)?;
-    }
+    // Should anything fail or panic from here on, the checkpoint says so before the process ends.
+    recorder.scope(|_| agent.work(&mut Context { messages: 0, begun }))?;
+    recorder.leave()?;
+    Ok(())
+}
+
+fn begin_or_carry_on<'s>(
+    name: &str,
+    root: &Path,
+    store: &'s FileStore,
+) -> Result<Recorder<'s, TaskCheckpoint>> {
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    let plan = project::PLAN.iter().map(|step| step.name);
+    // Files that were written in the same unit of time as a checkpoint cannot be told from changed
+    // ones, and this agent is quick: whole seconds, which are usual, would be too coarse for it.
+    let first =
+        TaskCheckpoint::begin(name, plan, tasks.now()).with_precision(Precision::MILLISECONDS);
+    let options = RecorderOptions::new(name)
+        .with_most_messages(MOST_MESSAGES)
+        .resuming_with(ResumeOptions::new(root))
+        // The orchestrator starts one agent after the other: whoever had the task before is gone.
+        .taking_over();
+    Ok(
+        match Recorder::begin(&tasks, &project::key()?, options, &first)? {
+            Opened::Begun(recorder) => recorder,
+            // Another agent began it and is gone: from here on this one has it.
+            Opened::Found(found) => found.carry_on()?,
+        },
+    )
 }
 
 impl Agent<'_> {
-    fn begin_or_resume(&self) -> Result<()> {
-        let plan = project::PLAN.iter().map(|step| step.name);
-        // Files that were written in the same unit of time as a checkpoint cannot be told from changed
-        // ones, and this agent is quick: whole seconds, which are usual, would be too coarse for it.
-        let task = TaskCheckpoint::begin(self.name, plan, self.tasks.now())
-            .with_precision(Precision::MILLISECONDS);
-        match self.tasks.begin(&self.key, &task)? {
-            Begun::Created(_) => {}
-            // Another agent began it and is gone: from here on this one has it.
-            _ => {
-                self.tasks
-                    .update(&self.key, |task| task.take_over(self.name))?;
+    fn work(&self, context: &mut Context) -> Result<()> {
+        loop {
+            // Decided from the checkpoint, never from memory: so it makes no difference who did the
+            // steps before.
+            let Some(next) = self.recorder.plan()?.handoff.start_at().map(str::to_owned) else {
+                return Ok(());
+            };
+            if !self.step(project::step(&next)?, context)? {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
-    fn step(&self, step: &Step) -> Result<()> {
-        let now = self.tasks.now();
-        self.tasks.update(&self.key, |task| {
-            // Nothing is written when it is already the current step: then this agent goes on with
-            // what another began.
-            task.start_step(step.name, now);
+    /// Does a step; `false` when the context was full before it was done.
+    fn step(&self, step: &Step, context: &mut Context) -> Result<bool> {
+        // One write for both, and none when it is already the current step: then this agent goes on with
+        // what another began.
+        self.recorder.batch(|batch| {
+            batch.step_started(step.name);
             if let Some((decision, rationale)) = step.decides {
-                task.decide(decision, Some(rationale.to_owned()), now);
+                batch.decide(decision, Some(rationale));
             }
         })?;
+        context.messages += 1;
 
         // The step that is in progress may have taken effect although the checkpoint does not say so:
         // its agent can have died between the two. Only the agent can know how to find out; here
         // a log tells, elsewhere a commit, a ticket or an idempotency key.
         if self.effects.done(step.name)?.is_empty() {
             self.effects.note_begun(step.name, self.name)?;
-            self.write(step)?;
+            if !self.write(step, context)? {
+                return Ok(false);
+            }
             self.effects.note_done(step.name, self.name)?;
             if self.dies_in_the_window && step.name == project::PLAN[2].name {
                 std::process::abort();
@@ -101,41 +129,74 @@ impl Agent<'_> {
             );
         }
 
-        let now = self.tasks.now();
         let done = if step.creates {
             StepDone::current().creating(step.file)
         } else {
             StepDone::current().modifying(step.file)
         };
-        self.tasks
-            .try_update(&self.key, |task| task.finish_step(&done, now))?;
+        self.recorder.step_done(&done)?;
+        context.messages += 1;
+        self.note_costs(context)?;
         println!("   {} {}", green("✓"), step.name);
-        Ok(())
+        Ok(true)
     }
 
     /// Writes the step's lines as a model gives them. Half-way through a long step it notes how far it
     /// is: that is all a next agent will know of it.
-    fn write(&self, step: &Step) -> Result<()> {
+    fn write(&self, step: &Step, context: &mut Context) -> Result<bool> {
         let mut file = self.open_without_leftovers(step)?;
         writeln!(file, "{}", step.marker())?;
         let half = step.lines.len() / 2;
         for (at, line) in step.lines.iter().enumerate() {
             std::thread::sleep(PER_LINE);
             writeln!(file, "{line}")?;
+            context.messages += 1;
             if step.is_long() && at + 1 == half {
-                let note = format!(
-                    "wrote {half} of {} lines to {}",
-                    step.lines.len(),
-                    step.file
-                );
-                say(step, &dim(&note));
-                self.tasks
-                    .try_update(&self.key, |task| task.note_progress(note.as_str()))?;
+                self.note(step, at + 1)?;
+            }
+            if self.is_full(step, at + 1, context)? {
+                return Ok(false);
             }
         }
         // On disk before anything says that it is done.
         file.sync_all()?;
+        Ok(true)
+    }
+
+    /// Heeds the context: a checkpoint at 75 %, the last one at 90 %.
+    fn is_full(&self, step: &Step, lines: usize, context: &Context) -> Result<bool> {
+        // The dying agents of this example do not live to see their contexts full.
+        if self.dies_in_the_window {
+            return Ok(false);
+        }
+        // What the last checkpoint is to tell, it must know before it is made.
+        let full = ContextUse::of(context.messages, MOST_MESSAGES)
+            .is_some_and(|used| used.level() == ContextLevel::Reached);
+        if full {
+            self.note(step, lines)?;
+        }
+        let told = self.recorder.messages_used(context.messages)?;
+        if let Some(message) = told.message() {
+            say(step, &yellow(message));
+        }
+        self.note_costs(context)?;
+        Ok(matches!(told, ContextAdvice::Stop(_)))
+    }
+
+    fn note(&self, step: &Step, lines: usize) -> Result<()> {
+        let note = format!(
+            "wrote {lines} of {} lines to {}",
+            step.lines.len(),
+            step.file
+        );
+        say(step, &dim(&note));
+        self.recorder.note_partial(&note)?;
         Ok(())
+    }
+
+    fn note_costs(&self, context: &Context) -> Result<()> {
+        let costs = Costs::of(self.root);
+        costs.note(self.name, &self.recorder.cost(), context.begun.elapsed())
     }
 
     /// Opens the step's file at its end, after removing what an interrupted try of this same step

@@ -1,10 +1,11 @@
 //! One agent is killed in the middle of a step; another finishes its task from the checkpoint.
 //!
-//! `cargo run --example handoff` plays three parts, each a process of its own:
+//! `cargo run --example handoff` plays four parts, each a process of its own:
 //!
 //! * the **orchestrator** (this file) starts agents, judges what a dead one left, and hands it on;
 //! * **agent-one** works through a plan until the orchestrator kills it;
-//! * **agent-two** reads the checkpoint and does the rest.
+//! * **agent-two** goes on from the checkpoint, until its context is full;
+//! * **agent-three** does the rest.
 //!
 //! With `-- --in-the-window` agent-one dies by itself at the worst instant there is: after a step took
 //! effect and before the checkpoint says so. See `agent.rs` for what follows from that.
@@ -16,6 +17,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
+mod costs;
 mod effects;
 mod project;
 mod screen;
@@ -28,6 +30,7 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, FileStore, Resume, ResumeOptions};
 use agent_checkpoint::{Staleness, Status};
 
+use costs::Costs;
 use effects::Effects;
 use screen::{bold, dim, green, red, yellow};
 
@@ -91,23 +94,49 @@ fn orchestrate(in_the_window: bool) -> Result<()> {
         .collect();
 
     println!("\n{}", bold("3  agent-two carries on"));
-    let status = start_agent("agent-two", root, false)?.wait_for_end()?;
-    if !status.success() {
-        return Err(format!("agent-two: {status}").into());
+    run("agent-two", root)?;
+    let mut workers = vec!["agent-one"];
+    let mut part = 4;
+    let mut resume = tasks.resume(&key, &options)?;
+    let mut kept = (finished_before.len(), finished_before.len() + 1);
+    if resume.handoff.status != Status::Complete {
+        // Its context was full: it made a last checkpoint and ended. A new session has a new context.
+        kept.0 = resume.handoff.done.len();
+        kept.1 = kept.0 + resume.handoff.in_progress.len();
+        workers.push("agent-two");
+        part = 5;
+        println!(
+            "\n{}",
+            bold("4  agent-three, with a fresh context, does the rest")
+        );
+        run("agent-three", root)?;
+        resume = tasks.resume(&key, &options)?;
     }
 
-    println!("\n{}", bold("4  What was done, counted"));
+    println!("\n{}", bold(&format!("{part}  What was done, counted")));
     let finished = tasks.get(&key)?;
-    let handoff_is_recorded = finished.checkpoint.metadata.previous_agents == ["agent-one"];
+    let handoff_is_recorded = finished.checkpoint.metadata.previous_agents == workers;
     if !handoff_is_recorded || !finished.violations.is_empty() {
         return Err("the checkpoint does not say who worked on the task".into());
     }
-    if tasks.resume(&key, &options)?.handoff.status != Status::Complete {
+    if resume.handoff.status != Status::Complete {
         return Err("the task is not complete".into());
     }
     count(&Effects::of(root), &finished_before)?;
+    let title = "What recording cost, measured by the agents";
+    println!("\n{}", bold(&format!("{}  {title}", part + 1)));
+    Costs::of(root).show(kept)?;
     let seconds = begun.elapsed().as_secs_f32();
     println!("   {}", dim(&format!("{seconds:.1} s in all")));
+    Ok(())
+}
+
+/// Runs an agent to its end.
+fn run(name: &str, root: &Path) -> Result<()> {
+    let status = start_agent(name, root, false)?.wait_for_end()?;
+    if !status.success() {
+        return Err(format!("{name}: {status}").into());
+    }
     Ok(())
 }
 

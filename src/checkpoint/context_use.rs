@@ -23,6 +23,9 @@ const APPROACHING: u32 = 7_500;
 const REACHED: u32 = 9_000;
 
 impl ContextUse {
+    /// Nothing is used.
+    pub const NONE: ContextUse = ContextUse(0);
+
     /// The use as a fraction, 0.78 for 78 %. An estimate may be a little above 1; `None` from 2 on, which
     /// is some other number, and below 0.
     #[must_use]

@@ -99,6 +99,11 @@ pub enum ErrorKind {
         /// Why it does not open.
         why: Fenced,
     },
+    /// Another agent or session has the task, by its checkpoint: whoever had it before writes no more.
+    TakenOver {
+        /// Who has it now, where the checkpoint says so.
+        by: Option<String>,
+    },
     /// There is no such state in the history.
     NoSuchRevision {
         /// What was asked for.
@@ -288,6 +293,17 @@ impl Error {
         &self.0.kind
     }
 
+    /// Whether the caller's time on the task is over, because another has it: there is nothing to do but
+    /// to stop.
+    #[must_use]
+    pub fn is_taken_over(&self) -> bool {
+        match self.kind() {
+            ErrorKind::TakenOver { .. } | ErrorKind::Claimed { .. } => true,
+            ErrorKind::Fenced { why, .. } => !matches!(why, Fenced::Expired { .. }),
+            _ => false,
+        }
+    }
+
     /// The key it is about, where there is one.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
@@ -369,6 +385,13 @@ impl fmt::Display for Error {
             ),
             ErrorKind::Fenced { fence, why } => {
                 write!(f, "the write with fence {fence} is refused: {why}")
+            }
+            ErrorKind::TakenOver { by } => {
+                let by = by.as_deref().unwrap_or("another");
+                write!(
+                    f,
+                    "{by} has the task now; stop, and leave it to {by}; nothing was written"
+                )
             }
             ErrorKind::NoSuchRevision { wanted } => write!(
                 f,

@@ -9,6 +9,7 @@ mod evidence;
 mod file_name;
 mod handoff;
 mod inspection;
+mod interruption;
 mod key;
 mod knowledge;
 mod layout;
@@ -36,6 +37,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
+pub use interruption::Interruption;
 pub use key::Key;
 pub use knowledge::{Counters, ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub(crate) use layout::UNIQUE_SEPARATOR;
@@ -83,6 +85,10 @@ pub trait Checkpoint:
     /// it cannot be *complete* while a part of the checkpoint could not be read.
     const STATUS_IS_DERIVED: bool = false;
 
+    /// Whether the checkpoint has a sign of life of its own, apart from its progress: see
+    /// [`is_sign_of_life`](Checkpoint::is_sign_of_life).
+    const HAS_HEARTBEAT: bool = false;
+
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
 
@@ -104,6 +110,19 @@ pub trait Checkpoint:
     /// unless the format has changes, such as a sign of life, that its stamp does not count.
     fn stamp_change(&mut self, _before: Option<&Self>, now: DateTime<Utc>) {
         self.stamp(now);
+    }
+
+    /// Whether `before` became this by a sign of life alone.
+    ///
+    /// Such a save is no progress: what is known of the files stays as it was, and it leaves no state in
+    /// the history, which would hold nothing else after a while.
+    fn is_sign_of_life(&self, _before: &Self) -> bool {
+        false
+    }
+
+    /// The session that has the task, where the checkpoint names one.
+    fn session(&self) -> Option<&str> {
+        None
     }
 
     /// The files that the checkpoint names as made or changed, each once.
@@ -160,6 +179,53 @@ pub trait Checkpoint:
     /// go with the checkpoint's state. The checkpoint is then unchanged.
     fn apply(&mut self, operation: &Operation, _circumstances: &Circumstances<'_>) -> Result<()> {
         Err(Error::unsupported(operation, Self::OPERATIONS))
+    }
+
+    /// Takes the task up again for the agent and session that report: after this it is theirs.
+    ///
+    /// Unless the format says otherwise nothing changes, for the checkpoint belongs to nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] when the protocol does not let this agent go on from it.
+    fn take_up(&mut self, _circumstances: &Circumstances<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Records that the agent stops although the task is not done. It is a full checkpoint of now, also
+    /// where nothing else changed.
+    ///
+    /// Unless the format says otherwise, what failed is reported as a failure, a blocker or a note,
+    /// whichever the protocol has first and takes now.
+    ///
+    /// # Errors
+    ///
+    /// None, unless the format has some.
+    fn interrupt(
+        &mut self,
+        interruption: &Interruption,
+        circumstances: &Circumstances<'_>,
+    ) -> Result<()> {
+        if let Interruption::Failed(because) = interruption {
+            let text = because.clone();
+            let ways = [
+                Operation::Fail { text: text.clone() },
+                Operation::Block { text: text.clone() },
+                Operation::Note { text },
+            ];
+            // One that is refused, as on a task that is complete, leaves the checkpoint as it was.
+            let _taken = ways
+                .iter()
+                .any(|way| self.apply(way, circumstances).is_ok());
+        }
+        self.stamp(circumstances.now);
+        Ok(())
+    }
+
+    /// What is to be told to whoever directs the work after a checkpoint, where the protocol has a
+    /// message for it.
+    fn progress_report(&self) -> Option<String> {
+        None
     }
 
     /// What speaks for a file being of this format, by its path and its document; `None` for the

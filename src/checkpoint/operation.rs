@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{ContextUse, Knowledge};
+use super::{ContextUse, Knowledge, SourceFiles};
 
 /// One thing that an agent or a supervisor reports.
 ///
@@ -230,6 +230,8 @@ pub struct Circumstances<'a> {
     /// What is known beside the checkpoint, such as how often the work was tried again. What is not
     /// given keeps nothing from being done.
     pub knowledge: Knowledge<'a>,
+    /// Which files are sources, where that is not the format's own to say.
+    pub sources: Option<&'a SourceFiles>,
 }
 
 impl<'a> Circumstances<'a> {
@@ -242,6 +244,7 @@ impl<'a> Circumstances<'a> {
             session: None,
             force: false,
             knowledge: Knowledge::none(),
+            sources: None,
         }
     }
 
@@ -257,6 +260,13 @@ impl<'a> Circumstances<'a> {
     #[must_use]
     pub fn knowing(mut self, knowledge: Knowledge<'a>) -> Self {
         self.knowledge = knowledge;
+        self
+    }
+
+    /// Says which files are sources, for the formats that record no others.
+    #[must_use]
+    pub fn taking(mut self, sources: &'a SourceFiles) -> Self {
+        self.sources = Some(sources);
         self
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Prepared {
     /// The files that the checkpoint names.
     files: Vec<String>,
     companion: Option<String>,
+    /// Whether nothing but a sign of life changed.
+    sign_of_life: bool,
 }
 
 impl Prepared {
@@ -42,6 +44,7 @@ impl Prepared {
             violations: Vec::new(),
             files: Vec::new(),
             companion: None,
+            sign_of_life: false,
         }
     }
 
@@ -53,6 +56,12 @@ impl Prepared {
         key: &Key,
         stored: Option<&Stored>,
     ) -> Result<()> {
+        if self.sign_of_life {
+            // Whoever is alive has not looked at the files: what was known of them still is all.
+            let before = stored.map(|stored| checkpoints.store.companion(key, &stored.revision));
+            self.companion = before.transpose()?.flatten();
+            return Ok(());
+        }
         let Some(tracking) = &checkpoints.tracking else {
             return Ok(());
         };
@@ -75,7 +84,8 @@ impl Prepared {
     pub(super) fn change(&self, fence: Option<Fence>) -> Change {
         let put = Put::new(self.document.clone());
         let put = put.with_overflow(self.truncation.dropped.clone());
-        Change::Put(put.fenced(fence).with_companion(self.companion.clone()))
+        let put = put.fenced(fence).with_companion(self.companion.clone());
+        Change::Put(put.as_sign_of_life(self.sign_of_life))
     }
 }
 
@@ -178,6 +188,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             lost,
             violations,
             companion: None,
+            sign_of_life: false,
         })
     }
 
@@ -211,6 +222,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             violations: new_violations(&before, after),
             files: own(read_back.value.files()),
             companion: None,
+            sign_of_life: read_back.value.is_sign_of_life(&reading.value),
         })
     }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::file::{
     DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
     no_history, no_such, not_recoverable, recover_with,
@@ -19,6 +21,9 @@ use crate::checkpoint::{
 use crate::formats::builder_state::{Slot, SlotPlace};
 use crate::fsio;
 use crate::json::{Document, Kind};
+
+/// Where a host shows that its session is alive.
+const HEARTBEAT: &str = "/lastHeartbeat";
 
 /// Keeps checkpoints inside a host file; keys are the host's slots: `active`, `adhoc:ID`, `top`.
 ///
@@ -129,7 +134,7 @@ fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>> {
     stored.context.description.clone_from(&place.description);
     stored.context.heartbeat = host
         .document
-        .get("/lastHeartbeat")
+        .get(HEARTBEAT)
         .and_then(|node| node.as_str())
         .map(Timestamp::parse);
     Ok(Some(stored))
@@ -161,6 +166,7 @@ impl CheckpointStore for BuilderStateStore {
             let put = Put::new(document.clone());
             let put = put.with_overflow(options.overflow.clone());
             let put = put.with_companion(options.companion.clone());
+            let put = put.as_sign_of_life(options.sign_of_life);
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -224,6 +230,7 @@ impl CheckpointStore for BuilderStateStore {
                     text: changed.into_text(),
                     record,
                     companion,
+                    sign_of_life: put.sign_of_life,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;
@@ -266,6 +273,7 @@ impl CheckpointStore for BuilderStateStore {
                     text: changed.into_text(),
                     record: Entries::default(),
                     companion: None,
+                    sign_of_life: false,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;
@@ -301,6 +309,42 @@ impl CheckpointStore for BuilderStateStore {
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         let kept = self.file_of(key).companion(revision);
         kept.map_err(|error| self.with_place(error, key))
+    }
+
+    /// The sign of life is the session's own `lastHeartbeat`; a host without one gets it.
+    fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
+        let slot = self.slot(key)?;
+        let mut saved = None;
+        self.file_of(key)
+            .transact(&mut |host, beside| {
+                let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+                let place = find(&slot, &host.document)?;
+                let present = place.map_or(Ok(None), |place| stored(host, &place))?;
+                let present = present.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+                let whole = Owner {
+                    slot: Some(key.as_str()),
+                    task: None,
+                };
+                beside.claims.check(whole, fence, beside.now)?;
+                let beat = Timestamp::like(present.context.heartbeat.as_ref(), now);
+                let mut changed = host.document.clone();
+                let is_new = changed.set(HEARTBEAT, &beat)?;
+                let outcome = if is_new {
+                    Outcome::Replaced
+                } else {
+                    Outcome::Unchanged
+                };
+                let revision = present.revision.clone();
+                saved = Some(Saved::new(outcome, revision, Some(present.revision)));
+                Ok(is_new.then(|| Next {
+                    text: changed.into_text(),
+                    record: Entries::default(),
+                    companion: None,
+                    sign_of_life: true,
+                }))
+            })
+            .map_err(|error| self.with_place(error, key))?;
+        saved.ok_or_else(|| self.with_place(Error::new(ErrorKind::ChangedMeanwhile), key))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
@@ -413,6 +457,7 @@ impl CheckpointStore for BuilderStateStore {
             survives_power_loss: self.options.durability == fsio::Durability::Full,
             excludes_processes: true,
             embedded: true,
+            heartbeat: true,
             ..Capabilities::default()
         }
     }

@@ -23,7 +23,7 @@ impl EntryId {
     }
 
     /// The state that is there now, which is no entry of its own yet.
-    pub(super) fn current() -> Self {
+    pub(crate) fn current() -> Self {
         EntryId::of(CURRENT)
     }
 

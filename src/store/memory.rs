@@ -137,7 +137,8 @@ impl CheckpointStore for MemoryStore {
         let mut entries = self.entries();
         let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
         let now = SystemTime::from(self.clock.now());
-        let saved = entry.put(document, &options.overflow, &self.keep, now);
+        let keep = (!options.sign_of_life).then_some(&self.keep);
+        let saved = entry.put(document, &options.overflow, keep, now);
         if saved.outcome != Outcome::Unchanged {
             entry.companion.clone_from(&options.companion);
         }
@@ -287,7 +288,7 @@ impl CheckpointStore for MemoryStore {
         let now = SystemTime::from(self.clock.now());
         // Brought back, it is not created anew: what was cut from it still belongs to it.
         let overflow = std::mem::take(&mut entry.overflow);
-        recovered.saved = Some(entry.put(&document, &[], &self.keep, now));
+        recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now));
         entry.overflow = overflow;
         recovered.document = Some(document);
         Ok(recovered)
@@ -319,7 +320,7 @@ impl Entry {
         &mut self,
         document: &Document,
         overflow: &[Dropped],
-        keep: &Keep,
+        keep: Option<&Keep>,
         now: SystemTime,
     ) -> Saved {
         let mut stored = Stored::new(document.clone());
@@ -343,7 +344,9 @@ impl Entry {
             if !overflow.is_empty() {
                 saved.truncation.kept_in = Some("memory".to_owned());
             }
-            self.remember(keep, now);
+            if let Some(keep) = keep {
+                self.remember(keep, now);
+            }
             self.document = Some(stored);
         }
         saved

@@ -20,6 +20,8 @@ pub use stored::{
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::checkpoint::{
     Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
 };
@@ -54,7 +56,8 @@ const TRANSACT_ATTEMPTS: usize = 16;
 ///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences
 ///   of a key only grow, also over reloads, releases, and deletes.
 /// * What a write replaces or deletes is in the history afterwards ([`Capabilities::history`]), where a
-///   failed write leaves nothing; the newest entry, and those that are pinned, never go.
+///   failed write leaves nothing; the newest entry, and those that are pinned, never go. Only a mere sign
+///   of life ([`PutOptions::sign_of_life`]) replaces without that.
 /// * Nothing recovers by itself: what cannot be read stays until
 ///   [`recover`](CheckpointStore::recover) is called, and is put aside, not lost.
 /// * Where several of these are wrong at once, the error tells one of them.
@@ -110,7 +113,8 @@ pub trait CheckpointStore: Send + Sync {
             let options = PutOptions::expecting(expect)
                 .with_overflow(put.overflow)
                 .fenced(put.fence)
-                .with_companion(put.companion);
+                .with_companion(put.companion)
+                .as_sign_of_life(put.sign_of_life);
             match self.put(key, &put.document, &options) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                     last = Some(error);
@@ -155,6 +159,18 @@ pub trait CheckpointStore: Send + Sync {
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         let _ = (key, revision);
         Ok(None)
+    }
+
+    /// Shows that whoever works on this key is alive, at a place of the store's own: the document stays as it
+    /// is, and so does what is known of its progress.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotOffered`] where [`Capabilities::heartbeat`] is false; [`ErrorKind::NotFound`] when there
+    /// is no document; [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write.
+    fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
+        let _ = (key, now, fence);
+        Err(not_offered("heartbeat"))
     }
 
     /// Claims a key: until the claim runs out or is given back, only writes with its fence go through.
@@ -308,6 +324,10 @@ macro_rules! forward {
 
             fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
                 (**self).companion(key, revision)
+            }
+
+            fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
+                (**self).beat(key, now, fence)
             }
 
             fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

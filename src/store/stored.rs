@@ -61,6 +61,9 @@ pub struct PutOptions {
     /// What is known of the files that the document names, as a text of the caller's: see
     /// [`CheckpointStore::companion`](super::CheckpointStore::companion).
     pub companion: Option<String>,
+    /// Whether the document shows no more than that its agent is alive: then what it replaces is no state of
+    /// the history.
+    pub sign_of_life: bool,
 }
 
 impl PutOptions {
@@ -99,6 +102,13 @@ impl PutOptions {
         self.companion = companion;
         self
     }
+
+    /// Says that the document shows no more than that its agent is alive.
+    #[must_use]
+    pub fn as_sign_of_life(mut self, sign_of_life: bool) -> Self {
+        self.sign_of_life = sign_of_life;
+        self
+    }
 }
 
 /// What a transaction decided.
@@ -124,6 +134,9 @@ pub struct Put {
     /// What is known of the files that the document names, as a text of the caller's: see
     /// [`CheckpointStore::companion`](super::CheckpointStore::companion).
     pub companion: Option<String>,
+    /// Whether the document shows no more than that its agent is alive: then what it replaces is no state of
+    /// the history.
+    pub sign_of_life: bool,
 }
 
 impl Put {
@@ -135,6 +148,7 @@ impl Put {
             overflow: Vec::new(),
             fence: None,
             companion: None,
+            sign_of_life: false,
         }
     }
 
@@ -156,6 +170,13 @@ impl Put {
     #[must_use]
     pub fn with_companion(mut self, companion: Option<String>) -> Self {
         self.companion = companion;
+        self
+    }
+
+    /// Says that the document shows no more than that its agent is alive.
+    #[must_use]
+    pub fn as_sign_of_life(mut self, sign_of_life: bool) -> Self {
+        self.sign_of_life = sign_of_life;
         self
     }
 }
@@ -293,6 +314,9 @@ pub struct Capabilities {
     pub recovery: bool,
     /// Documents stand inside a larger file, so a checkpoint has no version of its own.
     pub embedded: bool,
+    /// The store itself keeps a sign of life beside the documents: see
+    /// [`CheckpointStore::beat`](super::CheckpointStore::beat).
+    pub heartbeat: bool,
     /// Keys are only names of places, such as a file that somebody named as they liked: ids inside the
     /// documents are not judged by them.
     pub keys_are_places: bool,

@@ -102,6 +102,11 @@ impl Running {
         said
     }
 
+    /// How the child ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// Kills the child, which must not have ended by itself, and says what it had said till then.
     #[cfg(unix)]
     #[track_caller]

@@ -433,6 +433,8 @@ pub(crate) enum Report {
     /// Report that the model's service asked to wait
     RateLimit(Forcible<OptionalText>),
     /// Report how much of the agent's context is used: from 75 % on exit 1, from 90 % on exit 4: stop
+    ///
+    /// Messages stand in for tokens where nothing tells those.
     Context(Forcible<Used>),
     /// Give the task to another agent
     Reassign(Forcible<To>),
@@ -498,8 +500,26 @@ pub(crate) struct OptionalText {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Used {
     /// The part that is used, such as 0.78
-    #[arg(long, value_name = "FRACTION", value_parser = used)]
-    pub(crate) used: ContextUse,
+    #[arg(long, value_name = "FRACTION", value_parser = used, required_unless_present = "messages")]
+    pub(crate) used: Option<ContextUse>,
+    /// The messages so far, where nothing tells the tokens
+    #[arg(long, value_name = "N", conflicts_with = "used")]
+    pub(crate) messages: Option<u64>,
+    /// How many messages stand for the whole context
+    #[arg(long, value_name = "N", default_value_t = MOST_MESSAGES, requires = "messages",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) of: u64,
+}
+
+/// How many messages stand for a whole context where nobody says better.
+pub(crate) const MOST_MESSAGES: u64 = 200;
+
+impl Used {
+    /// The part that is used; `None` of a context of no messages, which the command line does not take.
+    pub(crate) fn part(&self) -> Option<ContextUse> {
+        self.used
+            .or_else(|| ContextUse::of(self.messages?, self.of))
+    }
 }
 
 /// Who is to go on.

@@ -63,7 +63,8 @@ impl Exit {
             | ErrorKind::Transition { .. }
             | ErrorKind::WouldLose { .. }
             | ErrorKind::Claimed { .. }
-            | ErrorKind::Fenced { .. } => Exit::Refused,
+            | ErrorKind::Fenced { .. }
+            | ErrorKind::TakenOver { .. } => Exit::Refused,
             _ => Exit::Failed,
         }
     }

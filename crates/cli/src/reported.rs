@@ -68,7 +68,10 @@ impl From<Report> for Reported {
             Report::Heartbeat(it) => Reported::new(it, |_| Operation::Heartbeat),
             Report::Fail(it) => Reported::new(it, |it| Operation::Fail { text: it.text }),
             Report::RateLimit(it) => Reported::new(it, |it| Operation::RateLimit { note: it.text }),
-            Report::Context(it) => Reported::new(it, |it| Operation::Context { used: it.used }),
+            Report::Context(it) => Reported::new(it, |it| Operation::Context {
+                // The command line takes one of the two.
+                used: it.part().unwrap_or(ContextUse::NONE),
+            }),
             Report::Reassign(it) => Reported::new(it, |it| Operation::Reassign { to: it.to }),
             Report::Pause(it) => Reported::new(it, |_| Operation::Pause),
             Report::Complete(it) => Reported::new(it, |_| Operation::Complete),
@@ -272,8 +275,36 @@ struct OptionalTextLine {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct ContextWords {
+    #[serde(default)]
+    used: Option<Used>,
+    #[serde(default)]
+    messages: Option<u64>,
+    #[serde(default)]
+    of: Option<u64>,
+}
+
+/// How much of a context is used, as a part or in messages.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "ContextWords")]
 struct ContextLine {
-    used: Used,
+    used: ContextUse,
+}
+
+impl TryFrom<ContextWords> for ContextLine {
+    type Error = &'static str;
+
+    fn try_from(words: ContextWords) -> Result<ContextLine, &'static str> {
+        let used = match (words.used, words.messages, words.of) {
+            (Some(Used(used)), None, None) => used,
+            (None, Some(messages), of) => {
+                ContextUse::of(messages, of.unwrap_or(args::MOST_MESSAGES))
+                    .ok_or("\"of\" is at least 1")?
+            }
+            _ => return Err("has either \"used\", or \"messages\" and perhaps \"of\""),
+        };
+        Ok(ContextLine { used })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -337,7 +368,7 @@ impl Line {
             Line::RateLimit(it) => Operation::RateLimit {
                 note: it.text.map(|text| text.0),
             },
-            Line::Context(it) => Operation::Context { used: it.used.0 },
+            Line::Context(it) => Operation::Context { used: it.used },
             Line::Reassign(it) => Operation::Reassign { to: it.to.0 },
             Line::Pause(_) => Operation::Pause,
             Line::Complete(_) => Operation::Complete,
@@ -383,6 +414,8 @@ mod tests {
             (r#"{"op":"rate-limit"}"#, "rate-limit"),
             (r#"{"op":"rate-limit","text":"half"}"#, "rate-limit"),
             (r#"{"op":"context","used":0.78}"#, "context"),
+            (r#"{"op":"context","messages":30}"#, "context"),
+            (r#"{"op":"context","messages":30,"of":40}"#, "context"),
             (r#"{"op":"reassign","to":"a"}"#, "reassign"),
             (r#"{"op":"pause"}"#, "pause"),
             (r#"{"op":"complete"}"#, "complete"),
@@ -428,6 +461,9 @@ mod tests {
             (r#"{"op":"fly"}"#, "unknown variant `fly`"),
             (r#"{"op":"note"}"#, "missing field `text`"),
             (r#"{"op":"note","text":" "}"#, "it is empty"),
+            (r#"{"op":"context"}"#, "either \"used\""),
+            (r#"{"op":"context","used":0.5,"messages":3}"#, "either"),
+            (r#"{"op":"context","messages":3,"of":0}"#, "at least 1"),
             (
                 r#"{"op":"note","text":"a","why":"b"}"#,
                 "unknown field `why`",

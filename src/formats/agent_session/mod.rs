@@ -174,6 +174,10 @@ impl Checkpoint for AgentCheckpoint {
         self.next_checkpoint_expected = Some(next);
     }
 
+    fn session(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
     fn files(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
         let files = self.files_modified.iter().map(String::as_str);
@@ -212,6 +216,10 @@ impl Checkpoint for AgentCheckpoint {
 
     fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
         resume::plan(self, knowledge)
+    }
+
+    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        self.taken_up(circumstances)
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {

@@ -175,7 +175,8 @@ impl AgentCheckpoint {
     /// The finished text may differ from the planned one: what leaves the plan is the step that is
     /// named, else the planned one that reads the same, else the current step. Waiting at a sync point
     /// is no such step: finished, it is [left](AgentCheckpoint::leave_sync); other work that was done
-    /// there does not end it.
+    /// there does not end it. One that is reported again, in the same words and without a planned step, only
+    /// gains files.
     ///
     /// # Errors
     ///
@@ -214,6 +215,11 @@ impl AgentCheckpoint {
             }
             Some(named) => Some(named),
             None if self.next_steps.contains(&text) => Some(text.clone()),
+            // Reported again, as after a time-out: what is current now is another step.
+            None if current.as_ref() != Some(&text) && self.completed_steps.contains(&text) => {
+                self.add_files(done.files_created.iter().chain(&done.files_modified));
+                return Ok(());
+            }
             None => current.clone().filter(|_| !at_sync),
         };
         if let Some(leaves) = leaves {

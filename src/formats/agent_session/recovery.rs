@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::operations::stage_name;
 use super::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState, layout};
-use crate::checkpoint::{Checkpoint, Error, Key, Result};
+use crate::checkpoint::{Checkpoint, Circumstances, Error, Key, Result};
 
 /// Less work than this is not worth resuming: the feature begins anew.
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
@@ -78,6 +78,25 @@ impl AgentCheckpoint {
         self.session_id = Some(session_id);
         self.go_on();
         Ok(())
+    }
+
+    /// The same agent goes on: in a fresh session as [`resume_session`](AgentCheckpoint::resume_session) has
+    /// it, or in the session that it is in already.
+    pub(super) fn taken_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        let own = self.agent_id.as_deref();
+        if let (Some(agent), Some(own)) = (circumstances.agent, own)
+            && !layout::same_agent(agent, own)
+        {
+            return Err(Error::refused(format!(
+                "the checkpoint is that of {own}, whose name its file has; {agent} takes over into a checkpoint \
+                 of its own (resume::take_over)"
+            )));
+        }
+        let session = circumstances.session.unwrap_or_default();
+        if self.session_id.as_deref() == Some(session) && !session.is_empty() {
+            return self.check_resumable();
+        }
+        self.resume_session(session)
     }
 
     pub(super) fn check_fresh(&self, session_id: &str) -> Result<()> {

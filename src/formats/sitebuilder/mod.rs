@@ -305,6 +305,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         },
     ];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const HAS_HEARTBEAT: bool = true;
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.updated_at.as_ref()
@@ -317,14 +318,15 @@ impl Checkpoint for SitebuilderCheckpoint {
     /// A heartbeat is no progress: a change of the heartbeat alone leaves `updated_at` as it is, so
     /// that an agent which is alive and does nothing can be told from one that gets on.
     fn stamp_change(&mut self, before: Option<&Self>, now: DateTime<Utc>) {
-        let only_a_beat = before.is_some_and(|before| {
-            let mut as_before = self.clone();
-            as_before.heartbeat.clone_from(&before.heartbeat);
-            as_before == *before && self.updated_at.is_some()
-        });
-        if !only_a_beat {
+        if !before.is_some_and(|before| self.is_sign_of_life(before)) {
             self.stamp(now);
         }
+    }
+
+    fn is_sign_of_life(&self, before: &Self) -> bool {
+        let mut as_before = self.clone();
+        as_before.heartbeat.clone_from(&before.heartbeat);
+        as_before == *before && self.heartbeat != before.heartbeat && self.updated_at.is_some()
     }
 
     fn files(&self) -> Vec<&str> {
@@ -373,6 +375,14 @@ impl Checkpoint for SitebuilderCheckpoint {
 
     fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
         resume::plan(self)
+    }
+
+    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        self.taken_up(circumstances)
+    }
+
+    fn progress_report(&self) -> Option<String> {
+        Some(self.progress_message())
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {

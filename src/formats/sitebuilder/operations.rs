@@ -330,6 +330,21 @@ impl SitebuilderCheckpoint {
         self.go_on(circumstances.force)
     }
 
+    /// An agent of the type goes on. A task that is blocked stays so until it is unblocked.
+    pub(super) fn taken_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        if let (Some(agent), Some(own)) = (circumstances.agent, self.agent.as_deref())
+            && agent != own
+        {
+            return Err(Error::refused(format!(
+                "the task is one for the agent {own}, whose name its file has; dispatch one of that type to go on"
+            )));
+        }
+        if self.state() == Some(TaskStatus::Blocked) && self.resumable == Some(true) {
+            return Ok(());
+        }
+        self.resume(circumstances)
+    }
+
     /// Shows that the agent is alive.
     pub fn beat(&mut self, now: DateTime<Utc>) {
         let before = self

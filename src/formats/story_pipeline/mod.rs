@@ -36,8 +36,8 @@ pub use state::{
 };
 
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
-    ResumePlan, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Layout,
+    Operation, Result, ResumePlan, Status, Timestamp, open_enum,
 };
 use crate::json::Document;
 
@@ -211,6 +211,23 @@ impl Checkpoint for StoryCheckpoint {
 
     fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
         resume::plan(self, knowledge)
+    }
+
+    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        if let Some(agent) = circumstances.agent {
+            self.take_over(agent);
+        }
+        Ok(())
+    }
+
+    fn interrupt(
+        &mut self,
+        interruption: &Interruption,
+        circumstances: &Circumstances<'_>,
+    ) -> Result<()> {
+        self.interrupted(interruption);
+        self.stamp(circumstances.now);
+        Ok(())
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {

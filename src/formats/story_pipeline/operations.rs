@@ -4,7 +4,12 @@ use chrono::{DateTime, Utc};
 
 use super::spelling::Spelling;
 use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
-use crate::checkpoint::{Circumstances, Error, ItemKind, Operation, Result, Timestamp};
+use crate::checkpoint::{
+    Circumstances, Error, Interruption, ItemKind, Operation, Result, Timestamp,
+};
+
+/// Between what was finished last and what went wrong then.
+const INTERRUPTED: &str = "; then interrupted: ";
 
 /// What the quality gate of stage 3 concluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -360,6 +365,15 @@ impl StoryCheckpoint {
     pub fn take_over(&mut self, agent: impl Into<String>) {
         if self.spelling() == Spelling::CamelCase {
             self.agent_id = Some(agent.into());
+        }
+    }
+
+    /// The worker failed: its last action says so. A verdict is none of its failures', so none is given.
+    pub(super) fn interrupted(&mut self, interruption: &Interruption) {
+        if let Interruption::Failed(because) = interruption {
+            let last = self.action().unwrap_or_default();
+            let before = last.split(INTERRUPTED).next().unwrap_or_default();
+            self.set_action(format!("{before}{INTERRUPTED}{because}"));
         }
     }
 

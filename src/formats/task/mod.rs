@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub use operations::{StepDone, StepStarted};
 
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Limits, Operation, Result,
-    ResumePlan, Status, Timestamp, Truncation, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Limits,
+    Operation, Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -334,6 +334,20 @@ impl Checkpoint for TaskCheckpoint {
 
     fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
         recognise::recognise(document)
+    }
+
+    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+        reports::take_up(self, circumstances);
+        Ok(())
+    }
+
+    fn interrupt(
+        &mut self,
+        interruption: &Interruption,
+        circumstances: &Circumstances<'_>,
+    ) -> Result<()> {
+        self.interrupted(interruption, circumstances.now);
+        Ok(())
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {

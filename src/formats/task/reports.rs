@@ -39,6 +39,13 @@ pub(super) fn apply(
     Ok(())
 }
 
+/// The agent that goes on with the task has it from then on.
+pub(super) fn take_up(task: &mut TaskCheckpoint, circumstances: &Circumstances<'_>) {
+    if let Some(agent) = circumstances.agent.filter(|agent| !agent.trim().is_empty()) {
+        task.take_over(agent);
+    }
+}
+
 fn report(
     task: &mut TaskCheckpoint,
     operation: &Operation,
@@ -56,10 +63,9 @@ fn report(
             files_created,
             files_modified,
         } => {
-            let sources = |files: &[String]| {
-                let files = files.iter().map(String::as_str);
-                SourceFiles::default().sort(files).0
-            };
+            let usual = SourceFiles::default();
+            let taken = circumstances.sources.unwrap_or(&usual);
+            let sources = |files: &[String]| taken.sort(files.iter().map(String::as_str)).0;
             let done = StepDone {
                 text: text.clone(),
                 pending: pending.clone(),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{CurrentStep, Reason, TaskCheckpoint};
-use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Result};
+use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Interruption, Result};
 
 impl TaskCheckpoint {
     /// Makes this a full checkpoint for a reason, as of now.
@@ -44,6 +44,18 @@ impl TaskCheckpoint {
     pub fn fail(&mut self, because: impl Into<String>) {
         self.block(because);
         self.metadata.reason = Some(Reason::Failure);
+    }
+
+    /// Makes this a full checkpoint of an agent that stops before the task is done. What failed is in the
+    /// way; whoever was only told to stop leaves nothing in the way.
+    pub fn interrupted(&mut self, interruption: &Interruption, now: DateTime<Utc>) {
+        match interruption {
+            Interruption::Failed(because) => {
+                self.block(because.as_str());
+                self.record(Reason::Failure, now);
+            }
+            Interruption::Stopped(_) => self.record(Reason::Manual, now),
+        }
     }
 
     /// Prepares for another agent, whoever it will be: the one that made the checkpoint joins those that

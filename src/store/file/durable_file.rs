@@ -50,6 +50,8 @@ pub(in crate::store) struct Next {
     pub(in crate::store) record: Entries,
     /// What is kept beside it, and of which revision of the checkpoint it is.
     pub(in crate::store) companion: Option<(Revision, String)>,
+    /// Whether what it replaces is no state of the history.
+    pub(in crate::store) sign_of_life: bool,
 }
 
 /// What lies beside a file, for those who decide what it shall hold.
@@ -429,7 +431,7 @@ impl<'o> DurableFile<'o> {
         let mut before_rename = |_: &Pending<'_>| {
             let added = overflow.add(&next.record, durability);
             added.map_err(FileError::of_a_step)?;
-            if let (Some(history), Some(present)) = (&history, present) {
+            if let (Some(history), Some(present), false) = (&history, present, next.sign_of_life) {
                 kept = history.keep(&present.bytes, now)?;
             }
             Ok(())
@@ -442,7 +444,7 @@ impl<'o> DurableFile<'o> {
         match replaced {
             Ok(_) => {
                 // Only a save that succeeded may cost an old entry.
-                if let Some(history) = history {
+                if let Some(history) = history.filter(|_| !next.sign_of_life) {
                     history.prune_after(kept);
                 }
                 if let Some((revision, text)) = &next.companion {

@@ -318,6 +318,7 @@ impl CheckpointStore for FileStore {
             let put = Put::new(document.clone());
             let put = put.with_overflow(options.overflow.clone());
             let put = put.with_companion(options.companion.clone());
+            let put = put.as_sign_of_life(options.sign_of_life);
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -357,6 +358,7 @@ impl CheckpointStore for FileStore {
                 text,
                 record,
                 companion,
+                sign_of_life: put.sign_of_life,
             }))
         });
         result.map_err(|error| error.with_key(key))?;

@@ -41,9 +41,34 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
             )));
         }
     }
+    if let Report::Heartbeat(_) = report {
+        let target = Target::to_write(global)?;
+        if target.format.name == builder_state::FORMAT {
+            return beat(&target, global);
+        }
+    }
     let state = report.state().map(|path| given::state_of(path, global));
     let state = state.transpose()?;
-    change(vec![(None, report.into())], state.as_ref(), global)
+    let gives_away = matches!(report, Report::Reassign(_));
+    let mut outcome = change(vec![(None, report.into())], state.as_ref(), global)?;
+    if let Some(fence) = global.fence.filter(|_| gives_away) {
+        let target = Target::to_write(global)?;
+        let claim = target.store().release(&target.key, fence);
+        let claim = claim.map_err(|error| target.error(error))?;
+        outcome.note(format!("the claim of {} was given back", claim.owner));
+    }
+    Ok(outcome)
+}
+
+/// The sign of life of a builder's session, which its host file has: the checkpoint stays as it is.
+fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
+    target.require_file()?;
+    let now = super::now(global);
+    let saved = target.store().beat(&target.key, now, global.fence);
+    let saved = saved.map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    saved::report(&mut outcome, global, &saved, &["heartbeat".to_owned()]);
+    Ok(outcome)
 }
 
 /// Several reports as one change, from standard input.

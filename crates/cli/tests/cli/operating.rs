@@ -92,6 +92,10 @@ fn what_the_format_lacks_is_told_with_what_it_has() {
         vec!["pause", "--force"],
     ] {
         for (file, text) in [("t.json", TASK), ("docs/builder-state.json", EXAMPLE)] {
+            if arguments == ["heartbeat"] && file != "t.json" {
+                // That of the host file itself: `the_heartbeat_of_a_builder_is_that_of_its_host_file`.
+                continue;
+            }
             let run = project.expect(2, &[arguments.as_slice(), &["--store", file]].concat());
             let error = run.error();
             assert!(error.starts_with(file), "{run:?}");

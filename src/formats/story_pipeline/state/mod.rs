@@ -388,6 +388,7 @@ impl Checkpoint for PipelineState {
         by: &["type", "message"],
     }];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const HAS_HEARTBEAT: bool = true;
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.last_check.as_ref()
@@ -395,6 +396,13 @@ impl Checkpoint for PipelineState {
 
     fn stamp(&mut self, now: DateTime<Utc>) {
         self.last_check = Some(Timestamp::like(self.last_check.as_ref(), now));
+    }
+
+    /// The lead's checks are the pipeline's sign of life; the progress is in the stories' own checkpoints.
+    fn is_sign_of_life(&self, before: &Self) -> bool {
+        let mut as_before = self.clone();
+        as_before.last_check.clone_from(&before.last_check);
+        as_before == *before && self.last_check != before.last_check
     }
 
     fn files(&self) -> Vec<&str> {

@@ -1,0 +1,59 @@
+//! Several reports for one write.
+
+use crate::checkpoint::{Checkpoint, Circumstances, Operation, Result, SourceFiles};
+
+/// Reports that are made together, in their order.
+///
+/// Has every call of the [`Recorder`](super::Recorder) that reports something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    reports: Vec<(Operation, bool)>,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Batch::default()
+    }
+
+    /// Adds a report in the words that all formats share.
+    pub fn report(&mut self, operation: Operation) {
+        self.reports.push((operation, false));
+    }
+
+    /// Adds a report that is made although the protocol has no way there.
+    pub fn force(&mut self, operation: Operation) {
+        self.reports.push((operation, true));
+    }
+
+    /// Takes the files that are no sources out of finished steps, and hands them back.
+    pub(super) fn leave_out(&mut self, sources: &SourceFiles) -> Vec<String> {
+        let mut left_out = Vec::new();
+        for (operation, _) in &mut self.reports {
+            let Operation::StepDone {
+                files_created,
+                files_modified,
+                ..
+            } = operation
+            else {
+                continue;
+            };
+            for files in [files_created, files_modified] {
+                let (taken, rest) = sources.sort(files.iter().map(String::as_str));
+                *files = taken;
+                left_out.extend(rest);
+            }
+        }
+        left_out
+    }
+
+    pub(super) fn apply<C: Checkpoint>(
+        &self,
+        checkpoint: &mut C,
+        circumstances: &Circumstances<'_>,
+    ) -> Result<()> {
+        for (operation, force) in &self.reports {
+            checkpoint.apply(operation, &circumstances.forced(*force))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! A sign of life beside the work.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::{Recorded, Recorder};
+use crate::checkpoint::{Checkpoint, Error, Operation, Result};
+
+impl<C: Checkpoint> Recorder<'_, C> {
+    /// The agent is alive. Of an `agent-session` that is its checkpoint: the agent's own report, from which the
+    /// next one is expected in 15 minutes. Elsewhere it is no progress, and leaves the time of the last change.
+    ///
+    /// # Errors
+    ///
+    /// As every call.
+    pub fn heartbeat(&self) -> Result<Recorded> {
+        let store = self.checkpoints.store();
+        let operation = Operation::Heartbeat;
+        if C::OPERATIONS.contains(&operation.name()) || !store.capabilities().heartbeat {
+            return self.report(operation);
+        }
+        // The sign of life of the whole session, which its host file has.
+        let mut state = self.state();
+        let unchanged = self.change_in(&mut state, &mut |_, _| Ok(()))?;
+        let beat = store.beat(&self.key, self.checkpoints.now(), state.hold.fence())?;
+        Ok(Recorded {
+            saved: beat,
+            ..unchanged
+        })
+    }
+
+    /// Whether the checkpoint or its store has a sign of life apart from progress.
+    #[must_use]
+    pub fn has_heartbeat(&self) -> bool {
+        C::HAS_HEARTBEAT || self.checkpoints.store().capabilities().heartbeat
+    }
+
+    /// Does `work` while a thread reports every so often that the agent is alive. The thread ends with the work,
+    /// also when that panics.
+    ///
+    /// Only where the sign of life is apart from progress: the host of a `builder-state`, `sitebuilder`,
+    /// `story-pipeline-state`. Elsewhere it would vouch for work that nobody does. A beat that fails is logged,
+    /// and the next one tried; once another owner has the task there are no more.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no such sign of life, as of an
+    /// `agent-session`, whose heartbeat is its checkpoint;
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for beats without a pause. The work is then not begun.
+    pub fn beating<T>(&self, every: Duration, work: impl FnOnce() -> T) -> Result<T> {
+        if !self.has_heartbeat() {
+            let own: Vec<&str> = C::OPERATIONS
+                .iter()
+                .copied()
+                .filter(|name| *name != "heartbeat")
+                .collect();
+            return Err(Error::unsupported(&Operation::Heartbeat, &own).with_key(&self.key));
+        }
+        if every.is_zero() {
+            return Err(Error::refused("a beat needs a pause before the next"));
+        }
+        let end = End::default();
+        Ok(thread::scope(|scope| {
+            scope.spawn(|| self.beat_until(&end, every));
+            let _ended = Ended(&end);
+            work()
+        }))
+    }
+
+    fn beat_until(&self, end: &End, every: Duration) {
+        loop {
+            match self.heartbeat() {
+                Err(error) if error.is_taken_over() => {
+                    tracing::warn!(key = %self.key, %error, "no more beats");
+                    return;
+                }
+                Err(error) => tracing::warn!(key = %self.key, %error, "a beat failed"),
+                Ok(_) => {}
+            }
+            if end.comes_within(every) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether the work is over.
+#[derive(Default)]
+struct End {
+    over: Mutex<bool>,
+    told: Condvar,
+}
+
+impl End {
+    fn comes_within(&self, time: Duration) -> bool {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.told.wait_timeout_while(over, time, |over| !*over);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Tells it when it goes, whichever way the work ends.
+struct Ended<'e>(&'e End);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        *self.0.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.told.notify_all();
+    }
+}

@@ -1,0 +1,218 @@
+//! How a recorder comes to its task.
+
+use super::hold::{Hold, Holder, give_back};
+use super::{Recorder, RecorderOptions};
+use crate::checkpoint::{Checkpoint, Claim, Error, ErrorKind, Expect, Key, Result};
+use crate::checkpoints::{Begun, Checkpoints, Loaded, PutMode};
+use crate::resume::{Resume, ResumeDecision};
+use crate::store::EntryId;
+
+/// What [`Recorder::begin`] came to.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "made once for a task, and taken apart at once"
+)]
+pub enum Opened<'s, C: Checkpoint> {
+    /// There was no checkpoint: the first one is saved.
+    Begun(Recorder<'s, C>),
+    /// There is a checkpoint, which is as it was.
+    Found(Box<Found<'s, C>>),
+}
+
+/// A checkpoint that is there already. The caller decides: [carry on](Found::carry_on),
+/// [start over](Found::start_over), or leave it and drop this.
+#[derive(Debug)]
+#[must_use]
+#[non_exhaustive]
+pub struct Found<'s, C: Checkpoint> {
+    /// The checkpoint, as it was loaded.
+    pub loaded: Loaded<C>,
+    /// Whether and how to go on from it, with all that the prompt needs.
+    pub resume: Resume,
+    /// Who has claimed it, if the claim still stands.
+    pub claimed: Option<Claim>,
+    checkpoints: Checkpoints<'s, C>,
+    key: Key,
+    options: RecorderOptions,
+}
+
+impl<'s, C: Checkpoint> Recorder<'s, C> {
+    /// Begins a task with its first checkpoint. One that is there is never overwritten: the caller gets it, with
+    /// its resume plan, and decides.
+    ///
+    /// The task is claimed before its first checkpoint is saved, where the store has claims. A checkpoint that is
+    /// found is claimed only by [`Found::carry_on`] and [`Found::start_over`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Claimed`] when there is no checkpoint yet and another has claimed the task;
+    /// [`ErrorKind::Corrupt`] when what is there cannot be read: see
+    /// [`CheckpointStore::recover`](crate::CheckpointStore::recover); those of
+    /// [`Checkpoints::begin`](crate::Checkpoints::begin) and
+    /// [`Checkpoints::resume`](crate::Checkpoints::resume).
+    pub fn begin(
+        checkpoints: &Checkpoints<'s, C>,
+        key: &Key,
+        options: impl Into<RecorderOptions>,
+        first: &C,
+    ) -> Result<Opened<'s, C>> {
+        let options = options.into();
+        if let Some(loaded) = checkpoints.load(key)? {
+            let found = Found::new(checkpoints, key, options, loaded)?;
+            return Ok(Opened::Found(Box::new(found)));
+        }
+        let store = checkpoints.store();
+        let claim = Hold::claim(store, key, &options)?;
+        let fence = claim.as_ref().map(|claim| claim.fence);
+        match checkpoints.clone().fenced(fence).begin(key, first) {
+            Ok(Begun::Created(_)) => {
+                let hold = Hold::new(claim, Holder::of(first));
+                Ok(Opened::Begun(Recorder::holding(
+                    checkpoints,
+                    key,
+                    options,
+                    hold,
+                )))
+            }
+            Ok(Begun::Found(loaded)) => {
+                give_back(store, key, claim.as_ref());
+                let found = Found::new(checkpoints, key, options, *loaded)?;
+                Ok(Opened::Found(Box::new(found)))
+            }
+            Err(error) => {
+                give_back(store, key, claim.as_ref());
+                Err(error)
+            }
+        }
+    }
+
+    /// Finds the checkpoint of a task that was begun before, for whoever is to go on with it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none, and those of
+    /// [`Checkpoints::resume`](crate::Checkpoints::resume).
+    pub fn resume(
+        checkpoints: &Checkpoints<'s, C>,
+        key: &Key,
+        options: impl Into<RecorderOptions>,
+    ) -> Result<Found<'s, C>> {
+        let loaded = checkpoints.get(key)?;
+        Found::new(checkpoints, key, options.into(), loaded)
+    }
+}
+
+impl<'s, C: Checkpoint> Found<'s, C> {
+    fn new(
+        checkpoints: &Checkpoints<'s, C>,
+        key: &Key,
+        options: RecorderOptions,
+        loaded: Loaded<C>,
+    ) -> Result<Self> {
+        let resume = checkpoints.resume(key, &options.resume)?;
+        let store = checkpoints.store();
+        let claimed = match store.capabilities().claims {
+            true => store.claimed(key)?,
+            false => None,
+        };
+        Ok(Found {
+            loaded,
+            resume,
+            claimed: claimed.filter(|claim| claim.stands(checkpoints.now())),
+            checkpoints: checkpoints.clone(),
+            key: key.clone(),
+            options,
+        })
+    }
+
+    /// Goes on from the checkpoint: the task is the owner's from now on, where the protocol names who has it, in
+    /// a fresh session. What has to be verified or answered first, the [plan](Found::resume) says; whoever calls
+    /// this has done so.
+    ///
+    /// The same owner that goes on where it was changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] when the plan says to refuse or to restart, and when the protocol does not let this
+    /// agent go on from it; [`ErrorKind::Claimed`] while another's claim stands
+    /// ([`RecorderOptions::taking_over`]); [`ErrorKind::Conflict`] when the checkpoint changed since it was found:
+    /// its agent is not dead.
+    pub fn carry_on(self) -> Result<Recorder<'s, C>> {
+        if self.resume.plan.decision >= ResumeDecision::Restart {
+            return Err(Error::refused(self.resume.plan.message).with_key(&self.key));
+        }
+        let store = self.checkpoints.store();
+        let claim = Hold::claim(store, &self.key, &self.options)?;
+        let hold = Hold::new(claim.clone(), Holder::of(&self.loaded.checkpoint));
+        let recorder = Recorder::holding(&self.checkpoints, &self.key, self.options, hold);
+        let found = &self.loaded.checkpoint;
+        let mut changed = false;
+        let taken_up = recorder.change(&mut |checkpoint, circumstances| {
+            changed = *checkpoint != *found;
+            if changed {
+                return Err(Error::new(ErrorKind::ChangedMeanwhile));
+            }
+            checkpoint.take_up(circumstances)
+        });
+        match taken_up {
+            Ok(_) => Ok(recorder),
+            Err(error) => {
+                give_back(store, &self.key, claim.as_ref());
+                let is_conflict = changed && *error.kind() == ErrorKind::ChangedMeanwhile;
+                Err(if is_conflict {
+                    conflict(&self.checkpoints, &self.key, &self.loaded)?
+                } else {
+                    error
+                })
+            }
+        }
+    }
+
+    /// Begins the task anew with this first checkpoint. What is there is not lost: it is pinned in the history
+    /// before it is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotOffered`] where the store keeps no history; [`ErrorKind::Claimed`] while another's claim
+    /// stands; [`ErrorKind::Conflict`] when the checkpoint changed since it was found; those of
+    /// [`Checkpoints::put`](crate::Checkpoints::put).
+    pub fn start_over(self, first: &C) -> Result<Recorder<'s, C>> {
+        let store = self.checkpoints.store();
+        let claim = Hold::claim(store, &self.key, &self.options)?;
+        let fence = claim.as_ref().map(|claim| claim.fence);
+        let present = Expect::Revision(self.loaded.revision.clone());
+        let replace = || {
+            let current = EntryId::current();
+            store.pin(&self.key, &current, true)?;
+            // What could not be read is in the pinned state, whole.
+            let checkpoints = self.checkpoints.clone().allowing_loss().fenced(fence);
+            checkpoints.put(&self.key, first, PutMode::Replace, &present)
+        };
+        match replace() {
+            Ok(_) => {
+                let hold = Hold::new(claim, Holder::of(first));
+                let (checkpoints, key) = (&self.checkpoints, &self.key);
+                Ok(Recorder::holding(checkpoints, key, self.options, hold))
+            }
+            Err(error) => {
+                give_back(store, &self.key, claim.as_ref());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The error of a checkpoint that is no longer as it was found.
+fn conflict<C: Checkpoint>(
+    checkpoints: &Checkpoints<'_, C>,
+    key: &Key,
+    found: &Loaded<C>,
+) -> Result<Error> {
+    let now = checkpoints.store().load(key)?;
+    Ok(Error::new(ErrorKind::Conflict {
+        expected: Expect::Revision(found.revision.clone()),
+        found: now.map(|stored| stored.revision),
+    })
+    .with_key(key))
+}

@@ -1,0 +1,360 @@
+//! What an orchestrator holds while an agent works on a task: the recorder.
+//!
+//! A [`Recorder`] is bound to one checkpoint and one [`Owner`]. What the agent reports becomes one change of
+//! the stored checkpoint, whole or not at all, and is refused once another owner has the task: by the claim's
+//! fence where the store has claims, else by the agent and session that the checkpoint names.
+//!
+//! # Example
+//!
+//! ```
+//! use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+//! use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder};
+//! use agent_checkpoint::{CheckpointStoreExt, Key, MemoryStore};
+//!
+//! # fn main() -> agent_checkpoint::Result<()> {
+//! let store = MemoryStore::new();
+//! let tasks = store.checkpoints::<TaskCheckpoint>();
+//! let key = Key::new("US-003")?;
+//!
+//! // A checkpoint that is there is never overwritten: the caller gets it and decides.
+//! let first = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], tasks.now());
+//! let recorder = match Recorder::begin(&tasks, &key, "ui-dev", &first)? {
+//!     Opened::Begun(recorder) => recorder,
+//!     Opened::Found(found) => found.carry_on()?,
+//! };
+//!
+//! recorder.step_started("Wire toggle")?;
+//! recorder.batch(|batch| {
+//!     batch.decide("Use CSS variables", Some("No cost at run time"));
+//!     batch.step_done(&StepDone::current().modifying("src/toggle.rs"));
+//! })?;
+//! if let ContextAdvice::Stop(..) = recorder.context_used(0.92)? {
+//!     // A new session goes on from here.
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is not here
+//!
+//! Nothing is recorded behind the agent's back but a heartbeat, and that only where a format keeps it apart from
+//! progress: see [`Recorder::beating`].
+
+mod batch;
+mod beat;
+mod begin;
+mod context;
+mod cost;
+mod hand_on;
+mod hold;
+mod options;
+mod owner;
+mod recorded;
+mod reports;
+mod scope;
+#[cfg(all(feature = "signals", unix))]
+mod signals;
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use hold::{Hold, Holder};
+
+pub use crate::formats::task::StepDone;
+pub use batch::Batch;
+pub use begin::{Found, Opened};
+pub use context::ContextAdvice;
+pub use cost::Cost;
+pub use hand_on::HandedOn;
+pub use options::RecorderOptions;
+pub use owner::Owner;
+pub use recorded::Recorded;
+pub use scope::Broken;
+
+use crate::checkpoint::{
+    Checkpoint, Circumstances, Claim, ContextLevel, Error, ErrorKind, Fence, Key, OpenItem,
+    Operation, Result,
+};
+use crate::checkpoints::Checkpoints;
+use crate::resume::{Resume, ResumeOptions};
+use crate::store::{Outcome, Saved};
+
+/// Records what an agent does, in the checkpoint of its task.
+///
+/// Made by [`begin`](Recorder::begin) and [`resume`](Recorder::resume).
+///
+/// # Writing
+///
+/// Every call is one change of the stored checkpoint, as
+/// [`Checkpoints::try_update`](crate::Checkpoints::try_update) makes it: one write, or none where the call says
+/// what the checkpoint says already. Calls from several threads take turns.
+///
+/// # Errors
+///
+/// Of every call, besides those it names: [`ErrorKind::Unsupported`] with the list of what the format has,
+/// where it cannot express the call; [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and
+/// [`ErrorKind::Fenced`] once another owner has the task ([`Error::is_taken_over`]); those of
+/// [`Checkpoints::try_update`](crate::Checkpoints::try_update). After each of them the checkpoint is as it was.
+pub struct Recorder<'s, C: Checkpoint> {
+    checkpoints: Checkpoints<'s, C>,
+    key: Key,
+    options: RecorderOptions,
+    known: RwLock<ResumeOptions>,
+    state: Mutex<State>,
+}
+
+/// What changes from call to call.
+struct State {
+    hold: Hold,
+    /// The level of the context that was last told.
+    level: ContextLevel,
+    /// Who the task was given to.
+    given_to: Option<String>,
+    cost: Cost,
+}
+
+/// What a change left, for whoever asked for it.
+struct After {
+    holder: Holder,
+    bytes: u64,
+    put_aside: Option<OpenItem>,
+    message: Option<String>,
+}
+
+/// A change of the checkpoint.
+type ChangeOf<'c, C> = dyn FnMut(&mut C, &Circumstances<'_>) -> Result<()> + 'c;
+
+impl<C: Checkpoint> fmt::Debug for Recorder<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("format", &C::FORMAT)
+            .field("key", &self.key)
+            .field("owner", &self.options.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'s, C: Checkpoint> Recorder<'s, C> {
+    fn holding(
+        checkpoints: &Checkpoints<'s, C>,
+        key: &Key,
+        options: RecorderOptions,
+        hold: Hold,
+    ) -> Self {
+        Recorder {
+            checkpoints: checkpoints.clone(),
+            key: key.clone(),
+            known: RwLock::new(options.resume.clone()),
+            options,
+            state: Mutex::new(State {
+                hold,
+                level: ContextLevel::Enough,
+                given_to: None,
+                cost: Cost::default(),
+            }),
+        }
+    }
+
+    /// The key of the checkpoint.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Who records.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.options.owner
+    }
+
+    /// The typed view of the store, with the fence of the recorder's claim.
+    #[must_use]
+    pub fn checkpoints(&self) -> Checkpoints<'s, C> {
+        self.checkpoints.clone().fenced(self.fence())
+    }
+
+    /// The fence of the claim; `None` where the store has no claims or none was wanted.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.state().hold.fence()
+    }
+
+    /// The claim as it was last made or renewed.
+    #[must_use]
+    pub fn claim(&self) -> Option<Claim> {
+        self.state().hold.claimed().cloned()
+    }
+
+    /// What the calls cost so far.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.state().cost
+    }
+
+    /// Changes what is known beside the checkpoint, such as how often a story was tried again: the next calls
+    /// are judged by it.
+    pub fn know(&self, change: impl FnOnce(&mut ResumeOptions)) {
+        change(&mut self.known.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The checkpoint as it is stored now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::get`](crate::Checkpoints::get).
+    pub fn checkpoint(&self) -> Result<C> {
+        Ok(self.checkpoints.get(&self.key)?.checkpoint)
+    }
+
+    /// How another agent would go on from here: the plan and the prompt.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::resume`](crate::Checkpoints::resume).
+    pub fn plan(&self) -> Result<Resume> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        self.checkpoints.resume(&self.key, &known)
+    }
+
+    /// Reports one thing, in the words that all formats share.
+    ///
+    /// # Errors
+    ///
+    /// As every call, and those of [`Checkpoint::apply`].
+    pub fn report(&self, operation: Operation) -> Result<Recorded> {
+        self.batch(|batch| batch.report(operation))
+    }
+
+    /// Reports one thing although the protocol has no way there.
+    ///
+    /// # Errors
+    ///
+    /// As [`report`](Recorder::report), but for the transitions that the protocol lacks.
+    pub fn force(&self, operation: Operation) -> Result<Recorded> {
+        self.batch(|batch| batch.force(operation))
+    }
+
+    /// Reports several things in one write: all of them or, when one is refused, none.
+    ///
+    /// # Errors
+    ///
+    /// As [`report`](Recorder::report).
+    pub fn batch(&self, fill: impl FnOnce(&mut Batch)) -> Result<Recorded> {
+        let mut batch = Batch::new();
+        fill(&mut batch);
+        let left_out = batch.leave_out(&self.options.sources);
+        let saved =
+            self.change(&mut |checkpoint, circumstances| batch.apply(checkpoint, circumstances))?;
+        Ok(Recorded { left_out, ..saved })
+    }
+
+    /// Changes the checkpoint with what its own type can say beyond the common words, such as the scores at the
+    /// end of a story's stage.
+    ///
+    /// `change` may run more than once, on what a faster writer left, and must not call the recorder.
+    ///
+    /// # Errors
+    ///
+    /// As every call, and those of `change`.
+    pub fn update(&self, mut change: impl FnMut(&mut C) -> Result<()>) -> Result<Recorded> {
+        self.change(&mut |checkpoint, _| change(checkpoint))
+    }
+
+    /// Gives the task back without a word to anybody: the claim ends, and whoever resumes need not wait for it
+    /// to run out.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when another has claimed the task since.
+    pub fn leave(self) -> Result<()> {
+        let store = self.checkpoints.store();
+        self.state().hold.release(store, &self.key)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in a caller's closure leaves the state whole: it is changed only after a save.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One change of the stored checkpoint, by the owner of the task.
+    fn change(&self, change: &mut ChangeOf<'_, C>) -> Result<Recorded> {
+        self.change_in(&mut self.state(), change)
+    }
+
+    fn change_in(&self, state: &mut State, change: &mut ChangeOf<'_, C>) -> Result<Recorded> {
+        let begun = Instant::now();
+        let recorded = self.attempt(state, change);
+        let bytes = recorded.as_ref().ok().and_then(|(recorded, bytes)| {
+            let written = recorded.saved.outcome != Outcome::Unchanged;
+            written.then_some(*bytes)
+        });
+        state.cost.add(begun.elapsed(), bytes);
+        recorded.map(|(recorded, _)| recorded)
+    }
+
+    fn attempt(&self, state: &mut State, change: &mut ChangeOf<'_, C>) -> Result<(Recorded, u64)> {
+        if let Some(to) = &state.given_to {
+            let by = Some(to.clone());
+            return Err(Error::new(ErrorKind::TakenOver { by }).with_key(&self.key));
+        }
+        let (store, claim_for) = (self.checkpoints.store(), self.options.claim_for);
+        let now = self.checkpoints.now();
+        state.hold.keep(store, &self.key, claim_for, now)?;
+        let (saved, after) = match self.save(&state.hold, change) {
+            // Its owner was away for longer than the claim stood.
+            Err(error) if state.hold.revive(&error, store, &self.key, claim_for)? => {
+                self.save(&state.hold, change)?
+            }
+            saved => saved?,
+        };
+        if saved.outcome == Outcome::Unchanged {
+            state.hold.check_claim(store, &self.key, now)?;
+        }
+        let recorded = Recorded {
+            saved,
+            left_out: Vec::new(),
+            put_aside: after.put_aside,
+            message: after.message,
+        };
+        state.hold.holder = after.holder;
+        Ok((recorded, after.bytes))
+    }
+
+    fn save(&self, hold: &Hold, change: &mut ChangeOf<'_, C>) -> Result<(Saved, After)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let now = self.checkpoints.now();
+        let owner = &self.options.owner;
+        let circumstances = Circumstances::at(now)
+            .by(Some(&owner.agent), Some(&owner.session))
+            .knowing(known.knowledge(now, None))
+            .taking(&self.options.sources);
+        let mut after = None;
+        let fenced = self.checkpoints.clone().fenced(hold.fence());
+        let saved = fenced.try_update(&self.key, |checkpoint| {
+            hold.check(checkpoint)?;
+            let before = checkpoint.handoff().in_progress;
+            change(checkpoint, &circumstances)?;
+            after = Some(After::of(checkpoint, before));
+            Ok(())
+        })?;
+        // A save without the closure having run cannot be.
+        let after = after.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile))?;
+        Ok((saved, after))
+    }
+}
+
+impl After {
+    fn of<C: Checkpoint>(checkpoint: &C, before: Vec<OpenItem>) -> After {
+        let now = checkpoint.handoff();
+        let goes_on = |item: &OpenItem| now.in_progress.iter().any(|open| open.text == item.text);
+        let aside = |item: &OpenItem| !goes_on(item) && now.pending.contains(&item.text);
+        let bytes = serde_json::to_vec(checkpoint).map_or(0, |bytes| bytes.len() as u64);
+        After {
+            holder: Holder::of(checkpoint),
+            bytes,
+            put_aside: before.into_iter().find(aside),
+            message: checkpoint.progress_report(),
+        }
+    }
+}

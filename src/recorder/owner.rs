@@ -1,0 +1,65 @@
+//! Who records.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// Who has a task: an agent, and the session that it works in. Two sessions of one agent are two owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Owner {
+    /// The agent.
+    pub agent: String,
+    /// Its session.
+    pub session: String,
+}
+
+impl Owner {
+    /// An agent in a fresh session, whose name nobody had before.
+    pub fn new(agent: impl Into<String>) -> Self {
+        Owner {
+            agent: agent.into(),
+            session: fresh_session(),
+        }
+    }
+
+    /// Names the session. An agent that goes on in the same session, as after its program was started
+    /// again, is the same owner.
+    #[must_use]
+    pub fn in_session(mut self, session: impl Into<String>) -> Self {
+        self.session = session.into();
+        self
+    }
+}
+
+impl From<&str> for Owner {
+    fn from(agent: &str) -> Owner {
+        Owner::new(agent)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, session {}", self.agent, self.session)
+    }
+}
+
+/// 64 random bits. The standard library takes the keys of its hash maps from the system's random numbers,
+/// which spares a crate for them.
+fn fresh_session() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Owner;
+
+    #[test]
+    fn every_session_is_a_fresh_one_unless_it_is_named() {
+        let [one, other] = [Owner::new("dev"), Owner::new("dev")];
+        assert_ne!(one, other);
+        assert_eq!(one.session.len(), 16);
+        let named = [one.in_session("s1"), other.in_session("s1")];
+        assert_eq!(named[0], named[1]);
+        assert_eq!(named[0].to_string(), "dev, session s1");
+    }
+}

@@ -1,0 +1,124 @@
+//! A step is one write, and what is known already is none.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use agent_checkpoint::checkpoint::SourceFiles;
+use agent_checkpoint::formats::TaskCheckpoint;
+use agent_checkpoint::fsio::Operation;
+use agent_checkpoint::fsio::seam::{Call, Watch, watched};
+use agent_checkpoint::recorder::{RecorderOptions, StepDone};
+use agent_checkpoint::{CheckpointStoreExt, FileStore, Outcome};
+
+use crate::scenes::{Scene, begun};
+
+/// The files that were given new contents.
+#[derive(Default)]
+struct Renames(Vec<PathBuf>);
+
+impl Watch for Renames {
+    fn after(&mut self, call: &Call<'_>) {
+        if call.operation == Operation::Rename {
+            self.0.push(call.path.to_path_buf());
+        }
+    }
+}
+
+#[test]
+fn each_call_is_one_write_of_one_file_and_the_same_call_again_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    let first = TaskCheckpoint::begin("dev", ["a", "b"], tasks.now());
+    let recorder = begun(&tasks, "x", "dev", &first);
+    let writes =
+        |call: &dyn Fn() -> agent_checkpoint::Result<agent_checkpoint::recorder::Recorded>| {
+            let renames = Rc::new(RefCell::new(Renames::default()));
+            let recorded = watched(renames.clone(), || call().unwrap());
+            let paths = renames.borrow().0.clone();
+            assert!(
+                paths.iter().all(|path| path.ends_with("x.json")),
+                "{paths:?}"
+            );
+            assert_eq!(recorded.is_written(), !paths.is_empty());
+            paths.len()
+        };
+    let step = StepDone::new("did a").finishing("a");
+    let again = StepDone::new("did a");
+    let calls: [(&str, &dyn Fn() -> _); 7] = [
+        ("step_started", &|| recorder.step_started("a")),
+        ("note_partial", &|| recorder.note_partial("half")),
+        ("decide", &|| recorder.decide("x", Some("y"))),
+        ("block", &|| recorder.block("no")),
+        ("unblock", &|| recorder.unblock()),
+        ("phase", &|| recorder.phase("verification")),
+        ("failed", &|| recorder.failed("all is lost")),
+    ];
+    for (name, call) in calls {
+        assert_eq!(writes(call), 1, "{name}");
+        assert_eq!(writes(call), 0, "{name} again");
+    }
+    assert_eq!(writes(&|| recorder.step_done(&step)), 1);
+    assert_eq!(writes(&|| recorder.step_done(&again)), 0);
+    let several = || {
+        recorder.batch(|batch| {
+            batch.step_started("b");
+            batch.decide("z", None);
+            batch.note_partial("begun");
+        })
+    };
+    assert_eq!(writes(&several), 1);
+    assert_eq!(writes(&several), 0);
+    let cost = recorder.cost();
+    assert_eq!((cost.calls, cost.saves), (18, 9));
+    assert!(cost.bytes_per_save().unwrap() < 2048, "{cost:?}");
+}
+
+#[test]
+fn a_batch_is_made_as_a_whole_or_not_at_all() {
+    let scene = Scene::new();
+    let recorder = scene.task(&["a", "b"]);
+    let before = recorder.checkpoint().unwrap();
+    let refused = recorder.batch(|batch| {
+        batch.step_started("a");
+        batch.step_done(&StepDone::current());
+        batch.step_done(&StepDone::new("x").finishing("no such step"));
+    });
+    assert!(refused.is_err());
+    assert_eq!(recorder.checkpoint().unwrap(), before);
+    let empty = recorder.batch(|_| ()).unwrap();
+    assert_eq!(empty.saved.outcome, Outcome::Unchanged);
+}
+
+#[test]
+fn files_that_are_no_sources_are_handed_back_unless_the_caller_takes_all() {
+    let scene = Scene::new();
+    let step = || {
+        StepDone::new("a")
+            .creating("target/a.o")
+            .modifying("src/a.rs")
+    };
+    let usual = begun(&scene.view(), "x", "dev", &scene.first(&["a"]));
+    assert_eq!(usual.step_done(&step()).unwrap().left_out, ["target/a.o"]);
+    let options = RecorderOptions::new("dev").with_sources(SourceFiles::all());
+    let all = begun(&scene.view(), "y", options, &scene.first(&["a"]));
+    assert!(all.step_done(&step()).unwrap().left_out.is_empty());
+    let task = all.checkpoint().unwrap();
+    assert_eq!(task.completed_steps[0].files_created, ["target/a.o"]);
+}
+
+#[test]
+fn what_a_run_costs_is_told() {
+    let scene = Scene::new();
+    let recorder = scene.task(&["a", "b"]);
+    assert_eq!(recorder.cost().per_save(), None);
+    assert_eq!(recorder.cost().bytes_per_save(), None);
+    recorder.step_done(&StepDone::new("a")).unwrap();
+    let _ = recorder.sync("none").unwrap_err();
+    let cost = recorder.cost();
+    assert_eq!((cost.calls, cost.saves), (2, 1));
+    assert!(cost.per_save().unwrap() > Duration::ZERO);
+    assert!(cost.share_of(Duration::from_secs(3600)) < 0.05);
+}

@@ -1,0 +1,26 @@
+//! The recorder, by what the documents ask of it. Tests of a document's trigger are named after its row, those of
+//! an acceptance list after its story.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod agent_session;
+mod beating;
+mod beginning;
+mod build_pipeline;
+mod builder_state;
+mod cost;
+mod ending;
+mod given_up;
+mod interrupted;
+mod owning;
+mod scenes;
+mod sitebuilder;
+mod stories;
+mod story_pipeline;

@@ -1,0 +1,105 @@
+//! What the tests work with.
+
+use std::sync::{Arc, Mutex};
+
+use agent_checkpoint::checkpoint::Clock;
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
+use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
+use agent_checkpoint::{
+    Checkpoint, CheckpointStore, Checkpoints, Key, MemoryStore, Result, Saved, Stored,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::common::{key, time};
+
+/// A clock that goes on when it is told to; clones are one clock.
+#[derive(Clone)]
+pub(crate) struct Watch(Arc<Mutex<DateTime<Utc>>>);
+
+impl Watch {
+    pub(crate) fn at(text: &str) -> Watch {
+        Watch(Arc::new(Mutex::new(time(text))))
+    }
+
+    pub(crate) fn pass(&self, minutes: i64) {
+        *self.0.lock().unwrap() += TimeDelta::minutes(minutes);
+    }
+}
+
+impl Clock for Watch {
+    fn now(&self) -> DateTime<Utc> {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// A store in memory and the clock that it and its view go by.
+pub(crate) struct Scene {
+    pub(crate) watch: Watch,
+    pub(crate) store: MemoryStore,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Scene {
+        let watch = Watch::at("2026-03-02T08:00:00Z");
+        Scene {
+            store: MemoryStore::new().with_clock(watch.clone()),
+            watch,
+        }
+    }
+
+    pub(crate) fn view<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
+        Checkpoints::new(&self.store).with_clock(self.watch.clone())
+    }
+
+    /// A recorder of a task that `dev` begins.
+    pub(crate) fn task(&self, plan: &[&str]) -> Recorder<'_, TaskCheckpoint> {
+        begun(&self.view(), "US-003", "dev", &self.first(plan))
+    }
+
+    pub(crate) fn first(&self, plan: &[&str]) -> TaskCheckpoint {
+        TaskCheckpoint::begin("dev", plan.iter().copied(), self.watch.now())
+    }
+}
+
+pub(crate) fn begun<'s, C: Checkpoint>(
+    view: &Checkpoints<'s, C>,
+    name: &str,
+    options: impl Into<RecorderOptions>,
+    first: &C,
+) -> Recorder<'s, C> {
+    match Recorder::begin(view, &key(name), options, first).unwrap() {
+        Opened::Begun(recorder) => recorder,
+        Opened::Found(found) => panic!("{name} was there: {}", found.loaded.document.text()),
+    }
+}
+
+/// A store that only has what every store must have.
+pub(crate) struct Plain(pub(crate) MemoryStore);
+
+impl CheckpointStore for Plain {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        self.0.load(key)
+    }
+
+    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+        self.0.put(key, document, options)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.0.delete(key, options)
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        self.0.list(query)
+    }
+
+    fn overflow(&self, key: &Key) -> Result<Vec<agent_checkpoint::checkpoint::Dropped>> {
+        self.0.overflow(key)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::none()
+    }
+}

@@ -1,0 +1,160 @@
+//! The table "Checkpoint Frequency" of the sitebuilder document.
+
+use agent_checkpoint::ErrorKind;
+use agent_checkpoint::checkpoint::{Clock, ItemKind::Subtask};
+use agent_checkpoint::formats::SitebuilderCheckpoint;
+use agent_checkpoint::formats::sitebuilder::TaskStatus;
+use agent_checkpoint::recorder::{Recorder, StepDone};
+
+use crate::common::key;
+use crate::scenes::{Scene, begun};
+
+fn site<'s>(scene: &'s Scene) -> Recorder<'s, SitebuilderCheckpoint> {
+    let plan = ["post-01", "post-02", "post-03"];
+    let first = SitebuilderCheckpoint::begin("migration", "T060", plan, scene.watch.now())
+        .with_criteria(["files_created"]);
+    begun(&scene.view(), "migration-T060", "migration", &first)
+}
+
+#[test]
+fn frequency_file_created() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    let file = ["posts/01.md".to_owned()];
+    let recorded = recorder.update(|site| {
+        site.add_files(&file, &[]);
+        Ok(())
+    });
+    assert!(recorded.unwrap().is_written());
+    assert_eq!(recorder.checkpoint().unwrap().files_created, file);
+}
+
+#[test]
+fn frequency_file_modified() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    recorder.item_started(Subtask, "post-01").unwrap();
+    let done = StepDone::current().modifying("MANIFEST.json");
+    recorder.step_done(&done).unwrap();
+    assert_eq!(
+        recorder.checkpoint().unwrap().files_modified,
+        ["MANIFEST.json"]
+    );
+}
+
+#[test]
+fn frequency_subtask_completed() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    recorder.item_started(Subtask, "post-01").unwrap();
+    let recorded = recorder
+        .item_done(Subtask, "post-01", &["posts/01.md"])
+        .unwrap();
+    let site = recorder.checkpoint().unwrap();
+    assert_eq!(site.progress_percent, Some(33.0));
+    assert_eq!(site.context.next_to_process.as_deref(), Some("post-02"));
+    let message = recorded.message.unwrap();
+    assert_eq!(message, "@orchestrator: Task T060 progress: 33%");
+    let again = recorder
+        .item_done(Subtask, "post-01", &["posts/01.md"])
+        .unwrap();
+    assert!(!again.is_written());
+}
+
+#[test]
+fn frequency_error_encountered() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    recorder
+        .item_failed(Subtask, "post-02", Some("no source"))
+        .unwrap();
+    assert_eq!(recorder.checkpoint().unwrap().errors.len(), 1);
+    recorder.failed("the source folder is gone").unwrap();
+    let site = recorder.checkpoint().unwrap();
+    assert_eq!(site.status, Some(TaskStatus::Blocked));
+    assert_eq!(site.errors[1].blocking, Some(true));
+    recorder.unblock().unwrap();
+    assert!(recorder.checkpoint().unwrap().errors.is_empty());
+}
+
+#[test]
+fn frequency_5_minutes_elapsed() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    let due = recorder.checkpoint().unwrap().next_beat_due().unwrap();
+    scene.watch.pass(5);
+    assert_eq!(due, scene.watch.now());
+    recorder.heartbeat().unwrap();
+    let site = recorder.checkpoint().unwrap();
+    let beat = site.heartbeat.clone().unwrap().last_beat.unwrap();
+    assert_eq!(beat.text(), "2026-03-02T08:05:00Z");
+    assert_eq!(
+        site.updated_at.unwrap().text(),
+        "2026-03-02T08:00:00Z",
+        "no progress"
+    );
+}
+
+#[test]
+fn frequency_review_completed() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    recorder.verification("agent_4", "85").unwrap();
+    let scores = recorder.checkpoint().unwrap().review_scores;
+    assert_eq!(scores["agent_4"], Some(85.0));
+}
+
+#[test]
+fn frequency_task_completed() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    let refused = recorder.complete().unwrap_err();
+    assert!(
+        matches!(refused.kind(), ErrorKind::Refused { .. }),
+        "{refused}"
+    );
+    let recorded = recorder.batch(|batch| {
+        for post in ["post-01", "post-02", "post-03"] {
+            batch.item_done(Subtask, post, &[]);
+        }
+        batch.verification("files_created", "passed");
+        batch.complete();
+    });
+    let message = recorded.unwrap().message.unwrap();
+    assert_eq!(message, "@orchestrator: Task T060 progress: 100%");
+    let site = recorder.checkpoint().unwrap();
+    assert_eq!(site.status, Some(TaskStatus::Complete));
+    assert_eq!(recorder.cost().saves, 1);
+}
+
+#[test]
+fn a_dispatched_agent_of_the_type_goes_on_with_what_is_left() {
+    let scene = Scene::new();
+    let recorder = site(&scene);
+    recorder.item_done(Subtask, "post-01", &[]).unwrap();
+    recorder.block("a PDF is missing").unwrap();
+    recorder.leave().unwrap();
+    let resume = |agent: &str| {
+        Recorder::resume(
+            &scene.view::<SitebuilderCheckpoint>(),
+            &key("migration-T060"),
+            agent,
+        )
+    };
+    let other = resume("technical").unwrap().carry_on().unwrap_err();
+    assert!(
+        other.to_string().contains("one for the agent migration"),
+        "{other}"
+    );
+    let found = resume("migration").unwrap();
+    assert_eq!(
+        found.resume.plan.questions.len(),
+        1,
+        "the error is to be looked at"
+    );
+    let recorder = found.carry_on().unwrap();
+    let blocked = recorder.item_started(Subtask, "post-02").unwrap_err();
+    assert!(blocked.to_string().contains("unblock"), "{blocked}");
+    recorder.unblock().unwrap();
+    recorder.item_started(Subtask, "post-02").unwrap();
+}

@@ -1,0 +1,176 @@
+//! "Worker Write Protocol" of the story-pipeline document: what each stage writes, after which event.
+
+use agent_checkpoint::checkpoint::{Clock, Counters, ItemKind::Task};
+use agent_checkpoint::formats::StoryCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{Gate, Number, Verdict};
+use agent_checkpoint::recorder::Recorder;
+use agent_checkpoint::{Checkpoint, ErrorKind};
+
+use crate::common::key;
+use crate::scenes::{Scene, begun};
+
+fn number(n: u8) -> Number {
+    Number::from(n)
+}
+
+/// A story at the end of stage 0.
+fn story<'s>(scene: &'s Scene) -> Recorder<'s, StoryCheckpoint> {
+    let tasks = ["PROJ-101", "PROJ-102"];
+    let now = scene.watch.now();
+    let first = StoryCheckpoint::planned("PROJ-42", "abc-123", number(4), tasks, now).unwrap();
+    begun(&scene.view(), "PROJ-42", "abc-123", &first)
+}
+
+fn in_stage_2<'s>(scene: &'s Scene) -> Recorder<'s, StoryCheckpoint> {
+    let recorder = story(scene);
+    recorder.stage("1").unwrap();
+    recorder
+        .update(|story| story.validate_go(number(8)))
+        .unwrap();
+    recorder.stage("2").unwrap();
+    recorder
+        .update(|story| story.plan_tasks(["PROJ-101", "PROJ-102"]))
+        .unwrap();
+    recorder
+}
+
+#[test]
+fn write_protocol_stage_0_after_tasks_created() {
+    let scene = Scene::new();
+    let recorder = story(&scene);
+    let story = recorder.checkpoint().unwrap();
+    assert_eq!(story.agent_id.as_deref(), Some("abc-123"));
+    assert_eq!(story.plan_score, Some(number(4)));
+    assert!(story.completed().is_empty());
+    assert_eq!(story.remaining(), ["PROJ-101", "PROJ-102"]);
+    assert!(recorder.plan().unwrap().violations.is_empty());
+}
+
+#[test]
+fn write_protocol_stage_1_after_validation() {
+    let scene = Scene::new();
+    let recorder = story(&scene);
+    recorder.stage("1").unwrap();
+    // NO-GO has its reason, and is tried again once.
+    recorder
+        .update(|story| story.validate_no_go(number(3), "no test data"))
+        .unwrap();
+    let no = recorder.checkpoint().unwrap();
+    assert_eq!(no.verdict, Some(Verdict::NoGo));
+    assert_eq!(no.reason.as_deref(), Some("no test data"));
+    assert!(no.completed().is_empty() && no.remaining().is_empty());
+    recorder.stage("1").unwrap();
+    recorder
+        .batch(|batch| {
+            batch.verification("readiness", "8");
+            batch.verification("verdict", "GO");
+        })
+        .unwrap();
+    let go = recorder.checkpoint().unwrap();
+    assert_eq!(
+        (go.readiness, go.verdict),
+        (Some(number(8)), Some(Verdict::Go))
+    );
+    assert!(recorder.plan().unwrap().violations.is_empty());
+}
+
+#[test]
+fn write_protocol_stage_2_after_each_task_completes() {
+    let scene = Scene::new();
+    let recorder = in_stage_2(&scene);
+    let before = recorder.cost().saves;
+    recorder.item_done(Task, "PROJ-101", &[]).unwrap();
+    let story = recorder.checkpoint().unwrap();
+    assert_eq!(story.completed(), ["PROJ-101"]);
+    assert_eq!(story.remaining(), ["PROJ-102"]);
+    assert_eq!(story.action(), Some("PROJ-101 done"));
+    assert_eq!(recorder.cost().saves, before + 1);
+    let again = recorder.item_done(Task, "PROJ-101", &[]).unwrap_err();
+    assert!(matches!(again.kind(), ErrorKind::Refused { .. }));
+    assert_eq!(
+        recorder.checkpoint().unwrap(),
+        story,
+        "and nothing was written"
+    );
+}
+
+#[test]
+fn write_protocol_stage_3_after_quality_gate() {
+    let scene = Scene::new();
+    let recorder = in_stage_2(&scene);
+    for task in ["PROJ-101", "PROJ-102"] {
+        recorder.item_done(Task, task, &[]).unwrap();
+    }
+    recorder.stage("3").unwrap();
+    let issues = "no error handling".to_owned();
+    recorder
+        .update(|story| {
+            story.finish_gate(
+                Gate::Fail {
+                    issues: issues.clone(),
+                },
+                number(40),
+            )
+        })
+        .unwrap();
+    let failed = recorder.checkpoint().unwrap();
+    assert_eq!(failed.issues.as_deref(), Some("no error handling"));
+    assert_eq!(failed.completed().len(), 2);
+    // How often it goes back is counted beside the checkpoint.
+    let counted = |cycles| {
+        let mut counters = Counters::default();
+        counters.quality_cycles = cycles;
+        recorder.know(|known| known.counters = Some(counters));
+    };
+    counted(2);
+    assert!(recorder.stage("2").is_err());
+    counted(1);
+    recorder.stage("2").unwrap();
+    recorder.stage("3").unwrap();
+    recorder
+        .update(|story| story.finish_gate(Gate::Pass, number(92)))
+        .unwrap();
+    recorder.complete().unwrap();
+    assert_eq!(recorder.checkpoint().unwrap().verdict, Some(Verdict::Pass));
+}
+
+#[test]
+fn an_error_of_the_worker_is_no_verdict_on_the_story() {
+    let scene = Scene::new();
+    let recorder = story(&scene);
+    recorder.stage("1").unwrap();
+    recorder
+        .update(|story| story.validate_go(number(8)))
+        .unwrap();
+    for why in ["disk full", "out of memory"] {
+        let _ = recorder.scope(|_| Err::<(), _>(why)).unwrap_err();
+    }
+    let story = recorder.checkpoint().unwrap();
+    assert_eq!(story.verdict, Some(Verdict::Go));
+    let action = story.action().unwrap();
+    assert_eq!(
+        action,
+        "Validation: GO, readiness 8; then interrupted: out of memory"
+    );
+}
+
+#[test]
+fn a_new_worker_is_the_one_to_resume_from_now_on() {
+    let scene = Scene::new();
+    let recorder = in_stage_2(&scene);
+    let handed = recorder.reassign("story-PROJ-42-s2-retry").unwrap();
+    for part in ["partially completed by abc-123", "PROJ-101", "PROJ-102"] {
+        assert!(
+            handed.prompt.contains(part),
+            "{part:?} in:\n{}",
+            handed.prompt
+        );
+    }
+    let found =
+        Recorder::resume(&scene.view::<StoryCheckpoint>(), &key("PROJ-42"), "other").unwrap();
+    let worker = found.carry_on().unwrap();
+    assert_eq!(
+        worker.checkpoint().unwrap().handoff().agent.as_deref(),
+        Some("other")
+    );
+}
