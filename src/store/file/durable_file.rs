@@ -544,7 +544,7 @@ impl<'o> DurableFile<'o> {
                 }
                 self.remove_link(&target)?;
                 if let Some(history) = self.history_of(&target) {
-                    history.prune_after(&kept);
+                    history.prune_after(kept);
                 }
                 return Ok(true);
             }
