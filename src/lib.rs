@@ -61,6 +61,8 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`resume`] | plan and prompt |
+//! | [`fleet`] | many checkpoints of any formats, in one table |
+//! | [`liveness`] | signs of life against a clock |
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
 //! | [`staleness`] | files against a checkpoint |
 //! | [`store`] | documents under keys: memory, folder, host file |
@@ -85,9 +87,11 @@
 pub mod checkpoint;
 mod checkpoints;
 pub mod difference;
+pub mod fleet;
 pub mod formats;
 pub mod fsio;
 pub mod json;
+pub mod liveness;
 pub mod resume;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -103,8 +107,10 @@ pub use checkpoint::{
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
 pub use difference::Difference;
+pub use fleet::Fleet;
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
+pub use liveness::Liveness;
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{

@@ -46,8 +46,10 @@ fn every_test_that_a_page_names_exists() {
     }
     let mut pages = Vec::new();
     texts(&root.join("docs/formats"), "md", &mut pages);
-    let reports = fs::read_to_string(root.join("docs/field-reports.md")).unwrap();
-    pages.push(("docs/field-reports.md".to_owned(), reports));
+    for page in ["docs/field-reports.md", "docs/liveness.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        pages.push((page.to_owned(), text));
+    }
     let mut count = 0;
     for (path, page) in &pages {
         for name in named_tests(page) {

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::Archive;
+use agent_checkpoint::checkpoint::{Archive, DropReason, Dropped};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::fsio;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{DeleteOptions, PutOptions, Query};
 use agent_checkpoint::{
@@ -605,4 +606,42 @@ fn a_store_of_one_file_keeps_the_protocols_backups_and_archives() {
         aside.file_name().unwrap(),
         "of-mine_crashed_1772438400.json"
     );
+}
+
+#[test]
+fn the_record_of_what_was_cut_is_bounded_and_the_newest_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions::default().with_durability(fsio::Durability::None);
+    let store = FileStore::with_options(folder.path(), options);
+    let piece = |n: usize| {
+        let text = format!("{n}:{}", "x".repeat(500_000));
+        Dropped::new(
+            format!("/notes/{n}"),
+            DropReason::Characters(300),
+            text.into(),
+        )
+    };
+    for n in 0..30 {
+        let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
+        let put = PutOptions::new().with_overflow(vec![piece(n)]);
+        store.put(&key("a"), &document, &put).unwrap();
+        let found = store.overflow(&key("a")).unwrap();
+        assert_eq!(found.last(), Some(&piece(n)));
+        // Those of many saves before as well, in order.
+        let least = (n + 1).min(8);
+        assert!(found.len() >= least, "{} of {n}", found.len());
+        let first = n + 1 - found.len();
+        assert!(
+            found
+                .iter()
+                .zip(first..)
+                .all(|(found, n)| *found == piece(n))
+        );
+    }
+    let kept = folder.path().join(".agent-checkpoint/overflow");
+    let size: u64 = fs::read_dir(kept)
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(size <= 8 * 1024 * 1024 + 600_000, "{size}");
 }

@@ -323,7 +323,8 @@ fn every_row_has_its_result_with_a_fingerprint_and_without() {
             fs::create_dir(&root).unwrap();
             (row.before)(&root.join(NAME));
             let tracking = Tracking::new(&root);
-            let prints = Fingerprints::take([NAME], &tracking, None);
+            write(&root.join("other"), "x", -60);
+            let prints = Fingerprints::take([NAME, "other"], &tracking, None);
             (row.after)(&root.join(NAME));
             let basis = Basis::new(Some(&stamp), None);
             let without = Staleness::judge([NAME], &basis, &tracking);
@@ -429,6 +430,21 @@ fn nothing_outside_of_the_project_is_looked_at() {
     assert_eq!(state("src/../nothing"), "missing");
     let prints = Fingerprints::take(["../secret"], &Tracking::new(&root), None);
     assert!(!serde_json::to_string(&prints).unwrap().contains("sha256"));
+}
+
+/// An orchestrator that saves from the wrong folder must not make all files look new in the right one.
+#[test]
+fn a_record_from_the_wrong_folder_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let [right, wrong] = ["right", "wrong"].map(|name| folder.path().join(name));
+    old(&right.join(NAME));
+    fs::create_dir(&wrong).unwrap();
+    let prints = Fingerprints::take([NAME, "gone"], &Tracking::new(&wrong), None);
+    assert!(prints.files.is_empty());
+    let stamp = Timestamp::parse("2026-03-02T10:00:00Z");
+    let basis = Basis::new(Some(&stamp), None).with_fingerprints(Some(&prints));
+    let judged = Staleness::judge([NAME], &basis, &Tracking::new(&right));
+    assert_eq!(state(&judged), "unchanged");
 }
 
 #[test]
@@ -579,6 +595,7 @@ fn what_the_project_ignores_is_not_tracked() {
         "private.txt",
         "src/a.rs",
     ];
+    write(&root.join("src/a.rs"), "one", -60);
     let tracked = |tracking: &Tracking| {
         let prints = Fingerprints::take(files, tracking, None);
         prints.files.into_keys().collect::<Vec<_>>()

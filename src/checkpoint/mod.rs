@@ -16,6 +16,8 @@ mod limits;
 mod open_enum;
 mod operation;
 mod plan;
+mod progress;
+mod pulse;
 mod revision;
 mod source_files;
 mod status;
@@ -43,6 +45,9 @@ pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
 pub use operation::{Circumstances, ItemKind, Operation};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan};
+pub use progress::Progress;
+pub use pulse::{Activity, Notice, Pulse, Thresholds};
+pub(crate) use pulse::{seconds, whole_seconds};
 pub use revision::{Expect, Revision};
 pub use source_files::SourceFiles;
 pub use status::Status;
@@ -111,6 +116,29 @@ pub trait Checkpoint:
 
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;
+
+    /// What the checkpoint tells of whether its agent is alive: the status of its hand-off, and its last
+    /// change as progress, unless the format tells more.
+    fn pulse(&self) -> Pulse {
+        let pulse = Pulse::of(&self.handoff());
+        let progress = pulse.progress.clone().or(self.updated_at().cloned());
+        pulse.with_progress(progress)
+    }
+
+    /// How long a silence may be by the protocol.
+    fn thresholds() -> Thresholds {
+        Thresholds::default()
+    }
+
+    /// How far the task is, in numbers: as its hand-off counts, unless the format tells more.
+    fn progress(&self, now: DateTime<Utc>) -> Progress {
+        Progress::of(&self.handoff(), now)
+    }
+
+    /// The protocol's own message about an agent that is late or stalled, where it has one.
+    fn notice(&self, _notice: Notice, _now: DateTime<Utc>) -> Option<String> {
+        None
+    }
 
     /// Reports what breaks the format's rules.
     fn inspect(&self, inspection: &mut Inspection<'_>);

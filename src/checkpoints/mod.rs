@@ -15,6 +15,7 @@ use crate::checkpoint::{
     Limits, Result, ResumePlan, Revision, Status, SystemClock, violations,
 };
 use crate::json::{Code, Document, Violation};
+use crate::liveness::Liveness;
 use crate::resume::{Found, Resume, ResumeOptions};
 use crate::staleness::{Basis, Fingerprints, Staleness, Tracking};
 use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
@@ -385,6 +386,19 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let loaded = self.get(key)?;
         let cut = self.cut_from(key, &loaded.checkpoint)?;
         Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
+    }
+
+    /// Judges whether the agent of a checkpoint is alive, by its protocol's thresholds and the clock of this
+    /// view. A heartbeat that the store knows beside the checkpoint counts.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none, and those of [`load`](Checkpoints::load).
+    pub fn liveness(&self, key: &Key) -> Result<Liveness> {
+        let loaded = self.get(key)?;
+        let pulse = loaded.checkpoint.pulse();
+        let pulse = pulse.with_heartbeat(loaded.context.heartbeat);
+        Ok(Liveness::judge(&pulse, &C::thresholds(), self.now()))
     }
 
     /// Whether the files that a checkpoint names are as they were when it was saved.

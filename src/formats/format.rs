@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
+
 use super::builder_state::{self, BuilderState};
 use super::detect::Detected;
+use super::survey::{self, Surveyed};
 use super::task::TaskCheckpoint;
 use super::{
     AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
 };
 use crate::checkpoint::{
-    Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Result, Timestamp,
-    violations,
+    Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Result,
+    Thresholds, Timestamp, violations,
 };
 use crate::json::{Code, Document, Violation};
 
@@ -28,6 +31,14 @@ pub struct Format {
     pub open: fn(&Document, &Knowledge<'_>) -> Result<Examined>,
     /// How well a file fits, by its path and its document.
     pub recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
+    /// Reads one checkpoint and tells what a supervisor asks at this time.
+    pub survey: fn(&Document, &Knowledge<'_>, DateTime<Utc>) -> Result<Surveyed>,
+    /// The protocol's own message about an agent that is late or stalled, where it has one.
+    pub notice: fn(&Document, Notice, DateTime<Utc>) -> Option<String>,
+    /// How long a silence may be by the protocol.
+    pub thresholds: fn() -> Thresholds,
+    /// How the protocol names its files.
+    pub layout: fn() -> Layout,
 }
 
 /// One checkpoint of any format, read and judged.
@@ -53,6 +64,10 @@ impl Format {
             examine: |document, knowledge| Ok(open::<C>(document, knowledge)?.violations),
             open: open::<C>,
             recognise: C::recognise,
+            survey: survey::survey::<C>,
+            notice: survey::notice::<C>,
+            thresholds: C::thresholds,
+            layout: C::layout,
         }
     }
 
@@ -64,6 +79,10 @@ impl Format {
             examine: examine_host,
             open: open::<TaskCheckpoint>,
             recognise: builder_state::recognise,
+            survey: survey::survey::<TaskCheckpoint>,
+            notice: survey::notice::<TaskCheckpoint>,
+            thresholds: TaskCheckpoint::thresholds,
+            layout: Layout::default,
         }
     }
 }

@@ -10,6 +10,7 @@ mod format;
 mod number;
 pub mod sitebuilder;
 pub mod story_pipeline;
+mod survey;
 pub mod task;
 
 pub use agent_session::AgentCheckpoint;
@@ -21,4 +22,5 @@ pub use format::{Examined, Format, Formats};
 pub use number::Number;
 pub use sitebuilder::SitebuilderCheckpoint;
 pub use story_pipeline::{PipelineState, StoryCheckpoint};
+pub use survey::Surveyed;
 pub use task::TaskCheckpoint;

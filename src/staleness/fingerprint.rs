@@ -105,7 +105,8 @@ pub(super) enum Compared {
 
 impl Fingerprints {
     /// Looks at files, relative to the root. What `before` has of a file that surely did not change since is
-    /// taken over, so that saving again reads only what changed.
+    /// taken over, so that saving again reads only what changed. When none of the files is there, nothing is
+    /// recorded of any.
     pub fn take<'f>(
         files: impl IntoIterator<Item = &'f str>,
         tracking: &Tracking,
@@ -131,6 +132,12 @@ impl Fingerprints {
                 Found::Outside(_) | Found::Unreadable(_) => Fingerprint::Unknown,
             };
             taken.files.insert(path.to_owned(), print);
+        }
+        // None of them there: rather the wrong folder than a project without its files. What was recorded from
+        // there would make each of them look new in the right one.
+        let is_there = |print: &Fingerprint| !matches!(print, Fingerprint::Missing);
+        if !taken.files.values().any(is_there) {
+            return Fingerprints::default();
         }
         taken
     }

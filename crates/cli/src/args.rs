@@ -19,7 +19,8 @@ Exit codes:
   0  done; nothing to report
   1  done, with findings: violations, stale files, a resume that says verify or ask, a start where a checkpoint is,
      a conversion that does not hold everything, two states that differ, a recovery that left something behind,
-     a context that is nearly full
+     a context that is nearly full,
+     an agent that is late, stalled, stuck or missing
   2  could not: usage, missing file, I/O, an operation that the format lacks
   3  corrupt input
   4  refused: complete, a transition that the protocol lacks, newer schema version, values that would be lost,
@@ -179,6 +180,11 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "FILE")]
         spec: Option<PathBuf>,
     },
+    /// Show all checkpoints of these folders in one table: who works on what, how far it is, who is alive
+    ///
+    /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck or missing, nobody can tell, or
+    /// something does not go together; 3 when a checkpoint is corrupt.
+    Status(Box<Status>),
     #[command(flatten)]
     Report(Report),
     /// Report several things as one change: one JSON object a line on standard input
@@ -324,6 +330,47 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// What is looked at, and how it is shown.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// The folders, or single files; or --store
+    #[arg(value_name = "DIR")]
+    pub(crate) places: Vec<PathBuf>,
+    /// Print the STATUS table as markdown
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    pub(crate) markdown: bool,
+    /// Stay, and print a line for whatever happens: changed, late, stalled, finished
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Only what can be resumed
+    #[arg(long)]
+    pub(crate) resumable: bool,
+    /// Print the protocols' own messages about agents that are late or stalled
+    #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
+    pub(crate) messages: bool,
+    /// Agents that should have a checkpoint
+    #[arg(long, value_name = "AGENT", num_args = 1.., value_parser = words)]
+    pub(crate) expect: Vec<String>,
+    /// Tasks that are planned: TASK, TASK@AGENT, or a file with one of these a line or as a JSON array
+    #[arg(long, value_name = "FILE|TASK", num_args = 1.., value_parser = words)]
+    pub(crate) planned: Vec<String>,
+    /// How many folders deep
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) depth: usize,
+    /// From which silence on an agent is late [default: by its protocol]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) late: Option<Duration>,
+    /// From which silence on an agent is stalled [default: by its protocol]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) stalled: Option<Duration>,
+    /// From which time without progress on an agent that beats is stuck [default: 2h]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) stuck: Option<Duration>,
+    /// How often --watch looks, also where the system does not tell of changes
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration, requires = "watch")]
+    pub(crate) every: Duration,
 }
 
 /// Why a checkpoint is put aside.

@@ -109,6 +109,22 @@ pub(crate) fn takes_colour() -> bool {
     !refused && io::stdout().is_terminal()
 }
 
+/// Prints lines at once, for what goes on; `false` when nobody reads any more.
+pub(crate) fn print_now(text: &str) -> bool {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes());
+    written.and_then(|()| stdout.flush()).is_ok()
+}
+
+/// Prints notes at once, for what goes on.
+pub(crate) fn notes_now(outcome: &mut Outcome) {
+    let mut stderr = io::stderr().lock();
+    for note in outcome.notes.drain(..) {
+        // Whoever does not read what is to be known still gets the results.
+        let _ = writeln!(stderr, "{note}");
+    }
+}
+
 /// Prints, and gives the exit code. Whoever stops reading early is told nothing more.
 pub(crate) fn print(outcome: &Outcome) -> ExitCode {
     let mut notes = outcome.notes.clone();

@@ -6,11 +6,12 @@
 
 use std::path::Path;
 
+use agent_checkpoint::fleet::{FleetOptions, Source};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::strategies::{deviating, task_checkpoint};
 use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, Document, FileStore, Key, Knowledge, MemoryStore, Outcome,
-    TaskCheckpoint,
+    CheckpointStore, CheckpointStoreExt, Document, FileStore, Fleet, Key, Knowledge, MemoryStore,
+    Outcome, TaskCheckpoint, Timestamp,
 };
 use agent_checkpoint_downstream::{BUILD_SCHEMA, Errand, Next, TASK_SCHEMA, formats, next};
 use proptest::prelude::*;
@@ -62,6 +63,29 @@ fn a_format_of_our_own_stands_beside_the_librarys() {
         formats.detect(path, None).unwrap().format.name,
         "builder-state"
     );
+}
+
+#[test]
+fn an_errand_is_watched_like_every_other_checkpoint() {
+    let time = |text| Timestamp::parse(text).time().unwrap().to_utc();
+    let start = time("2026-03-02T08:00:00Z");
+    let store = MemoryStore::new();
+    let mut errand = Errand::new(&["baker", "bank"], start);
+    errand.make_stop();
+    let document = Document::new(&errand).unwrap();
+    let key = Key::new("shopping").unwrap();
+    store.put(&key, &document, &PutOptions::new()).unwrap();
+    let sources = [Source::store_of("errands", &store, "errand")];
+    let options = FleetOptions::new().with_formats(formats());
+    for (now, result) in [
+        ("2026-03-02T08:29:59Z", "active"),
+        ("2026-03-02T08:30:00Z", "late"),
+        ("2026-03-02T09:00:00Z", "stalled"),
+    ] {
+        let fleet = Fleet::scan(&sources, &options, time(now));
+        let row = &fleet.rows()[0];
+        assert_eq!((row.result(), row.progress.percent), (result, Some(50)));
+    }
 }
 
 proptest! {

@@ -64,7 +64,8 @@ fn encoded_put_aside(stem: &str) -> Option<String> {
 }
 
 /// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
-pub(super) fn same_agent(one: &str, other: &str) -> bool {
+#[must_use]
+pub fn same_agent(one: &str, other: &str) -> bool {
     plain_stem(one) == plain_stem(other)
 }
 

@@ -17,7 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use backups::{Backup, BackupAge, NewestBackup, backups_in, newest_backup};
-pub use layout::take_over_id;
+pub use layout::{same_agent, take_over_id};
 pub use operations::StageEntry;
 pub use recovery::RESTART_BELOW;
 pub use resume::corrupt_plan;
@@ -25,8 +25,8 @@ pub use status::{AgentStatus, AgentType};
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
-    ResumePlan, Status, Timestamp,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Operation,
+    Pulse, Result, ResumePlan, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -186,6 +186,24 @@ impl Checkpoint for AgentCheckpoint {
 
     fn handoff(&self) -> Handoff {
         handoff::handoff(self)
+    }
+
+    /// A write is the only sign of life; the next one is declared with it.
+    fn pulse(&self) -> Pulse {
+        Pulse::of(&self.handoff()).with_next_expected(self.next_checkpoint_expected.clone())
+    }
+
+    /// Late at 30 minutes, stalled at 60.
+    fn thresholds() -> Thresholds {
+        Thresholds::at(messages::STATUS_CHECK_AT, messages::ESCALATION_AT)
+    }
+
+    /// The status check for the agent as message 1 of its inbox, or the escalation to the user.
+    fn notice(&self, notice: Notice, now: DateTime<Utc>) -> Option<String> {
+        Some(match notice {
+            Notice::Late => messages::status_check(self, 1, now),
+            Notice::Stalled => messages::escalation(self, now),
+        })
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

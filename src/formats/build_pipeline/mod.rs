@@ -31,8 +31,8 @@ pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Limits, Operation,
-    Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
+    Activity, Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Limits,
+    Operation, Progress, Pulse, Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -345,6 +345,19 @@ impl Checkpoint for BuildCheckpoint {
 
     fn handoff(&self) -> Handoff {
         handoff::handoff(self)
+    }
+
+    /// A build that is only initialized waits for its first phase.
+    fn pulse(&self) -> Pulse {
+        let pulse = Pulse::of(&self.handoff());
+        match self.status.as_ref().and_then(BuildStatus::understood) {
+            Some(BuildStatus::Initialized) => pulse.with_activity(Activity::Waiting),
+            _ => pulse,
+        }
+    }
+
+    fn progress(&self, now: DateTime<Utc>) -> Progress {
+        progress::progress(self, now)
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

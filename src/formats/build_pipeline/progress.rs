@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::BuildCheckpoint;
+use crate::checkpoint::Progress;
 
 impl BuildCheckpoint {
     /// Workstreams that are done, and all of them without the dormant ones.
@@ -52,4 +53,12 @@ impl BuildCheckpoint {
         let left = i32::try_from(self.open_workstreams().count()).ok()?;
         self.time_per_workstream(now)?.checked_mul(left)
     }
+}
+
+/// All that the checkpoint tells, as every format does.
+pub(super) fn progress(build: &BuildCheckpoint, now: DateTime<Utc>) -> Progress {
+    let (done, all) = build.counts();
+    let whole = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    Progress::counted(whole(done), whole(all))
+        .with_times(build.elapsed(now), build.estimate_of_rest(now))
 }

@@ -6,6 +6,7 @@ mod layout;
 mod messages;
 mod operations;
 mod progress;
+mod pulse;
 mod recognise;
 mod resume;
 mod rules;
@@ -20,11 +21,13 @@ use serde::{Deserialize, Serialize};
 pub use estimate::AgainstEstimate;
 pub use messages::STATUS_HEADING;
 pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
+pub use pulse::{LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, OpenEnum,
-    Operation, Result, ResumePlan, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, Notice,
+    OpenEnum, Operation, Progress, Pulse, Result, ResumePlan, Status, Thresholds, Timestamp,
+    open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -340,6 +343,28 @@ impl Checkpoint for SitebuilderCheckpoint {
 
     fn handoff(&self) -> Handoff {
         handoff::handoff(self)
+    }
+
+    fn pulse(&self) -> Pulse {
+        pulse::pulse(self)
+    }
+
+    /// Late at 10 minutes without a sign of life, when the session counts as ended too; stalled at 30.
+    fn thresholds() -> Thresholds {
+        Thresholds::at(LATE_AT, STALLED_AT).with_session_timeout(Some(SESSION_TIMEOUT))
+    }
+
+    fn progress(&self, now: DateTime<Utc>) -> Progress {
+        progress::progress(self, now)
+    }
+
+    /// The progress message; for a stalled agent also the command with which another goes on.
+    fn notice(&self, notice: Notice, _now: DateTime<Utc>) -> Option<String> {
+        let message = self.progress_message();
+        Some(match notice {
+            Notice::Late => message,
+            Notice::Stalled => format!("{message}\n{}", self.dispatch_command()),
+        })
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskStatus};
-use crate::checkpoint::Timestamp;
+use crate::checkpoint::{Progress, Timestamp};
 
 impl Subtasks {
     /// How much is done, in percent: completed by total; `None` where the counts do not tell.
@@ -108,6 +108,23 @@ impl SitebuilderCheckpoint {
     pub fn estimate_of_rest(&self) -> Option<TimeDelta> {
         scale(self.time_per_subtask()?, self.subtasks.remaining()?)
     }
+}
+
+/// All that the checkpoint tells, as every format does.
+pub(super) fn progress(checkpoint: &SitebuilderCheckpoint, now: DateTime<Utc>) -> Progress {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a negative count is 0, and no number of subtasks is beyond 2^64"
+    )]
+    let whole = |count: f64| count as u64;
+    let subtasks = &checkpoint.subtasks;
+    let mut progress = Progress::default()
+        .with_percent(checkpoint.percent())
+        .with_times(checkpoint.elapsed(now), checkpoint.estimate_of_rest());
+    progress.done = subtasks.completed.map(whole);
+    progress.total = subtasks.total.map(whole);
+    progress
 }
 
 fn utc(stamp: &Timestamp) -> Option<DateTime<Utc>> {

@@ -16,6 +16,7 @@ mod set;
 mod show;
 mod stale;
 mod start;
+mod status;
 mod take_over;
 mod validate;
 
@@ -67,6 +68,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             start::run(&what, global)
         }
+        Verb::Status(how) => status::run(&how, global),
         Verb::Report(report) => operate::run(report, global),
         Verb::Batch { state } => operate::batch(state.as_deref(), global),
         Verb::Convert { file, to, out } => {

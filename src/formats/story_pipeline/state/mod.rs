@@ -18,8 +18,8 @@ pub use pace::Pace;
 
 use super::{Counters, Number, layout, recognise};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Result,
-    ResumePlan, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation,
+    Progress, Pulse, Result, ResumePlan, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -407,6 +407,17 @@ impl Checkpoint for PipelineState {
 
     fn handoff(&self) -> Handoff {
         handoff::handoff(self)
+    }
+
+    /// The lead's writes are its heartbeats; they tell nothing of progress.
+    fn pulse(&self) -> Pulse {
+        Pulse::of(&self.handoff())
+            .with_heartbeat(self.last_check.clone())
+            .with_progress(None)
+    }
+
+    fn progress(&self, now: DateTime<Utc>) -> Progress {
+        Progress::of(&self.handoff(), now).with_times(self.elapsed(now), None)
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

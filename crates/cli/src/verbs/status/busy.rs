@@ -1,0 +1,42 @@
+//! Shows on a terminal that a long scan goes on.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A scan that takes no longer shows nothing.
+const SHOWN_AFTER: Duration = Duration::from_millis(500);
+
+/// What is shown; nothing where standard error is no terminal.
+pub(super) struct Busy {
+    began: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Busy {
+    pub(super) fn new() -> Busy {
+        Busy {
+            began: Instant::now(),
+            bar: None,
+        }
+    }
+
+    pub(super) fn tell(&mut self, rows: usize) {
+        if self.bar.is_none() && self.began.elapsed() > SHOWN_AFTER {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} checkpoints") {
+                bar.set_style(style);
+            }
+            self.bar = Some(bar);
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(u64::try_from(rows).unwrap_or(u64::MAX));
+        }
+    }
+
+    pub(super) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

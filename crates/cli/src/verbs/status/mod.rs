@@ -1,0 +1,154 @@
+//! `ckpt status`: all checkpoints of some folders in one table.
+
+mod busy;
+mod planned;
+mod watch;
+
+use std::time::Duration;
+
+use agent_checkpoint::Formats;
+use agent_checkpoint::fleet::{Fleet, FleetOptions, RowState, Source, WhyNotScanned};
+use chrono::TimeDelta;
+
+use super::now;
+use crate::args::{Global, Status};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Outcome, one_line};
+use busy::Busy;
+
+pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
+    let sources = sources(how, global)?;
+    let options = options(how, global)?;
+    if how.watch {
+        return watch::run(&sources, &options, how, global);
+    }
+    let fleet = scan(&sources, &options, global);
+    let mut outcome = Outcome::new();
+    judge(&fleet, &mut outcome);
+    print(fleet, how, global, &mut outcome);
+    Ok(outcome)
+}
+
+/// Looks at everything, and shows on a terminal that it does.
+fn scan(sources: &[Source<'_>], options: &FleetOptions, global: &Global) -> Fleet {
+    let mut busy = Busy::new();
+    let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
+    busy.finish();
+    fleet
+}
+
+fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failure> {
+    if global.key.is_some() || global.slot.is_some() {
+        return Err(Failure::new(
+            "status shows all checkpoints of a folder; leave --key and --slot out",
+        ));
+    }
+    match (how.places.as_slice(), &global.store) {
+        ([], None) => Err(Failure::new(
+            "which checkpoints? Name a folder, such as `ckpt status .`",
+        )),
+        ([], Some(store)) => Ok(vec![Source::folder(store)]),
+        (_, Some(_)) => Err(Failure::new(
+            "DIR and --store are both given; leave one out",
+        )),
+        (places, None) => Ok(places.iter().map(Source::folder).collect()),
+    }
+}
+
+fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
+    let mut options = FleetOptions::new()
+        .with_depth(how.depth)
+        .with_max_bytes(global.max_bytes);
+    options.expected.clone_from(&how.expect);
+    options.planned = planned::read(&how.planned, global)?;
+    let formats = Formats::default();
+    if let Some(name) = &global.format {
+        formats.get(name)?;
+        options.format = Some(name.clone());
+    }
+    let (late, stalled, stuck) = (span(how.late)?, span(how.stalled)?, span(how.stuck)?);
+    for format in formats.iter() {
+        let mut thresholds = (format.thresholds)();
+        thresholds.late = late.unwrap_or(thresholds.late);
+        thresholds.stalled = stalled.unwrap_or(thresholds.stalled);
+        thresholds.stuck = stuck.unwrap_or(thresholds.stuck);
+        options = options.with_thresholds(format.name, thresholds);
+    }
+    Ok(options)
+}
+
+fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
+    let span = duration.map(TimeDelta::from_std).transpose();
+    span.map_err(|_| Failure::new("a threshold is too long; give one such as `30m` or `2h`"))
+}
+
+/// The exit code, and what could not be read on standard error.
+fn judge(fleet: &Fleet, outcome: &mut Outcome) {
+    for folder in fleet.not_scanned() {
+        if let WhyNotScanned::Unreadable(reason) = &folder.why {
+            outcome.fail(&Failure::new(format!(
+                "{}: {reason}; check the path and its rights",
+                folder.place.display()
+            )));
+        }
+    }
+    for row in fleet.rows() {
+        let (exit, word, reason) = match &row.state {
+            RowState::Corrupt { reason } => (Exit::Corrupt, "corrupt", reason),
+            RowState::Unreadable { reason } => (Exit::Failed, "unreadable", reason),
+            _ => continue,
+        };
+        let known = reason.starts_with(word);
+        let said = if known {
+            String::new()
+        } else {
+            format!("{word}: ")
+        };
+        outcome.fail(&Failure {
+            exit,
+            message: format!("{}: {said}{reason}; nothing was changed", row.place),
+        });
+    }
+    if fleet.needs_attention() {
+        outcome.found();
+    }
+}
+
+fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
+    let fleet = if how.resumable {
+        fleet.only_resumable()
+    } else {
+        fleet
+    };
+    if global.json {
+        outcome.json(&fleet);
+        return;
+    }
+    outcome.out = if how.markdown {
+        fleet.markdown()
+    } else {
+        fleet.table()
+    };
+    if how.messages {
+        for message in fleet.rows().iter().filter_map(|row| row.message.as_ref()) {
+            outcome.line("");
+            for line in message.lines() {
+                outcome.line(crate::output::harmless(line));
+            }
+        }
+    }
+    if how.resumable && !how.markdown {
+        for row in fleet.rows() {
+            if let Some(next) = &row.next {
+                let text = format!(
+                    "{}: {}: {}",
+                    row.place,
+                    next.decision.as_str(),
+                    next.message
+                );
+                outcome.line(one_line(&text));
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The tasks that are planned: words of the command line, or files of them.
+
+use std::path::Path;
+
+use agent_checkpoint::fleet::Planned;
+use serde::Deserialize;
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::read;
+
+/// One of the array of a JSON file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Word(String),
+    Task { task: String, agent: Option<String> },
+}
+
+pub(super) fn read(words: &[String], global: &Global) -> Result<Vec<Planned>, Failure> {
+    let mut planned = Vec::new();
+    for word in words {
+        let path = Path::new(word);
+        if path.is_file() {
+            planned.extend(of_file(path, global)?);
+        } else {
+            planned.push(of_word(word));
+        }
+    }
+    Ok(planned)
+}
+
+fn of_file(path: &Path, global: &Global) -> Result<Vec<Planned>, Failure> {
+    let text = read::text(path, global.max_bytes)?;
+    if !text.trim_start().starts_with(['[', '{']) {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        return Ok(lines.map(of_word).collect());
+    }
+    let entries: Vec<Entry> = serde_json::from_str(&text).map_err(|error| {
+        Failure::new(format!(
+            "{}: is no list of planned tasks ({error}); it is [\"T001\", {{\"task\": \"T002\", \"agent\": \"media\"}}], \
+             or a line for each",
+            path.display()
+        ))
+    })?;
+    let entry = |entry| match entry {
+        Entry::Word(word) => of_word(&word),
+        Entry::Task { task, agent } => match agent {
+            Some(agent) => Planned::new(task).by(agent),
+            None => Planned::new(task),
+        },
+    };
+    Ok(entries.into_iter().map(entry).collect())
+}
+
+fn of_word(word: &str) -> Planned {
+    match word.rsplit_once('@') {
+        Some((task, agent)) if !task.is_empty() && !agent.is_empty() => {
+            Planned::new(task).by(agent)
+        }
+        _ => Planned::new(word),
+    }
+}

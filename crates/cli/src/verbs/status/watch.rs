@@ -1,0 +1,163 @@
+//! `ckpt status --watch`: a line for whatever happens.
+//!
+//! The system's notices of changed files only say when to look; what happened is told by comparing two
+//! scans. So where there are no notices, looking every few seconds gives the same lines a little later.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use agent_checkpoint::fleet::{Event, Fleet, FleetOptions, Source};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::{judge, scan};
+use crate::args::{Global, Status};
+use crate::failure::Failure;
+use crate::output::{self, Outcome, one_line};
+
+/// How long after a notice more of them are waited for: a save is several.
+const SETTLED_AFTER: Duration = Duration::from_millis(100);
+
+pub(super) fn run(
+    sources: &[Source<'_>],
+    options: &FleetOptions,
+    how: &Status,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::new();
+    let mut fleet = scan(sources, options, global);
+    judge(&fleet, &mut outcome);
+    if fleet.rows().is_empty() && outcome.exit == crate::exit::Exit::Failed {
+        // Nothing of what was named is there.
+        return Ok(outcome);
+    }
+    let first = if global.json {
+        compact(&fleet)?
+    } else {
+        shown(&fleet, how.resumable).table()
+    };
+    let mut notices = Notices::new(&mut outcome);
+    output::notes_now(&mut outcome);
+    let mut goes_on = output::print_now(&first);
+    while goes_on {
+        notices.follow(sources, &fleet);
+        notices.wait(how.every);
+        let next = Fleet::scan(sources, options, super::now(global));
+        for event in next.changes_since(&fleet) {
+            goes_on &= output::print_now(&line(&event, &next, global)?);
+        }
+        fleet = next;
+    }
+    Ok(Outcome::new())
+}
+
+fn shown(fleet: &Fleet, resumable: bool) -> Fleet {
+    let fleet = fleet.clone();
+    if resumable {
+        fleet.only_resumable()
+    } else {
+        fleet
+    }
+}
+
+fn line(event: &Event, fleet: &Fleet, global: &Global) -> Result<String, Failure> {
+    if global.json {
+        return compact(event);
+    }
+    let time = fleet.now().format("%H:%M:%SZ");
+    let text = format!("{time}  {:<9}  {}", event.event.as_str(), event.text);
+    Ok(format!("{}\n", keep_columns(&text)))
+}
+
+/// One line, with the spaces that make its columns.
+fn keep_columns(text: &str) -> String {
+    let (columns, rest) = text.split_at_checked(22).unwrap_or((text, ""));
+    format!("{}{}", output::harmless(columns), one_line(rest))
+}
+
+fn compact(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value);
+    let text = text.map_err(|error| Failure::new(format!("cannot be written as JSON: {error}")))?;
+    Ok(format!("{text}\n"))
+}
+
+/// The system's notices of changed files, where it gives some.
+struct Notices {
+    watcher: Option<RecommendedWatcher>,
+    heard: Receiver<()>,
+    followed: BTreeSet<PathBuf>,
+}
+
+impl Notices {
+    fn new(outcome: &mut Outcome) -> Notices {
+        let (tell, heard) = channel();
+        let made = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reading is no change, and a scan reads.
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                let _ = tell.send(());
+            }
+        });
+        let watcher = match made {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                outcome.note(format!(
+                    "the system does not tell of changes ({error}); they are looked for instead"
+                ));
+                None
+            }
+        };
+        Notices {
+            watcher,
+            heard,
+            followed: BTreeSet::new(),
+        }
+    }
+
+    /// Follows the folders that were named and those that have checkpoints; not every folder of a project.
+    fn follow(&mut self, sources: &[Source<'_>], fleet: &Fleet) {
+        let named = sources.iter().filter_map(|source| match source {
+            Source::Folder(path) => Some(path.as_path()),
+            _ => None,
+        });
+        let files = fleet
+            .rows()
+            .iter()
+            .filter_map(|row| row.place.file.as_deref());
+        let folders = named.chain(files).map(|path| {
+            let folder = if path.is_dir() {
+                Some(path)
+            } else {
+                path.parent()
+            };
+            let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+            folder.unwrap_or(Path::new(".")).to_path_buf()
+        });
+        let folders: BTreeSet<PathBuf> = folders.collect();
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        for folder in folders {
+            if !self.followed.contains(&folder)
+                && watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok()
+            {
+                self.followed.insert(folder);
+            }
+        }
+        // A folder that was removed and made again is another one.
+        self.followed.retain(|folder| folder.is_dir());
+    }
+
+    /// Waits until something changed, or it is time to look anyway.
+    fn wait(&self, every: Duration) {
+        let until = Instant::now() + every;
+        match self.heard.recv_timeout(every) {
+            Ok(()) => {
+                while self.heard.recv_timeout(SETTLED_AFTER).is_ok() && Instant::now() < until {}
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // Without a watcher nobody tells.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(every),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! `ckpt status`.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::project::Project;
+
+const NOW: &str = "2026-03-02T08:10:00Z";
+
+fn agent(id: &str, status: &str, last: &str) -> String {
+    format!(
+        r#"{{"agent_id":"{id}","status":"{status}","stage":"S2.P1","feature":"feature_1",
+            "last_checkpoint":"2026-03-02T{last}Z","can_resume":true}}"#
+    )
+}
+
+fn one(status: &str, last: &str) -> Project {
+    Project::with(
+        "agent_checkpoints/secondary_a.json",
+        agent("Secondary-A", status, last),
+    )
+}
+
+#[test]
+fn the_exit_code_says_whether_somebody_has_to_look() {
+    for (status, last, code) in [
+        ("IN_PROGRESS", "08:00:00", 0),
+        ("IN_PROGRESS", "07:40:00", 1),
+        ("IN_PROGRESS", "07:10:00", 1),
+        ("IN_PROGRESS", "09:00:00", 1),
+        ("WAITING", "01:00:00", 0),
+        ("COMPLETE", "01:00:00", 0),
+        ("RESTING", "08:00:00", 1),
+    ] {
+        let project = one(status, last);
+        project.expect(code, &["status", ".", "--now", NOW]);
+    }
+}
+
+#[test]
+fn the_gravest_of_all_files_wins() {
+    let project = one("IN_PROGRESS", "07:10:00");
+    project.write("agent_checkpoints/secondary_b.json", "{\"agent_id\":");
+    let run = project.expect(3, &["status", ".", "--now", NOW]);
+    assert!(run.out.contains("stalled") && run.out.contains("corrupt"));
+    assert!(run.error().contains("secondary_b.json") && run.error().contains("truncated"));
+    // A folder that is not there is graver; what is there is shown all the same.
+    let run = project.expect(2, &["status", ".", "nowhere", "--now", NOW]);
+    assert!(run.out.contains("Secondary-A"));
+    assert!(run.err.contains("ckpt: nowhere: "), "{}", run.err);
+}
+
+#[test]
+fn what_is_expected_and_planned_is_shown() {
+    let project = one("IN_PROGRESS", "08:00:00");
+    project.write("plan.txt", "T1\n\nT2@content\n");
+    project.write(
+        "plan.json",
+        r#"["T3@media", {"task": "T4", "agent": "media"}]"#,
+    );
+    let run = project.expect(
+        1,
+        &[
+            "status",
+            "agent_checkpoints",
+            "--now",
+            NOW,
+            "--expect",
+            "Agent-Secondary-A",
+            "secondary_a",
+            "Secondary-B",
+            "--planned",
+            "plan.txt",
+            "plan.json",
+            "T5",
+        ],
+    );
+    assert_eq!(run.out.matches("missing").count(), 2, "{}", run.out);
+    assert!(run.out.contains("Secondary-B"));
+    for (task, agent) in [
+        ("T1", "—"),
+        ("T2", "content"),
+        ("T3", "media"),
+        ("T4", "media"),
+        ("T5", "—"),
+    ] {
+        let line = run.out.lines().find(|line| line.contains(task)).unwrap();
+        assert!(
+            line.starts_with(agent) && line.contains("not started"),
+            "{line}"
+        );
+    }
+    // A planned task alone is nothing to look at.
+    project.expect(0, &["status", ".", "--now", NOW, "--planned", "T9"]);
+    project.write("bad.json", "{}");
+    let run = project.expect(2, &["status", ".", "--planned", "bad.json"]);
+    assert!(
+        run.error().contains("no list of planned tasks"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn the_ways_to_show_it() {
+    let project = one("IN_PROGRESS", "07:35:00");
+    let run = project.expect(1, &["status", ".", "--now", NOW, "--json"]);
+    let fleet = run.json();
+    let row = &fleet["rows"][0];
+    assert_eq!(row["file"], "./agent_checkpoints/secondary_a.json");
+    assert_eq!(row["kind"], "checkpoint");
+    assert_eq!(row["liveness"]["verdict"], "late");
+    assert_eq!(row["liveness"]["crossed"]["since"], "2026-03-02T08:05:00Z");
+    assert_eq!(row["next"]["decision"], "continue");
+    assert!(
+        row["message"]
+            .as_str()
+            .unwrap()
+            .contains("CHECKPOINT WARNING")
+    );
+    assert_eq!(fleet["totals"]["results"]["late"], 1);
+    let run = project.expect(1, &["status", ".", "--now", NOW, "--markdown"]);
+    assert!(
+        run.out
+            .starts_with("## Active Checkpoints\n\n| Agent | Task | Progress |")
+    );
+    assert!(
+        run.out
+            .contains("| Secondary-A | feature_1 | unknown | 35 min ago | in_progress (late) |")
+    );
+    let run = project.expect(1, &["status", ".", "--now", NOW, "--messages"]);
+    assert!(
+        run.out
+            .contains("CHECKPOINT WARNING - No Update in 35 Minutes")
+    );
+    // Judged by the thresholds that are given.
+    project.expect(0, &["status", ".", "--now", NOW, "--late", "36m"]);
+    let run = project.expect(1, &["status", ".", "--now", NOW, "--stalled", "35m"]);
+    assert!(run.out.contains("stalled"));
+    project.expect(2, &["status"]);
+    project.expect(2, &["status", ".", "--markdown", "--json"]);
+    project.expect(2, &["status", ".", "--key", "x"]);
+    project.expect(2, &["status", ".", "--format", "nonsense"]);
+}
+
+#[test]
+fn only_what_can_be_resumed() {
+    let project = one("IN_PROGRESS", "07:10:00");
+    project.write(
+        "agent_checkpoints/secondary_b.json",
+        agent("Secondary-B", "COMPLETE", "08:00:00"),
+    );
+    let run = project.expect(1, &["status", ".", "--now", NOW, "--resumable"]);
+    assert!(run.out.contains("Secondary-A") && !run.out.contains("Secondary-B"));
+    assert!(
+        run.out
+            .contains("continue: Checkpoint found: Secondary-A resumes from S2.P1")
+    );
+}
+
+#[test]
+fn an_empty_folder_is_no_failure_and_one_file_is_enough() {
+    let project = Project::new();
+    let run = project.expect(0, &["status", "."]);
+    assert_eq!(run.out, "no checkpoints\n");
+    assert_eq!(project.names(), [""; 0], "nothing is created");
+    let project = Project::with("docs/builder-state.json", crate::project::EXAMPLE);
+    let run = project.expect(
+        0,
+        &[
+            "status",
+            "docs/builder-state.json",
+            "--now",
+            "2026-02-28T10:20:00Z",
+        ],
+    );
+    assert!(
+        run.out.contains("US-003") && run.out.contains("active"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn a_heartbeat_makes_an_agent_active_again() {
+    let project = one("IN_PROGRESS", "07:10:00");
+    let store = [
+        "--store",
+        "agent_checkpoints",
+        "--key",
+        "Secondary-A",
+        "--now",
+        NOW,
+    ];
+    project.expect(1, &["status", ".", "--now", NOW]);
+    project.expect(0, &[&["heartbeat"], &store[..]].concat());
+    project.expect(0, &["status", ".", "--now", NOW]);
+    // A sign of life is no progress where the format tells them apart.
+    let site = r#"{"checkpoint_id":"x","agent":"media","task_id":"T1","status":"in_progress",
+        "started_at":"2026-03-02T05:00:00Z","updated_at":"2026-03-02T06:10:00Z"}"#;
+    let project = Project::with("progress/checkpoints/media-T1.json", site);
+    let store = [
+        "--store",
+        "progress/checkpoints",
+        "--key",
+        "media-T1",
+        "--now",
+        NOW,
+    ];
+    project.expect(0, &[&["heartbeat"], &store[..]].concat());
+    let run = project.expect(1, &["status", ".", "--now", NOW]);
+    assert!(run.out.contains("stuck"), "{}", run.out);
+    // A format without heartbeats says so, and which reports it has.
+    let project = Project::with("checkpoints/t.json", crate::project::TASK);
+    let run = project.expect(2, &["heartbeat", "--store", "checkpoints", "--key", "t"]);
+    assert!(run.error().contains("step done"), "{}", run.err);
+}
+
+/// A running `ckpt status --watch`.
+struct Watch {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watch {
+    fn begin(project: &Project, arguments: &[&str]) -> Watch {
+        let mut command = project.command();
+        command.args(["status", ".", "--watch"]).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let (tell, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Watch { child, lines }
+    }
+
+    /// The next line that has this text.
+    #[track_caller]
+    fn expect(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(Duration::from_secs(20));
+            let line = line.unwrap_or_else(|_| panic!("no line with {text:?} came"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_watch_tells_what_happens_by_looking_alone() {
+    let project = one("IN_PROGRESS", "08:00:00");
+    let watch = Watch::begin(&project, &["--now", NOW, "--every", "100ms"]);
+    watch.expect("1 row: 1 active");
+    project.write(
+        "agent_checkpoints/secondary_a.json",
+        agent("Secondary-A", "IN_PROGRESS", "07:40:00"),
+    );
+    watch.expect("changed");
+    watch.expect("late       Secondary-A, feature_1: late: last progress 30 min ago, limit 30 min");
+    project.write(
+        "agent_checkpoints/secondary_a.json",
+        agent("Secondary-A", "COMPLETE", "08:09:00"),
+    );
+    watch.expect("finished");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watch_is_told_of_changes_by_the_system() {
+    let project = one("IN_PROGRESS", "08:00:00");
+    // Looking alone would take longer than the test waits.
+    let watch = Watch::begin(&project, &["--now", NOW, "--every", "10m", "--json"]);
+    let first = watch.expect("\"rows\"");
+    assert!(first.contains("\"verdict\":\"active\""));
+    // The folders are followed from now on, or a moment later.
+    std::thread::sleep(Duration::from_millis(500));
+    project.write(
+        "agent_checkpoints/secondary_a.json",
+        agent("Secondary-A", "IN_PROGRESS", "07:00:00"),
+    );
+    let line = watch.expect("\"event\":\"stalled\"");
+    let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(event["was"], "active");
+    assert!(event["message"].as_str().unwrap().contains("STALE AGENT"));
+}

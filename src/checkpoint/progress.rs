@@ -1,0 +1,100 @@
+//! How far a task is, in numbers.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+
+use super::pulse::seconds;
+use super::{Handoff, Status, Timestamp};
+
+/// How far a task is, in numbers; what nobody can tell is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How many parts are done.
+    pub done: Option<u64>,
+    /// How many parts there are.
+    pub total: Option<u64>,
+    /// How much is done, in whole percent, rounded down: 100 is all of it.
+    pub percent: Option<u8>,
+    /// How long the task has gone on, in seconds.
+    #[serde(rename = "elapsed_seconds", serialize_with = "seconds")]
+    pub elapsed: Option<TimeDelta>,
+    /// How long the rest will take if it goes on as so far, in seconds.
+    #[serde(rename = "rest_seconds", serialize_with = "seconds")]
+    pub rest: Option<TimeDelta>,
+}
+
+impl Progress {
+    /// So many parts of so many.
+    #[must_use]
+    pub fn counted(done: u64, total: u64) -> Progress {
+        let percent = (total > 0).then(|| {
+            let percent = u128::from(done.min(total)) * 100 / u128::from(total);
+            u8::try_from(percent).unwrap_or(100)
+        });
+        Progress {
+            done: Some(done),
+            total: Some(total),
+            percent,
+            ..Progress::default()
+        }
+    }
+
+    /// Sets the percentage, where the format has a better one than the counts.
+    #[must_use]
+    pub fn with_percent(mut self, percent: Option<u8>) -> Progress {
+        self.percent = percent.or(self.percent);
+        self
+    }
+
+    /// Sets how long the task has gone on, and how long the rest takes.
+    #[must_use]
+    pub fn with_times(mut self, elapsed: Option<TimeDelta>, rest: Option<TimeDelta>) -> Progress {
+        self.elapsed = elapsed.or(self.elapsed);
+        self.rest = rest.or(self.rest);
+        self
+    }
+
+    /// What a hand-off tells: finished work against all work that it names.
+    ///
+    /// The time begins with the first stamp of a piece of work and ends with the last change of a complete
+    /// task, else now. The estimate takes the average between the stamps of finished work, so it needs
+    /// two.
+    #[must_use]
+    pub fn of(handoff: &Handoff, now: DateTime<Utc>) -> Progress {
+        let begun = handoff
+            .in_progress
+            .iter()
+            .filter(|item| !handoff.pending.contains(&item.text));
+        let left = handoff.pending.len() + begun.count();
+        let (done, left) = (count(handoff.done.len()), count(left));
+        let mut progress = Progress::counted(done, done.saturating_add(left));
+        if handoff.status == Status::Complete && progress.total == Some(0) {
+            progress.percent = Some(100);
+        }
+        let utc = |stamp: &Option<Timestamp>| Some(stamp.as_ref()?.time()?.to_utc());
+        let finished = || handoff.done.iter().filter_map(|item| utc(&item.at));
+        let started = handoff
+            .in_progress
+            .iter()
+            .filter_map(|item| utc(&item.started_at));
+        let end = match handoff.status {
+            Status::Complete => utc(&handoff.updated_at),
+            _ => Some(now),
+        };
+        let start = finished().chain(started).min();
+        let elapsed = end.zip(start).map(|(end, start)| end - start);
+        progress.elapsed = elapsed.filter(|elapsed| *elapsed >= TimeDelta::zero());
+        let steps = i32::try_from(finished().count().saturating_sub(1)).unwrap_or(i32::MAX);
+        let span = finished().max().zip(finished().min());
+        progress.rest = span.and_then(|(last, first)| {
+            let each = (last - first).checked_div(steps)?;
+            each.checked_mul(i32::try_from(left).ok()?)
+        });
+        progress
+    }
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,208 @@
+//! What a checkpoint tells of whether its agent is alive.
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use super::{FUTURE_TOLERANCE, Handoff, Status, Timestamp};
+
+/// What an agent says that it is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Activity {
+    /// It works, so it has to show that it is alive.
+    #[default]
+    Working,
+    /// It waits for the others, for its turn, or for somebody's word.
+    Waiting,
+    /// Something is in the way that somebody has to mend.
+    Blocked,
+    /// Its work is done.
+    Finished,
+    /// A status that nobody can tell the meaning of, as it stands.
+    Unclear(String),
+}
+
+impl From<&Status> for Activity {
+    fn from(status: &Status) -> Activity {
+        match status {
+            Status::NotStarted | Status::InProgress => Activity::Working,
+            Status::Paused => Activity::Waiting,
+            // Ended without success: it goes on when somebody has mended it.
+            Status::Blocked | Status::Failed => Activity::Blocked,
+            Status::Complete => Activity::Finished,
+            Status::Other(text) => Activity::Unclear(text.clone()),
+        }
+    }
+}
+
+/// What a checkpoint tells of whether its agent is alive: stamps, and what the agent declared of the next
+/// ones. [`Liveness::judge`](crate::Liveness::judge) makes a verdict of it.
+///
+/// A sign of life and progress are two signals: an agent may beat for hours and get nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Pulse {
+    /// What the agent says that it is doing.
+    pub activity: Activity,
+    /// When it last showed that it is alive, where the format tells that apart from progress.
+    pub heartbeat: Option<Timestamp>,
+    /// When it last got on with its work.
+    pub progress: Option<Timestamp>,
+    /// How often it means to show that it is alive, where it declares that.
+    #[serde(serialize_with = "seconds")]
+    pub interval: Option<TimeDelta>,
+    /// When it means to be heard of next, where it declares that.
+    pub next_expected: Option<Timestamp>,
+    /// Until when it said that it would be busy and silent.
+    pub busy_until: Option<Timestamp>,
+}
+
+impl Pulse {
+    /// The pulse that a hand-off tells: its status, and its last change as progress.
+    #[must_use]
+    pub fn of(handoff: &Handoff) -> Pulse {
+        Pulse {
+            activity: Activity::from(&handoff.status),
+            progress: handoff.updated_at.clone(),
+            ..Pulse::default()
+        }
+    }
+
+    /// Says what the agent is doing.
+    #[must_use]
+    pub fn with_activity(mut self, activity: Activity) -> Pulse {
+        self.activity = activity;
+        self
+    }
+
+    /// Adds a sign of life apart from progress, where there is one: what a host file or a pipeline's
+    /// state tells. It takes the place of an earlier one only if there is none.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Option<Timestamp>) -> Pulse {
+        self.heartbeat = self.heartbeat.or(heartbeat);
+        self
+    }
+
+    /// Says when the agent last got on.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Option<Timestamp>) -> Pulse {
+        self.progress = progress;
+        self
+    }
+
+    /// Says how often the agent means to show that it is alive.
+    #[must_use]
+    pub fn with_interval(mut self, interval: Option<TimeDelta>) -> Pulse {
+        self.interval = interval;
+        self
+    }
+
+    /// Says when the agent means to be heard of next.
+    #[must_use]
+    pub fn with_next_expected(mut self, next: Option<Timestamp>) -> Pulse {
+        self.next_expected = next;
+        self
+    }
+
+    /// Says until when the agent is busy and silent.
+    #[must_use]
+    pub fn with_busy_until(mut self, until: Option<Timestamp>) -> Pulse {
+        self.busy_until = until;
+        self
+    }
+}
+
+/// How long a silence may be. A limit that is reached is crossed.
+///
+/// Each format has its own by [`Checkpoint::thresholds`](super::Checkpoint::thresholds); a supervisor may
+/// judge by others. `docs/liveness.md` says where each number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Thresholds {
+    /// From this age of the last sign of life on an agent is late.
+    #[serde(serialize_with = "whole_seconds")]
+    pub late: TimeDelta,
+    /// From this age on it is stalled.
+    #[serde(serialize_with = "whole_seconds")]
+    pub stalled: TimeDelta,
+    /// From this age of the last progress on an agent that still beats is stuck.
+    #[serde(serialize_with = "whole_seconds")]
+    pub stuck: TimeDelta,
+    /// From this age of the last sign of life on the agent's session counts as ended, where the protocol
+    /// says so: it may be resumed.
+    #[serde(serialize_with = "seconds")]
+    pub session_timeout: Option<TimeDelta>,
+    /// How far a stamp may be ahead of the clock.
+    #[serde(serialize_with = "whole_seconds")]
+    pub tolerance: TimeDelta,
+}
+
+impl Default for Thresholds {
+    /// Late at 30 minutes, stalled at 60, stuck at 2 hours, no session timeout, 5 s of tolerance.
+    fn default() -> Self {
+        Thresholds {
+            late: TimeDelta::minutes(30),
+            stalled: TimeDelta::minutes(60),
+            stuck: TimeDelta::hours(2),
+            session_timeout: None,
+            tolerance: FUTURE_TOLERANCE,
+        }
+    }
+}
+
+impl Thresholds {
+    /// Late and stalled at these ages.
+    #[must_use]
+    pub fn at(late: TimeDelta, stalled: TimeDelta) -> Thresholds {
+        Thresholds {
+            late,
+            stalled,
+            ..Thresholds::default()
+        }
+    }
+
+    /// Sets the age of the last progress at which an agent that beats is stuck.
+    #[must_use]
+    pub fn with_stuck(mut self, stuck: TimeDelta) -> Thresholds {
+        self.stuck = stuck;
+        self
+    }
+
+    /// Sets the age at which a session counts as ended.
+    #[must_use]
+    pub fn with_session_timeout(mut self, timeout: Option<TimeDelta>) -> Thresholds {
+        self.session_timeout = timeout;
+        self
+    }
+}
+
+/// What a supervisor has to tell of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Notice {
+    /// It is late: the agent itself is asked.
+    Late,
+    /// It is stalled: whoever decides is told.
+    Stalled,
+}
+
+/// A span as seconds.
+pub(crate) fn whole_seconds<S: serde::Serializer>(
+    span: &TimeDelta,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_i64(span.num_seconds())
+}
+
+/// A span that may be absent as seconds.
+pub(crate) fn seconds<S: serde::Serializer>(
+    span: &Option<TimeDelta>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match span {
+        Some(span) => whole_seconds(span, serializer),
+        None => serializer.serialize_none(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Files that could not be read, of which nobody can say at once whether they are checkpoints.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::scan::Scan;
+use super::{Place, Row, RowState, WhyLeftOut, bounded};
+use crate::checkpoint::{Error, ErrorKind, FileRole};
+use crate::formats::Format;
+use crate::fsio;
+use crate::json::{self, CorruptCode};
+
+/// How long after a corrupt reading a file is read again.
+pub(super) const SECOND_LOOK: Duration = Duration::from_millis(20);
+
+/// A file that could not be read.
+pub(super) struct Doubt {
+    pub(super) path: PathBuf,
+    error: Error,
+}
+
+impl Doubt {
+    pub(super) fn new(path: &Path, error: Error) -> Doubt {
+        Doubt {
+            path: path.to_path_buf(),
+            error,
+        }
+    }
+
+    /// Whether another look may find a whole file.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.error.kind(), ErrorKind::Corrupt(_))
+    }
+
+    fn state(&self) -> RowState {
+        let reason = bounded::text(&self.error.to_string());
+        match self.error.kind() {
+            ErrorKind::Corrupt(_) | ErrorKind::TooLarge { .. } => RowState::Corrupt { reason },
+            _ => RowState::Unreadable { reason },
+        }
+    }
+
+    /// Whether a crash leaves such a file. What only breaks a rule of JSON may be a settings file with
+    /// comments, or a list.
+    fn looks_torn(&self) -> bool {
+        let torn = [
+            CorruptCode::Empty,
+            CorruptCode::NulBytes,
+            CorruptCode::Truncated,
+        ];
+        match self.error.kind() {
+            ErrorKind::Corrupt(corrupt) => torn.contains(&corrupt.code),
+            ErrorKind::TooLarge { .. } => false,
+            _ => true,
+        }
+    }
+}
+
+impl Scan<'_> {
+    /// A file that cannot be read is a row where anything speaks for its being a checkpoint: its format is
+    /// named, its path or what is left of it tells a format, there are checkpoints beside it, or a crash
+    /// leaves such a file. Else it is listed as no document.
+    pub(super) fn doubt(&mut self, doubt: Doubt, has_checkpoints: bool) {
+        let format = self.format_of_damaged(&doubt.path);
+        if let Some(format) = format
+            && is_archive(&doubt.path, &format)
+        {
+            return self.leave_out(doubt.path.display(), WhyLeftOut::Archive);
+        }
+        if format.is_none() && !has_checkpoints && !doubt.looks_torn() {
+            return self.leave_out(doubt.path.display(), WhyLeftOut::NoDocument);
+        }
+        let mut row = Row::new(Place::file(&doubt.path), doubt.state());
+        row.format = format.map(|format| format.name);
+        self.push(row);
+    }
+
+    /// The format that the path of a damaged file tells, or the good part of it.
+    fn format_of_damaged(&self, path: &Path) -> Option<Format> {
+        let formats = &self.options.formats;
+        if let Some(name) = &self.options.format {
+            return formats.get(name).ok().copied();
+        }
+        if let Ok(found) = formats.detect(path, None) {
+            return Some(found.format);
+        }
+        let contents = fsio::read_limited(path, self.options.max_bytes).ok()??;
+        let good = json::salvage(&contents.bytes)?;
+        let found = formats.detect(path, Some(&good.document)).ok()?;
+        Some(found.format)
+    }
+}
+
+fn is_archive(path: &Path, format: &Format) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| ((format.layout)().role)(name) == FileRole::Archive)
+}

@@ -1,0 +1,214 @@
+//! One line of the table.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::checkpoint::{Claim, Fence, Progress, ResumeDecision, Revision, Timestamp};
+use crate::liveness::Liveness;
+
+/// One checkpoint, or one that should be there.
+///
+/// Texts are cut to 256 bytes, so that a row stays small whatever is in its document.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// Where it is.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The name of its format; `None` where nobody can tell.
+    pub format: Option<&'static str>,
+    /// Who works on it.
+    pub agent: Option<String>,
+    /// Who worked on it before, oldest first.
+    pub previous_agents: Vec<String>,
+    /// What the task is called.
+    pub task: Option<String>,
+    /// The phase or stage, as the format names it.
+    pub phase: Option<String>,
+    /// The status in the words all formats share.
+    pub status: Option<String>,
+    /// How far it is.
+    pub progress: Progress,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// What it is, and what was found.
+    #[serde(flatten)]
+    pub state: RowState,
+    /// Who claimed it last.
+    pub owner: Option<Owner>,
+    /// Whether and where to go on.
+    pub next: Option<Next>,
+    /// How many violations it has.
+    pub violations: usize,
+    /// The token of its state.
+    pub revision: Option<Revision>,
+    /// The protocol's own message about an agent that is late or stalled, where it has one.
+    pub message: Option<String>,
+}
+
+/// Where a checkpoint is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[non_exhaustive]
+pub struct Place {
+    /// The file, for what was found in a folder.
+    pub file: Option<PathBuf>,
+    /// The name of the store, for what was found in one.
+    pub store: Option<String>,
+    /// The key in the store.
+    pub key: Option<String>,
+    /// The slot in the host file.
+    pub slot: Option<String>,
+}
+
+/// What a row is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RowState {
+    /// A checkpoint that could be read.
+    Checkpoint {
+        /// Whether its agent is alive.
+        liveness: Liveness,
+    },
+    /// A file that is no document.
+    Corrupt {
+        /// Why.
+        reason: String,
+    },
+    /// A file that could not be read, or not as one format.
+    Unreadable {
+        /// Why.
+        reason: String,
+    },
+    /// A task that is planned and has no checkpoint.
+    NotStarted,
+    /// An agent that should have a checkpoint and has none.
+    Missing,
+}
+
+/// Who claimed a checkpoint last.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Owner {
+    /// Who.
+    pub name: String,
+    /// With which fence.
+    pub fence: Fence,
+    /// When the claim runs out or ran out.
+    pub until: DateTime<Utc>,
+    /// Whether it keeps others out now.
+    pub stands: bool,
+    /// Whether it was given back.
+    pub released: bool,
+}
+
+impl Owner {
+    pub(super) fn of(claim: &Claim, now: DateTime<Utc>) -> Owner {
+        Owner {
+            name: super::bounded::text(&claim.owner),
+            fence: claim.fence,
+            until: claim.expires,
+            stands: claim.stands(now),
+            released: claim.released,
+        }
+    }
+}
+
+/// Whether and where to go on, by the format's own plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Next {
+    /// What to do.
+    pub decision: ResumeDecision,
+    /// Where to begin.
+    pub start_at: Option<String>,
+    /// What to do, in a sentence.
+    pub message: String,
+}
+
+impl Row {
+    pub(super) fn new(place: Place, state: RowState) -> Row {
+        Row {
+            place,
+            format: None,
+            agent: None,
+            previous_agents: Vec::new(),
+            task: None,
+            phase: None,
+            status: None,
+            progress: Progress::default(),
+            updated_at: None,
+            state,
+            owner: None,
+            next: None,
+            violations: 0,
+            revision: None,
+            message: None,
+        }
+    }
+
+    /// The result in a word: that of [`Liveness::as_str`], or `corrupt`, `unreadable`, `not_started`,
+    /// `missing`.
+    #[must_use]
+    pub fn result(&self) -> &'static str {
+        match &self.state {
+            RowState::Checkpoint { liveness } => liveness.as_str(),
+            RowState::Corrupt { .. } => "corrupt",
+            RowState::Unreadable { .. } => "unreadable",
+            RowState::NotStarted => "not_started",
+            RowState::Missing => "missing",
+        }
+    }
+
+    /// Whether its agent is alive; `None` where no checkpoint could be read.
+    #[must_use]
+    pub fn liveness(&self) -> Option<&Liveness> {
+        match &self.state {
+            RowState::Checkpoint { liveness } => Some(liveness),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody has to look at it. A task that is only planned is as it should be.
+    #[must_use]
+    pub fn needs_attention(&self) -> bool {
+        match &self.state {
+            RowState::Checkpoint { liveness } => liveness.needs_attention(),
+            RowState::NotStarted => false,
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, &self.store, &self.key) {
+            (Some(file), _, _) => write!(f, "{}", file.display())?,
+            (None, Some(store), Some(key)) => write!(f, "{store}: {key}")?,
+            (None, store, key) => {
+                f.write_str(store.as_ref().or(key.as_ref()).map_or("—", |t| t))?
+            }
+        }
+        match &self.slot {
+            Some(slot) => write!(f, " ({slot})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn file(path: impl Into<PathBuf>) -> Place {
+        Place {
+            file: Some(path.into()),
+            ..Place::default()
+        }
+    }
+
+    pub(super) fn with_slot(mut self, slot: impl Into<String>) -> Place {
+        self.slot = Some(slot.into());
+        self
+    }
+}

@@ -1,0 +1,278 @@
+//! From a document to its row.
+
+use std::path::Path;
+
+use super::scan::Scan;
+use super::{Finding, Next, Owner, Place, Row, RowState, bounded};
+use crate::checkpoint::{
+    Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Progress, Pulse, Timestamp,
+};
+use crate::formats::story_pipeline::StoryState;
+use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
+use crate::json::{Code, Document};
+use crate::liveness::Liveness;
+use crate::store::TaskContext;
+
+/// A checkpoint that was found, before it is judged.
+pub(super) struct Found<'d> {
+    pub(super) place: Place,
+    pub(super) document: &'d Document,
+    pub(super) format: Format,
+    /// The key that the place gives, where it does.
+    pub(super) key: Option<Key>,
+    /// The id inside.
+    pub(super) id: Option<Key>,
+    /// The file name that goes with the id inside, and the one that is there.
+    pub(super) names: Option<(String, String)>,
+    /// What the surroundings tell.
+    pub(super) context: TaskContext,
+}
+
+impl<'d> Found<'d> {
+    /// A checkpoint in a file of its own.
+    pub(super) fn in_file(
+        path: &Path,
+        document: &'d Document,
+        format: Format,
+        layout: Layout,
+        role: Option<FileRole>,
+    ) -> Found<'d> {
+        let id = layout.key_in.and_then(|key_in| key_in(document));
+        let name = path.file_name().and_then(|name| name.to_str());
+        let usual = id.as_ref().and_then(|id| (layout.file_name)(id).ok());
+        let key = match role {
+            Some(FileRole::Current(key)) => key,
+            _ => None,
+        };
+        Found {
+            place: Place::file(path),
+            document,
+            format,
+            key,
+            names: usual.zip(name.map(str::to_owned)),
+            id,
+            context: TaskContext::default(),
+        }
+    }
+}
+
+impl Scan<'_> {
+    /// Judges a checkpoint and adds its row.
+    pub(super) fn checkpoint(
+        &mut self,
+        found: Found<'_>,
+        pipeline: Option<&PipelineState>,
+        claim: impl FnOnce(&mut Self, &Key) -> Option<Owner>,
+    ) {
+        let pipeline = pipeline.filter(|_| found.format.name == StoryCheckpoint::FORMAT);
+        let key = found.key.as_ref();
+        let story = pipeline.zip(story_of(&found));
+        let state = story
+            .as_ref()
+            .and_then(|(state, story)| state.story_state.get(story));
+        let mut knowledge = Knowledge::none().with_now(self.now);
+        // An id inside is compared with the file's name below; the name alone is a key elsewhere.
+        knowledge.key = key.filter(|_| found.names.is_none());
+        knowledge.story_state = state.map(StoryState::as_str);
+        let surveyed = match (found.format.survey)(found.document, &knowledge, self.now) {
+            Ok(surveyed) => surveyed,
+            Err(error) => {
+                let reason = bounded::text(&error.to_string());
+                let mut row = Row::new(found.place, RowState::Unreadable { reason });
+                row.format = Some(found.format.name);
+                self.push(row);
+                return;
+            }
+        };
+        let pulse = pulse(
+            &surveyed.pulse,
+            &found.context,
+            story.as_ref().map(|s| s.0),
+            state,
+        );
+        let liveness = Liveness::judge(&pulse, &self.thresholds(&found.format), self.now);
+        let owner_key = found.id.clone().or_else(|| found.key.clone());
+        let any = || Key::new("checkpoint").ok();
+        let owner = owner_key.or_else(any).and_then(|key| claim(self, &key));
+        let mut row = row(&found, &surveyed, liveness, self);
+        if let Some((state, story)) = &story {
+            complete_story(&mut row, state, story, &found, self);
+        }
+        row.owner = owner;
+        self.look(&row, &found, &surveyed, state);
+        let is_over = matches!(row.result(), "finished" | "stalled");
+        let number = self.push(row);
+        self.pairs
+            .add(self.project, number, &found, &surveyed.handoff);
+        if !is_over {
+            self.shared.add(self.project, number, &surveyed.files);
+        }
+    }
+
+    /// What does not go together in one row.
+    fn look(
+        &mut self,
+        row: &Row,
+        found: &Found<'_>,
+        surveyed: &Surveyed,
+        state: Option<&StoryState>,
+    ) {
+        let place = || row.place.to_string();
+        if let Some((usual, name)) = found.names.as_ref().filter(|(usual, name)| usual != name)
+            && let Some(id) = &found.id
+        {
+            self.findings.push(Finding::KeyMismatch {
+                place: place(),
+                id: bounded::text(id.as_str()),
+                expected: format!(
+                    "its file would be {usual}, and this one is {}",
+                    bounded::text(name)
+                ),
+            });
+        }
+        let mismatch = surveyed
+            .violations
+            .iter()
+            .find(|v| v.code == Code::KEY_MISMATCH);
+        if let Some(violation) = mismatch {
+            self.findings.push(Finding::KeyMismatch {
+                place: place(),
+                id: row.task.clone().unwrap_or_default(),
+                expected: bounded::text(&violation.message),
+            });
+        }
+        let stage = surveyed.handoff.phase.as_deref();
+        if let (Some(state), Some(stage)) = (state, stage)
+            && stage_number(stage).is_some_and(|number| !state.fits(number))
+        {
+            self.findings.push(Finding::StageMismatch {
+                place: place(),
+                stage: bounded::text(stage),
+                state: bounded::text(state.as_str()),
+            });
+        }
+        let Some(owner) = row.owner.as_ref().filter(|owner| !owner.released) else {
+            return;
+        };
+        match (row.result() == "finished", owner.stands) {
+            (true, true) => self.findings.push(Finding::FinishedButClaimed {
+                place: place(),
+                owner: owner.name.clone(),
+                until: owner.until,
+            }),
+            (false, false) => self.findings.push(Finding::ClaimRanOut {
+                place: place(),
+                owner: owner.name.clone(),
+                at: owner.until,
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// The id of the story, from its content or its file.
+fn story_of(found: &Found<'_>) -> Option<String> {
+    let root = found.document.root();
+    let inside = ["storyId", "story_id"];
+    let inside = inside
+        .iter()
+        .find_map(|name| Some(root.get(name)?.as_str()?.into_owned()));
+    inside.or_else(|| Some(found.key.as_ref()?.to_string()))
+}
+
+fn stage_number(phase: &str) -> Option<u8> {
+    phase.strip_prefix("STAGE_")?.parse().ok()
+}
+
+/// The pulse with what the surroundings tell: the heartbeat of the host or of the lead, and where the lead
+/// says that the story is.
+fn pulse(
+    own: &Pulse,
+    context: &TaskContext,
+    pipeline: Option<&PipelineState>,
+    state: Option<&StoryState>,
+) -> Pulse {
+    let lead = pipeline.and_then(|state| state.last_check.clone());
+    let mut pulse = own
+        .clone()
+        .with_heartbeat(context.heartbeat.clone().or(lead));
+    match state {
+        Some(StoryState::Paused | StoryState::Queued) => pulse.activity = Activity::Waiting,
+        Some(StoryState::Done) => pulse.activity = Activity::Finished,
+        _ => {}
+    }
+    bound(&mut pulse.heartbeat);
+    bound(&mut pulse.progress);
+    if let Activity::Unclear(text) = &pulse.activity {
+        pulse.activity = Activity::Unclear(bounded::text(text));
+    }
+    pulse
+}
+
+fn bound(stamp: &mut Option<Timestamp>) {
+    *stamp = stamp.as_ref().map(bounded::stamp);
+}
+
+fn row(found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness, scan: &Scan<'_>) -> Row {
+    let Handoff {
+        agent,
+        task,
+        phase,
+        status,
+        previous_agents,
+        ..
+    } = &surveyed.handoff;
+    let notice = liveness.notice();
+    let message = notice.and_then(|notice| (found.format.notice)(found.document, notice, scan.now));
+    let task = task.as_deref().or(found.context.task.as_deref());
+    let key = found.key.as_ref().map(Key::as_str);
+    let plan = &surveyed.plan;
+    let newest = previous_agents.len().saturating_sub(MOST_PREVIOUS);
+    let state = RowState::Checkpoint { liveness };
+    Row {
+        format: Some(found.format.name),
+        agent: bounded::said(agent.as_deref()),
+        previous_agents: previous_agents[newest..]
+            .iter()
+            .map(|a| bounded::text(a))
+            .collect(),
+        task: bounded::said(task.or(key)),
+        phase: bounded::said(phase.as_deref()),
+        status: Some(bounded::text(status.as_str())),
+        progress: surveyed.progress,
+        updated_at: surveyed.updated_at.as_ref().map(bounded::stamp),
+        next: Some(Next {
+            decision: plan.decision,
+            start_at: bounded::said(plan.start_at.as_deref()),
+            message: bounded::text(&plan.message),
+        }),
+        violations: surveyed.violations.len(),
+        revision: Some(crate::Revision::of(found.document.text().as_bytes())),
+        message: message.as_deref().map(bounded::message),
+        ..Row::new(found.place.clone(), state)
+    }
+}
+
+/// The most agents before that a row names, the newest.
+const MOST_PREVIOUS: usize = 4;
+
+/// What only the pipeline's state tells of a story: its worker, and its pace.
+fn complete_story(
+    row: &mut Row,
+    state: &PipelineState,
+    story: &str,
+    found: &Found<'_>,
+    scan: &Scan<'_>,
+) {
+    if row.agent.is_none() {
+        row.agent = bounded::said(state.worker_map.get(story).map(String::as_str));
+    }
+    let reading = found.document.read::<StoryCheckpoint>();
+    let pace = reading
+        .ok()
+        .and_then(|reading| state.pace(story, &reading.value, scan.now));
+    if let Some(pace) = pace {
+        let progress: Progress = row.progress;
+        row.progress = progress.with_times(Some(pace.elapsed), Some(pace.rest));
+    }
+}

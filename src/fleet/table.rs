@@ -1,0 +1,167 @@
+//! The table for a person, as text that needs no terminal.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{Fleet, LeftOut, Row, RowState, WhyLeftOut, WhyNotScanned, age, cell};
+use crate::liveness::words::span;
+
+const HEADER: [&str; 9] = [
+    "AGENT", "TASK", "PROGRESS", "PHASE", "UPDATED", "RESULT", "OWNER", "ELAPSED", "LEFT",
+];
+/// The longest cell, in characters.
+const WIDEST: usize = 40;
+
+impl Fleet {
+    /// The table, the findings and the totals, as lines for a person. Plain text: nothing that a file says
+    /// is obeyed by a terminal.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        let rows: Vec<[String; 9]> = self.rows().iter().map(|row| self.cells(row)).collect();
+        let header = HEADER.map(str::to_owned);
+        let all = || std::iter::once(&header).chain(&rows);
+        let widths: [usize; 9] =
+            std::array::from_fn(|column| all().map(|row| width(&row[column])).max().unwrap_or(0));
+        for row in all().filter(|_| !rows.is_empty()) {
+            let mut line = String::new();
+            for (cell, width_of_column) in row.iter().zip(widths) {
+                line.push_str(cell);
+                line.extend(std::iter::repeat_n(' ', width_of_column + 2 - width(cell)));
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        for finding in self.findings() {
+            text.push_str(&format!("! {}\n", cell::plain(&finding.to_string())));
+        }
+        text.push_str(&self.summary());
+        text.push('\n');
+        text
+    }
+
+    fn cells(&self, row: &Row) -> [String; 9] {
+        let text = |text: Option<&String>| short(&cell::plain(text.map_or("—", |t| t)));
+        let owner = row.owner.as_ref().filter(|owner| owner.stands);
+        let task = match &row.task {
+            None => short_end(&cell::plain(&row.place.to_string())),
+            task => text(task.as_ref()),
+        };
+        [
+            text(row.agent.as_ref()),
+            task,
+            progress(row),
+            text(row.phase.as_ref()),
+            short(&cell::plain(&age::age(row.updated_at.as_ref(), self.now()))),
+            self.result(row),
+            text(owner.map(|owner| &owner.name)),
+            row.progress.elapsed.map_or_else(|| "—".to_owned(), span),
+            row.progress.rest.map_or_else(|| "—".to_owned(), span),
+        ]
+    }
+
+    /// The result, with the reason where nothing else tells it.
+    fn result(&self, row: &Row) -> String {
+        match &row.state {
+            RowState::Corrupt { .. } | RowState::Unreadable { .. } => row.result().to_owned(),
+            _ => row.result().replace('_', " "),
+        }
+    }
+
+    /// The whole in a line, such as `3 checkpoints: 1 active, 2 late; 45% done`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let totals = self.totals();
+        let mut text = match totals.rows {
+            0 => "no checkpoints".to_owned(),
+            1 => "1 row".to_owned(),
+            rows => format!("{rows} rows"),
+        };
+        let results: Vec<String> = totals
+            .results
+            .iter()
+            .map(|(result, count)| format!("{count} {}", result.replace('_', " ")))
+            .collect();
+        if !results.is_empty() {
+            text.push_str(&format!(": {}", results.join(", ")));
+        }
+        if let Some(percent) = totals.percent {
+            text.push_str(&format!("; {percent}% done"));
+        }
+        if let Some(rest) = totals.rest {
+            text.push_str(&format!(", about {} left", span(rest)));
+        }
+        if totals.resumable > 0 {
+            text.push_str(&format!("; {} can be resumed", totals.resumable));
+        }
+        let aside = |why: &WhyLeftOut| self.left_out().iter().filter(|l| l.why == *why).count();
+        let archives = aside(&WhyLeftOut::Archive);
+        if archives > 0 {
+            text.push_str(&format!("; {archives} put aside"));
+        }
+        let others = self.left_out().len() - archives;
+        if others > 0 {
+            text.push_str(&format!("; {others} other .json left out"));
+        }
+        let deep = |why: &WhyNotScanned| !matches!(why, WhyNotScanned::Ignored);
+        let skipped = self
+            .not_scanned()
+            .iter()
+            .filter(|place| deep(&place.why))
+            .count();
+        if skipped > 0 {
+            text.push_str(&format!("; {skipped} folders not looked into"));
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let why = match self.why {
+            WhyLeftOut::Foreign => "of no known format",
+            WhyLeftOut::NoDocument => "no document, and nothing speaks for a checkpoint",
+            WhyLeftOut::Archive => "put aside, or a backup",
+            WhyLeftOut::NoCheckpoint => "a host file without a checkpoint",
+            WhyLeftOut::Link => "a symbolic link",
+            WhyLeftOut::NotAFile => "no file",
+        };
+        write!(f, "{}: {why}", self.what)
+    }
+}
+
+/// `65% (13/20)`, as far as it is known.
+fn progress(row: &Row) -> String {
+    let progress = &row.progress;
+    let counts = progress
+        .done
+        .zip(progress.total)
+        .filter(|(_, total)| *total > 0);
+    match (progress.percent, counts) {
+        (Some(percent), Some((done, total))) => format!("{percent}% ({done}/{total})"),
+        (Some(percent), None) => format!("{percent}%"),
+        (None, Some((done, total))) => format!("{done}/{total}"),
+        (None, None) => "—".to_owned(),
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.graphemes(true).count()
+}
+
+fn short(text: &str) -> String {
+    if width(text) <= WIDEST {
+        return text.to_owned();
+    }
+    let start: String = text.graphemes(true).take(WIDEST - 1).collect();
+    format!("{start}…")
+}
+
+/// The end of a path tells more than its start.
+fn short_end(text: &str) -> String {
+    let count = width(text);
+    if count <= WIDEST {
+        return text.to_owned();
+    }
+    let end: String = text.graphemes(true).skip(count - WIDEST + 1).collect();
+    format!("…{end}")
+}

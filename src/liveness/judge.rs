@@ -1,0 +1,181 @@
+//! The one function that makes the verdict.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Activity, Crossed, Limit, Liveness, Pulse, Sign, Signal, Thresholds};
+use crate::checkpoint::Timestamp;
+
+impl Liveness {
+    /// Judges what a checkpoint tells of its agent, at a time.
+    ///
+    /// 1. An agent that says it is finished, blocked or waiting is; of a status that nobody understands
+    ///    nobody can tell.
+    /// 2. A heartbeat or progress ahead of `now` by more than the tolerance is *clock suspect*.
+    /// 3. The last sign of life is the later one of heartbeat and progress. It is late from
+    ///    [`Thresholds::late`] on, or from twice the declared interval where that is longer; stalled from
+    ///    [`Thresholds::stalled`] on, or from four times the interval; neither before the declared next
+    ///    time or the end of a declared busy time has come. A limit that is reached is crossed.
+    /// 4. An agent that is neither and whose last progress, where its format tells that apart from the
+    ///    heartbeat, is as old as [`Thresholds::stuck`], is stuck; but not while it is busy.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::checkpoint::{Pulse, Thresholds};
+    /// use agent_checkpoint::{Liveness, Timestamp};
+    ///
+    /// let pulse = Pulse::default().with_progress(Some(Timestamp::parse("2026-03-02T08:00:00Z")));
+    /// let at = |text| Timestamp::parse(text).time().expect("a time").to_utc();
+    /// let judge = |now| Liveness::judge(&pulse, &Thresholds::default(), at(now)).as_str();
+    /// assert_eq!(judge("2026-03-02T08:29:59Z"), "active");
+    /// assert_eq!(judge("2026-03-02T08:30:00Z"), "late");
+    /// assert_eq!(judge("2026-03-02T09:00:00Z"), "stalled");
+    /// // Ahead of the clock is never fresh.
+    /// assert_eq!(judge("2026-03-02T07:00:00Z"), "clock_suspect");
+    /// ```
+    pub fn judge(pulse: &Pulse, thresholds: &Thresholds, now: DateTime<Utc>) -> Liveness {
+        let heartbeat = sign(Signal::Heartbeat, pulse.heartbeat.as_ref(), now);
+        let progress = sign(Signal::Progress, pulse.progress.as_ref(), now);
+        // Of two equal stamps the heartbeat is the sign of life.
+        let last = || {
+            [&progress, &heartbeat]
+                .into_iter()
+                .flatten()
+                .max_by_key(|s| s.at)
+                .cloned()
+        };
+        match &pulse.activity {
+            Activity::Finished => return Liveness::Finished { last: last() },
+            Activity::Blocked => return Liveness::Blocked { last: last() },
+            Activity::Waiting => return Liveness::Waiting { last: last() },
+            Activity::Unclear(status) => {
+                return Liveness::Unknown {
+                    reason: format!("the status {status:?} is none of the format's"),
+                };
+            }
+            Activity::Working => {}
+        }
+        let Some(last) = last() else {
+            return Liveness::Unknown {
+                reason: no_stamp(pulse),
+            };
+        };
+        let ahead = |sign: &&Sign| sign.age < -thresholds.tolerance;
+        if let Some(stamp) = [&progress, &heartbeat].into_iter().flatten().find(ahead) {
+            return Liveness::ClockSuspect {
+                stamp: stamp.clone(),
+            };
+        }
+        judge_silence(pulse, thresholds, now, last, heartbeat.is_some(), progress)
+    }
+}
+
+fn judge_silence(
+    pulse: &Pulse,
+    thresholds: &Thresholds,
+    now: DateTime<Utc>,
+    last: Sign,
+    beats: bool,
+    progress: Option<Sign>,
+) -> Liveness {
+    let limit = |threshold, times| limit(pulse, last.at, threshold, times);
+    let reached = |crossed: &Crossed| now >= crossed.since;
+    let session_timed_out = thresholds
+        .session_timeout
+        .is_some_and(|timeout| reached(&limit(timeout, 2)));
+    let stalled = limit(thresholds.stalled, 4);
+    if reached(&stalled) {
+        return Liveness::Stalled {
+            last,
+            crossed: stalled,
+            session_timed_out,
+        };
+    }
+    let late = limit(thresholds.late, 2);
+    if reached(&late) {
+        return Liveness::Late {
+            last,
+            crossed: late,
+            session_timed_out,
+        };
+    }
+    // Without a heartbeat of its own, silence is all there is to judge.
+    if let Some(progress) = progress.filter(|_| beats) {
+        let declared = Pulse {
+            busy_until: pulse.busy_until.clone(),
+            ..Pulse::default()
+        };
+        let stuck = self::limit(&declared, progress.at, thresholds.stuck, 0);
+        if reached(&stuck) {
+            return Liveness::Stuck {
+                last: progress,
+                crossed: stuck,
+            };
+        }
+    }
+    Liveness::Active {
+        last,
+        session_timed_out,
+    }
+}
+
+/// The time from which a silence since `from` crosses a limit: the latest of the threshold, so many times
+/// the declared interval, the declared next time and the end of the busy time.
+fn limit(pulse: &Pulse, from: DateTime<Utc>, threshold: TimeDelta, times: i32) -> Crossed {
+    let mut crossed = Crossed {
+        limit: Limit::Threshold,
+        after: threshold,
+        since: after(from, threshold),
+    };
+    let mut extend = |limit, since: Option<DateTime<Utc>>| {
+        if let Some(since) = since.filter(|since| *since > crossed.since) {
+            crossed = Crossed {
+                limit,
+                after: since - from,
+                since,
+            };
+        }
+    };
+    let interval = pulse.interval.and_then(|each| each.checked_mul(times));
+    extend(
+        Limit::DeclaredInterval,
+        interval.map(|interval| after(from, interval)),
+    );
+    extend(Limit::NextExpected, utc(pulse.next_expected.as_ref()));
+    extend(Limit::BusyUntil, utc(pulse.busy_until.as_ref()));
+    crossed
+}
+
+/// A time later by a span, as far as the calendar reaches.
+fn after(from: DateTime<Utc>, span: TimeDelta) -> DateTime<Utc> {
+    let end = if span < TimeDelta::zero() {
+        DateTime::<Utc>::MIN_UTC
+    } else {
+        DateTime::<Utc>::MAX_UTC
+    };
+    from.checked_add_signed(span).unwrap_or(end)
+}
+
+fn utc(stamp: Option<&Timestamp>) -> Option<DateTime<Utc>> {
+    Some(stamp?.time()?.to_utc())
+}
+
+fn sign(by: Signal, stamp: Option<&Timestamp>, now: DateTime<Utc>) -> Option<Sign> {
+    let at = utc(stamp)?;
+    Some(Sign {
+        by,
+        at,
+        age: now.signed_duration_since(at),
+    })
+}
+
+fn no_stamp(pulse: &Pulse) -> String {
+    let stamps = [pulse.progress.as_ref(), pulse.heartbeat.as_ref()];
+    match stamps.into_iter().flatten().next() {
+        Some(stamp) => format!(
+            "the stamp {:?} is no RFC 3339 time with a zone",
+            stamp.text()
+        ),
+        None => "the checkpoint has no time stamp".to_owned(),
+    }
+}
