@@ -712,7 +712,10 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
         known.acts,
         known.kills_in
     );
-    assert!(known.acts > kills, "the children hardly came to anything");
+    assert!(
+        known.acts * 2 > kills,
+        "the children hardly came to anything"
+    );
     assert!(
         in_acts * 4 > kills,
         "hardly a kill fell into an act: this proved little"

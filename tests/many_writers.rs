@@ -193,6 +193,15 @@ fn four_thousand_updates_are_all_there_and_no_old_owner_gets_in() {
     assert_eq!((last.owner.as_str(), last.fence), ("crew", crew));
 }
 
+/// Becomes true when this is dropped.
+struct Set<'f>(&'f AtomicBool);
+
+impl Drop for Set<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Readers of the library, and one that just opens the file as any other program does.
 #[test]
 fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
@@ -252,11 +261,13 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
                 counts(&task)
             })
         });
+        // Also when a writer fails: the readers must not be waited for for ever.
+        let until_done = Set(&done);
         open_gate(folder.path());
         for writer in writers {
             writer.finish();
         }
-        done.store(true, Ordering::Relaxed);
+        drop(until_done);
         for reads in [loads, pasts, opens].map(|reader| reader.join().unwrap()) {
             assert!(reads > 10, "{reads} reads only");
         }

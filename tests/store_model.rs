@@ -250,7 +250,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(40))]
+    #![proptest_config(cases(25))]
 
     #[test]
     fn a_folder_of_files_does_what_the_model_says(steps in steps(50)) {
