@@ -88,23 +88,28 @@ pub mod difference;
 pub mod formats;
 pub mod fsio;
 pub mod json;
+mod redaction;
 pub mod resume;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod shown;
 pub mod staleness;
 pub mod store;
 #[cfg(feature = "proptest")]
 pub mod strategies;
+#[cfg(feature = "template")]
+mod template;
 
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
     Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock,
     Timestamp, Truncation,
 };
-pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
+pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use difference::Difference;
 pub use formats::{Format, Formats, TaskCheckpoint};
 pub use json::{Code, Document, Violation};
+pub use redaction::Redaction;
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
 pub use staleness::Staleness;
 pub use store::{

@@ -42,7 +42,7 @@ pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
 pub use operation::{Circumstances, ItemKind, Operation};
-pub use plan::{NewWorker, ResumeDecision, ResumePlan};
+pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use revision::{Expect, Revision};
 pub use source_files::SourceFiles;
 pub use status::Status;
@@ -77,6 +77,10 @@ pub trait Checkpoint:
     /// Whether the status is derived from what is done and left, rather than said by the checkpoint. Then
     /// it cannot be *complete* while a part of the checkpoint could not be read.
     const STATUS_IS_DERIVED: bool = false;
+
+    /// Whether the texts of finished and pending work are ids, each of one piece of work. Then one that stands
+    /// in both is done, and is not planned again; a step in words may well come twice.
+    const WORK_HAS_IDS: bool = false;
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
@@ -121,6 +125,11 @@ pub trait Checkpoint:
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
         ResumePlan::of(&self.handoff())
+    }
+
+    /// What templates of the format's own messages see as `own`, beside what all formats have.
+    fn message_values(&self, _knowledge: &Knowledge<'_>) -> serde_json::Value {
+        serde_json::Value::Null
     }
 
     /// Does what an agent or a supervisor reports, and keeps the protocol's rules.

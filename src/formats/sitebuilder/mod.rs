@@ -301,6 +301,7 @@ impl Checkpoint for SitebuilderCheckpoint {
             by: &["type", "message", "timestamp"],
         },
     ];
+    const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
@@ -352,6 +353,10 @@ impl Checkpoint for SitebuilderCheckpoint {
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
         operations::apply(self, operation, circumstances)
+    }
+
+    fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {
+        self.values()
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
