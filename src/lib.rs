@@ -74,7 +74,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
-//! | `template` | yes | the resume prompt (`resume::Prompt`), rendered with minijinja |
+//! | `template` | yes | prompts and messages (`resume::Prompts`), rendered with minijinja |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) |
 //!
 //! # Time
@@ -87,6 +87,7 @@ mod checkpoints;
 pub mod difference;
 pub mod formats;
 pub mod fsio;
+mod guide;
 pub mod json;
 mod redaction;
 pub mod resume;
@@ -108,9 +109,10 @@ pub use checkpoint::{
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use difference::Difference;
 pub use formats::{Format, Formats, TaskCheckpoint};
+pub use guide::guide;
 pub use json::{Code, Document, Violation};
 pub use redaction::Redaction;
-pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
+pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan, ResumeReason};
 pub use staleness::Staleness;
 pub use store::{
     BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,

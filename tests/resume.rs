@@ -12,7 +12,7 @@ use std::fs;
 use agent_checkpoint::formats::task::{
     CompletedStep, Reason, ResultStatus, StepDone, TaskCheckpoint, Verification, VerificationResult,
 };
-use agent_checkpoint::resume::{Prompt, PromptOptions};
+use agent_checkpoint::resume::{PromptOptions, Prompts};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStoreExt, ErrorKind, FileStore, MemoryStore, Resume,
     ResumeDecision, ResumeOptions,
@@ -147,7 +147,7 @@ fn what_looks_like_template_code_is_only_text() {
     let resume = resume_of(&task(&["{{ 7 * 7 }}", "{% for x in y %}", "a\n# b\nc"]));
     let prompt = resume.prompt().unwrap();
     assert!(
-        prompt.contains("1. {{ 7 * 7 }}\n2. {% for x in y %}\n3. a\n  # b\n  c\n"),
+        prompt.contains("1. {{ 7 * 7 }}\n2. {% for x in y %}\n3. a\n  │ # b\n  │ c\n"),
         "{prompt}"
     );
 }
@@ -155,26 +155,37 @@ fn what_looks_like_template_code_is_only_text() {
 #[test]
 fn a_template_of_ones_own_replaces_the_built_in_one() {
     let (_project, resume) = example();
-    let prompt =
-        Prompt::new("{{ task }}: {{ plan.start_at }} after {{ handoff.done|length }}\n").unwrap();
-    let rendered = prompt.render(&resume, &PromptOptions::new()).unwrap();
+    let source = "{{ task }}: {{ plan.start_at }} after {{ handoff.done|length }}\n";
+    let prompts = Prompts::default().with("resume", source).unwrap();
+    let rendered = prompts
+        .render("resume", &resume, &PromptOptions::new())
+        .unwrap();
     assert_eq!(
         rendered.text,
         "US-003: Wire toggle to ThemeContext after 2\n"
     );
     let endless =
         "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
-    for (source, line) in [
-        ("ok\n{{ nothing }}", "line 2"),
-        ("{% if %}", "line 1"),
+    for (source, told) in [
+        ("ok\n{{ nothing }}", "`block`, line 2"),
+        ("{% if %}", "`block`, line 1"),
+        ("{{ given.nothing }}", "`block`, line 1"),
         (endless, "fuel"),
+        ("{{ 'x' * 9999999 }}", "`block`"),
+        ("{% set x = 'x' * 500000 %}{{ x }}{{ x }}{{ x }}", "more than"),
     ] {
-        let error = Prompt::new(source)
-            .and_then(|prompt| prompt.render(&resume, &PromptOptions::new()))
+        let error = Prompts::default()
+            .with("block", source)
+            .and_then(|prompts| prompts.render("block", &resume, &PromptOptions::new()))
             .unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Template { .. }));
-        assert!(error.to_string().contains(line), "{error}");
+        assert!(error.to_string().contains(told), "{error}");
     }
+    // Where a value is known, it is not asked for twice.
+    let prompts = Prompts::default().with("block", "{{ given.who }}").unwrap();
+    let options = PromptOptions::new().with_value("who", "me");
+    let rendered = prompts.render("block", &resume, &options).unwrap();
+    assert_eq!(rendered.text, "me");
 }
 
 #[test]
@@ -187,8 +198,8 @@ fn a_budget_leaves_out_the_oldest_finished_steps_and_nothing_else() {
     }
     let resume = resume_of(&checkpoint);
     let render = |tokens: usize| {
-        Prompt::default()
-            .render(&resume, &PromptOptions::new().with_budget_tokens(tokens))
+        Prompts::default()
+            .render("resume", &resume, &PromptOptions::new().with_budget_tokens(tokens))
             .unwrap()
     };
     let whole = render(100_000);
@@ -211,9 +222,9 @@ fn a_prompt_never_grows_for_its_budget() {
     let mut checkpoint = task(&["left"]);
     checkpoint.completed_steps = vec![CompletedStep::new("a"), CompletedStep::new("b")];
     let resume = resume_of(&checkpoint);
-    let whole = Prompt::default().render(&resume, &PromptOptions::new());
+    let whole = Prompts::default().render("resume", &resume, &PromptOptions::new());
     let options = PromptOptions::new().with_budget_tokens(1);
-    let rendered = Prompt::default().render(&resume, &options).unwrap();
+    let rendered = Prompts::default().render("resume", &resume, &options).unwrap();
     assert!(rendered.over_budget);
     assert!(rendered.tokens <= whole.unwrap().tokens);
 }
@@ -250,8 +261,8 @@ fn steps_cut_from_the_checkpoint_are_counted_and_their_files_reviewed() {
 #[test]
 fn the_header_names_who_made_the_checkpoint() {
     let (_project, resume) = example();
-    let rendered = Prompt::default()
-        .render(&resume, &PromptOptions::new().with_header())
+    let rendered = Prompts::default()
+        .render("resume", &resume, &PromptOptions::new().with_header())
         .unwrap();
     assert!(rendered.text.starts_with(
         "Resuming from checkpoint (created by react-dev)\n\n# Resuming Task: US-003\n"

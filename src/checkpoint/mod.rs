@@ -79,7 +79,7 @@ pub trait Checkpoint:
     const STATUS_IS_DERIVED: bool = false;
 
     /// Whether the texts of finished and pending work are ids, each of one piece of work. Then one that stands
-    /// in both is done, and is not planned again; a step in words may well come twice.
+    /// in both is done, and no prompt or plan has it again; a step in words may well come twice.
     const WORK_HAS_IDS: bool = false;
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.

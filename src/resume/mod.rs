@@ -67,7 +67,7 @@ pub struct Resume {
     pub plan: ResumePlan,
     /// Whether the files are as they were.
     pub staleness: Staleness,
-    /// What the agent before left. Of work with ids, none that is done is left in it as pending.
+    /// What the agent before left.
     pub handoff: Handoff,
     /// Finished work that was cut from the checkpoint to keep within its limits, oldest first.
     pub earlier: Vec<DoneItem>,
@@ -84,6 +84,9 @@ pub struct Resume {
     pub now: DateTime<Utc>,
     /// What templates of the format's own messages are made of.
     pub own: Value,
+    /// Whether the texts of its work are ids, so that a prompt leaves out what stands as done as well.
+    #[serde(skip)]
+    work_has_ids: bool,
 }
 
 impl Resume {
@@ -94,9 +97,9 @@ impl Resume {
         found: Found<'_>,
         options: &ResumeOptions,
     ) -> Resume {
-        let mut handoff = found.handoff;
+        let handoff = found.handoff;
         if found.work_has_ids {
-            plan::leave_out_what_is_done(&mut plan, &mut handoff);
+            plan::leave_out_what_is_done(&mut plan, &mut handoff.clone());
         }
         let criteria = contract::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
         plan::complete(&mut plan, &found.staleness, found.violations);
@@ -128,6 +131,7 @@ impl Resume {
             recover_with: found.recover_with,
             now: found.now,
             own: found.own,
+            work_has_ids: found.work_has_ids,
         }
     }
 

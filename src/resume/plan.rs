@@ -41,8 +41,8 @@ pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations:
     warn_of_violations(plan, violations);
 }
 
-/// Takes out of what is left whatever is done, and says so.
-pub(super) fn leave_out_what_is_done(plan: &mut ResumePlan, handoff: &mut Handoff) {
+/// Takes out of the work that is left whatever is done as well, and gives its ids.
+pub(super) fn only_what_is_left(handoff: &mut Handoff) -> Vec<String> {
     let done: HashSet<&str> = handoff.done.iter().map(|item| item.text.as_str()).collect();
     let mut twice: Vec<String> = Vec::new();
     let mut is_left = |text: &str| {
@@ -54,7 +54,14 @@ pub(super) fn leave_out_what_is_done(plan: &mut ResumePlan, handoff: &mut Handof
     };
     handoff.in_progress.retain(|item| is_left(&item.text));
     handoff.pending.retain(|text| is_left(text));
-    if plan.start_at.as_deref().is_some_and(|start| !is_left(start)) {
+    twice
+}
+
+/// Plans nothing that is done, and says what stands as both.
+pub(super) fn leave_out_what_is_done(plan: &mut ResumePlan, handoff: &mut Handoff) {
+    let mut twice = only_what_is_left(handoff);
+    let is_done = |start: &str| handoff.done.iter().any(|item| item.text == start);
+    if plan.start_at.as_deref().is_some_and(is_done) {
         plan.start_at = handoff.start_at().map(str::to_owned);
     }
     if !twice.is_empty() {

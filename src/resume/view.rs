@@ -50,6 +50,9 @@ struct Files<'r> {
 impl<'r> View<'r> {
     pub(super) fn new(resume: &'r Resume, options: &'r PromptOptions, left_out: LeftOut) -> Self {
         let mut handoff = resume.handoff.clone();
+        if resume.work_has_ids {
+            super::plan::only_what_is_left(&mut handoff);
+        }
         handoff.done.drain(..left_out.steps);
         let reasons = handoff.decisions.iter_mut();
         reasons
