@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Claim, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key, Knowledge,
-    Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, violations,
+    Checkpoint, Claim, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key,
+    Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, violations,
 };
 use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
 use crate::redaction::Redaction;
@@ -592,7 +592,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
 /// What is wrong with a document that a recovery would replace; one that is only beyond the limits it leaves.
 fn recoverable(error: &Error) -> Option<Corrupt> {
     match error.kind() {
-        ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => Some(corrupt.clone()),
+        ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {
+            Some(corrupt.clone())
+        }
         _ => None,
     }
 }

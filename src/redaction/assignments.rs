@@ -60,9 +60,13 @@ fn is_name_and_password(value: &str) -> bool {
 
 /// `scheme://user:password@host`.
 fn url(text: &str) -> Option<Secret> {
-    let scheme = run(text, |byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
+    let scheme = run(text, |byte| {
+        byte.is_ascii_alphanumeric() || b"+.-".contains(&byte)
+    });
     let rest = text.get(scheme..)?.strip_prefix("://")?;
-    let authority = run(rest, |byte| byte.is_ascii_graphic() && !b"/?#\"'<>".contains(&byte));
+    let authority = run(rest, |byte| {
+        byte.is_ascii_graphic() && !b"/?#\"'<>".contains(&byte)
+    });
     let at = rest.get(..authority)?.rfind('@')?;
     let colon = rest.get(..at)?.find(':')?;
     let password = rest.get(colon + 1..at)?;
@@ -75,7 +79,9 @@ fn url(text: &str) -> Option<Secret> {
 
 /// `password=…`, `"api_key": "…"`.
 fn assigned(text: &str) -> Option<Secret> {
-    let name = run(text, |byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    let name = run(text, |byte| {
+        byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
+    });
     let is_password = is_secret_name(text.get(..name)?)?;
     let mut at = name;
     at += run(text.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
@@ -125,7 +131,13 @@ fn is_secret_name(name: &str) -> Option<bool> {
         return Some(true);
     }
     let others = [
-        "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "authkey",
+        "secret",
+        "token",
+        "apikey",
+        "secretkey",
+        "accesskey",
+        "privatekey",
+        "authkey",
     ];
     ends(&others).then_some(false)
 }
@@ -136,5 +148,7 @@ fn is_placeholder(value: &str) -> bool {
     // Also a path: that of a file with the secret, or the present folder (`PWD=/srv/app`).
     "$<{[%(*/~".contains(first)
         || value.contains(['(', '<'])
-        || value.bytes().all(|byte| byte == b'*' || byte == b'x' || byte == b'.')
+        || value
+            .bytes()
+            .all(|byte| byte == b'*' || byte == b'x' || byte == b'.')
 }

@@ -79,8 +79,19 @@ mod tests {
     #[test]
     fn each_shape_leaves_its_mark() {
         let long = &ALNUM[..40];
-        let jwt = made(&["ey", "JhbGciOiJIUzI1NiJ9", ".ey", "JzdWIiOiIxMjM0NTY3ODkwIn0", ".", long]);
-        let key = made(&["-----BEGIN RSA PRIV", "ATE KEY-----\nMIIE\n-----END RSA PRIV", "ATE KEY-----"]);
+        let jwt = made(&[
+            "ey",
+            "JhbGciOiJIUzI1NiJ9",
+            ".ey",
+            "JzdWIiOiIxMjM0NTY3ODkwIn0",
+            ".",
+            long,
+        ]);
+        let key = made(&[
+            "-----BEGIN RSA PRIV",
+            "ATE KEY-----\nMIIE\n-----END RSA PRIV",
+            "ATE KEY-----",
+        ]);
         for (secret, mark) in [
             (made(&["AK", "IAIOSFODNN7EXAMPLE"]), "aws-access-key"),
             (made(&["gh", "p_", &ALNUM[..36]]), "github-token"),
@@ -108,11 +119,26 @@ mod tests {
     #[test]
     fn what_names_a_secret_stays_and_the_secret_goes() {
         for (text, shown) in [
-            ("password=hunter2 works", "password=[redacted: password] works"),
-            ("DB_PASSWORD: \"correct horse\"", "DB_PASSWORD: \"[redacted: password]\""),
-            ("{\"api_key\": \"abc12345\"}", "{\"api_key\": \"[redacted: secret]\"}"),
-            ("export API_TOKEN=abcd1234efgh", "export API_TOKEN=[redacted: secret]"),
-            ("client-secret: 9f8e7d6c5b4a", "client-secret: [redacted: secret]"),
+            (
+                "password=hunter2 works",
+                "password=[redacted: password] works",
+            ),
+            (
+                "DB_PASSWORD: \"correct horse\"",
+                "DB_PASSWORD: \"[redacted: password]\"",
+            ),
+            (
+                "{\"api_key\": \"abc12345\"}",
+                "{\"api_key\": \"[redacted: secret]\"}",
+            ),
+            (
+                "export API_TOKEN=abcd1234efgh",
+                "export API_TOKEN=[redacted: secret]",
+            ),
+            (
+                "client-secret: 9f8e7d6c5b4a",
+                "client-secret: [redacted: secret]",
+            ),
             (
                 "postgres://app:s3cr3t@db.local/x",
                 "postgres://app:[redacted: url-password]@db.local/x",

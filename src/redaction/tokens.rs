@@ -69,8 +69,12 @@ pub(super) fn at_start(text: &str) -> Option<Secret> {
 /// Sixteen capitals and digits, no more, after one of the prefixes.
 fn aws(text: &str) -> Option<Secret> {
     let prefixes = ["AKIA", "ASIA", "AROA", "AIDA", "ABIA", "ACCA"];
-    let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
-    let capitals = run(rest, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let rest = prefixes
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))?;
+    let capitals = run(rest, |byte| {
+        byte.is_ascii_uppercase() || byte.is_ascii_digit()
+    });
     let is_one = capitals == 16 && run(rest, is_word) == 16;
     is_one.then(|| Secret::new(20, "aws-access-key"))
 }

@@ -218,7 +218,10 @@ impl Prompts {
             && format != resume.format
         {
             return Err(Error::new(ErrorKind::Template {
-                detail: format!("`{name}`: is for checkpoints of {format}, and this is one of {}", resume.format),
+                detail: format!(
+                    "`{name}`: is for checkpoints of {format}, and this is one of {}",
+                    resume.format
+                ),
             }));
         }
         let header = if options.header {
@@ -245,7 +248,9 @@ impl Prompts {
         }
         let steps = resume.handoff.done.len();
         let decisions = resume.handoff.decisions.iter();
-        let reasons = decisions.filter(|decision| decision.rationale.is_some()).count();
+        let reasons = decisions
+            .filter(|decision| decision.rationale.is_some())
+            .count();
         let mut best = fewest(steps, |steps| render(LeftOut { steps, reasons: 0 }))?;
         if best.as_ref().is_none_or(|best| best.over_budget) {
             best = fewest(reasons, |reasons| render(LeftOut { steps, reasons }))?.or(best);
@@ -298,16 +303,19 @@ fn require_known(name: &str) -> Result<()> {
     let plain = name.rsplit('/').next().unwrap_or(name);
     let is_known = Prompts::names().any(|known| known == name)
         || (Prompts::names().any(|known| known == plain)
-            && name.split_once('/').is_some_and(|(format, rest)| {
-                !format.is_empty() && rest == plain
-            }));
+            && name
+                .split_once('/')
+                .is_some_and(|(format, rest)| !format.is_empty() && rest == plain));
     if is_known { Ok(()) } else { Err(unknown(name)) }
 }
 
 fn unknown(name: &str) -> Error {
     let names: Vec<_> = Prompts::names().collect();
     Error::new(ErrorKind::Template {
-        detail: format!("`{name}`: there is no template of this name; there are {}", names.join(", ")),
+        detail: format!(
+            "`{name}`: there is no template of this name; there are {}",
+            names.join(", ")
+        ),
     })
 }
 

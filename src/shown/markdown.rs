@@ -1,6 +1,9 @@
 //! A text inside Markdown that opens no block of its own.
 
-#![cfg_attr(not(feature = "template"), allow(dead_code, reason = "only prompts are Markdown"))]
+#![cfg_attr(
+    not(feature = "template"),
+    allow(dead_code, reason = "only prompts are Markdown")
+)]
 
 use super::{lines, visible};
 
@@ -46,8 +49,8 @@ fn escape_start(line: &str, whole: &str, into: &mut String) {
     }
     let rest = line.get(1..);
     let opens = match line.bytes().next() {
-        // Headings, quotes, HTML.
-        Some(b'#' | b'>' | b'<') => true,
+        // Headings, quotes, HTML; definitions.
+        Some(b'#' | b'>' | b'<' | b':') => true,
         // Fences.
         Some(b'`') => line.starts_with("```"),
         Some(b'~') => line.starts_with("~~~"),
@@ -55,8 +58,8 @@ fn escape_start(line: &str, whole: &str, into: &mut String) {
         Some(b'-' | b'+' | b'*') => ends_marker(rest) || is_rule(line),
         // Definitions of links, which vanish; their labels may go over several lines.
         Some(b'[') => whole.contains("]:"),
-        // Underlines of headings, breaks, tables, definitions.
-        Some(b'_' | b'=' | b'|' | b':') => is_rule(line),
+        // Breaks, underlines of headings, tables.
+        Some(b'_' | b'=' | b'|') => is_rule(line),
         _ => false,
     };
     if opens {

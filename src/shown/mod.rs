@@ -59,7 +59,10 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let text = rest?;
         let ends = |letter: char| {
-            matches!(letter, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+            matches!(
+                letter,
+                '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+            )
         };
         let Some(at) = text.find(ends) else {
             rest = None;

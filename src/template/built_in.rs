@@ -53,6 +53,11 @@ pub(crate) fn message(name: &str, own: &impl Serialize) -> String {
     }
     let given = std::collections::BTreeMap::new();
     let source = source(name).unwrap_or_default();
-    super::render(name, source, &Values { own, given }, Some(&Redaction::secrets()))
-        .unwrap_or_else(|error| error.to_string())
+    super::render(
+        name,
+        source,
+        &Values { own, given },
+        Some(&Redaction::secrets()),
+    )
+    .unwrap_or_else(|error| error.to_string())
 }

@@ -19,7 +19,7 @@ use bounded::Bounded;
 
 /// Bytes of a rendered text, and units of fuel, that every template may use; each unit of fuel stands for a step or
 /// for 64 bytes that are held at once.
-const BASE: usize = 1_000_000;
+const BASE: usize = 200_000;
 
 /// How much more it may use for each byte of the values: enough to show each of them several times.
 const PER_BYTE: usize = 16;
@@ -44,7 +44,9 @@ pub(crate) fn render(
         .get_template(TEMPLATE)
         .map_err(|error| template_error(name, &error))?;
     let mut out = Bounded::new(bound);
-    let rendered = template.render_captured_to(Serde(values), &mut out).map(|_| ());
+    let rendered = template
+        .render_captured_to(Serde(values), &mut out)
+        .map(|_| ());
     if out.is_full() {
         return Err(Error::new(ErrorKind::Template {
             detail: format!("`{name}`: renders more than {bound} bytes"),
@@ -73,9 +75,8 @@ fn environment<'s>(
     // Their results count as safe, and are so for HTML only.
     environment.remove_filter("escape");
     environment.remove_filter("e");
-    environment.set_formatter(move |out, state, value| {
-        write_value(out, state, value, redaction.as_ref())
-    });
+    environment
+        .set_formatter(move |out, state, value| write_value(out, state, value, redaction.as_ref()));
     environment
         .add_template(TEMPLATE, source)
         .map_err(|error| template_error(name, &error))?;
@@ -99,10 +100,13 @@ fn write_value(
     let redacted = redaction.and_then(|redaction| redaction.redact("", &text));
     let text = redacted.unwrap_or(text);
     // The `safe` filter is the template's word that the text is none of a checkpoint.
-    let text = if value.is_safe() { text } else { shown::quoted(&text) };
-    out.write_str(&text).map_err(|error| {
-        minijinja::Error::new(Kind::WriteFailure, error.to_string())
-    })
+    let text = if value.is_safe() {
+        text
+    } else {
+        shown::quoted(&text)
+    };
+    out.write_str(&text)
+        .map_err(|error| minijinja::Error::new(Kind::WriteFailure, error.to_string()))
 }
 
 fn template_error(name: &str, error: &minijinja::Error) -> Error {

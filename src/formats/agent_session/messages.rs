@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::operations::stage_name;
 use super::recovery::FIRST_STAGE;
 use super::{AgentCheckpoint, take_over_id};
-use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key};
 #[cfg(feature = "template")]
 use crate::checkpoint::Result;
+use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key};
 #[cfg(feature = "template")]
 use crate::template::message;
 
@@ -186,7 +186,10 @@ pub fn handoff_note(agent: &AgentCheckpoint) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn handoff_note_from(agent: &AgentCheckpoint, file: &str) -> String {
-    message("agent-session/handoff-note", &timeless(agent).from_file(file))
+    message(
+        "agent-session/handoff-note",
+        &timeless(agent).from_file(file),
+    )
 }
 
 /// The handoff package of an agent that begins the feature anew, after a restart from scratch: it says
@@ -275,7 +278,10 @@ impl<'g> Guide<'g> {
 /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) when no file can be named after the agent.
 #[cfg(feature = "template")]
 pub fn update_guide(agent: &Key) -> Result<String> {
-    Ok(message("agent-session/update-guide", &Guide::of(agent, "", "")?))
+    Ok(message(
+        "agent-session/update-guide",
+        &Guide::of(agent, "", "")?,
+    ))
 }
 
 /// The step of a guide that has an agent go from one stage to the next.
@@ -285,5 +291,8 @@ pub fn update_guide(agent: &Key) -> Result<String> {
 /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) when no file can be named after the agent.
 #[cfg(feature = "template")]
 pub fn transition_guide(agent: &Key, from: &str, to: &str) -> Result<String> {
-    Ok(message("agent-session/transition-guide", &Guide::of(agent, from, to)?))
+    Ok(message(
+        "agent-session/transition-guide",
+        &Guide::of(agent, from, to)?,
+    ))
 }

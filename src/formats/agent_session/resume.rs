@@ -4,7 +4,8 @@ use super::{
     AgentCheckpoint, AgentStatus, NewestBackup, RESTART_BELOW, messages, rules, take_over_id,
 };
 use crate::checkpoint::{
-    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, ResumeReason, Status,
+    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
+    ResumeReason, Status,
 };
 
 pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {

@@ -1,7 +1,9 @@
 //! Whether and where a build goes on.
 
 use super::{BuildCheckpoint, BuildStatus, phase};
-use crate::checkpoint::{Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan, ResumeReason};
+use crate::checkpoint::{
+    Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan, ResumeReason,
+};
 
 impl BuildCheckpoint {
     /// The phase that a build goes on with: the first of the plan with a workstream that is pending or in

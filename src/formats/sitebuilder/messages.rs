@@ -25,7 +25,11 @@ impl SitebuilderCheckpoint {
 
     /// What templates see as `own`.
     pub(super) fn values(&self) -> Value {
-        let subtasks: Vec<_> = self.subtasks.open().filter_map(|item| item.id.as_deref()).collect();
+        let subtasks: Vec<_> = self
+            .subtasks
+            .open()
+            .filter_map(|item| item.id.as_deref())
+            .collect();
         serde_json::json!({
             "task": self.task(),
             "percent": told(self.percent()),

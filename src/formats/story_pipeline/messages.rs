@@ -17,7 +17,10 @@ pub(super) fn values(story: &StoryCheckpoint) -> Value {
     let stage = story.stage_number();
     let worker = story.story().zip(stage);
     let completed = story.completed();
-    let remaining = story.remaining().iter().filter(|task| !completed.contains(task));
+    let remaining = story
+        .remaining()
+        .iter()
+        .filter(|task| !completed.contains(task));
     let remaining: Vec<_> = remaining.collect();
     serde_json::json!({
         "completed": completed,

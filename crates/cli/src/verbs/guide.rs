@@ -38,7 +38,11 @@ pub(super) fn run(name: Option<&str>, global: &Global) -> Result<Outcome, Failur
             outcome.out.push_str(page.text);
         } else {
             let title = page.text.lines().next().unwrap_or_default();
-            outcome.line(format!("{:20} {}", page.format, title.trim_start_matches("# ")));
+            outcome.line(format!(
+                "{:20} {}",
+                page.format,
+                title.trim_start_matches("# ")
+            ));
         }
     }
     Ok(outcome)

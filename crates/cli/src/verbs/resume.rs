@@ -136,11 +136,7 @@ pub(super) fn options(global: &Global) -> ResumeOptions {
     options
 }
 
-fn report<'r>(
-    target: &Target,
-    resume: &'r Resume,
-    rendered: Option<&'r Rendered>,
-) -> Report<'r> {
+fn report<'r>(target: &Target, resume: &'r Resume, rendered: Option<&'r Rendered>) -> Report<'r> {
     Report {
         file: target.path.display().to_string(),
         task: &resume.task,
@@ -208,7 +204,9 @@ fn corrupt(
         ErrorKind::Corrupt(_) => plan_of_corrupt(file, global),
         _ => None,
     };
-    let recover_with = resume.as_ref().and_then(|resume| resume.recover_with.clone());
+    let recover_with = resume
+        .as_ref()
+        .and_then(|resume| resume.recover_with.clone());
     let plan = resume.map(|resume| resume.plan);
     if let Some(entry) = &recover_with {
         outcome.note(format!(
@@ -218,7 +216,9 @@ fn corrupt(
     if global.json {
         outcome.json(&CorruptReport {
             file: path.display().to_string(),
-            decision: plan.as_ref().map_or(ResumeDecision::Restart, |plan| plan.decision),
+            decision: plan
+                .as_ref()
+                .map_or(ResumeDecision::Restart, |plan| plan.decision),
             recover_with,
             plan,
             error: corruption,

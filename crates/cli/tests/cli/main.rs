@@ -11,6 +11,7 @@ mod bad_input;
 mod batching;
 mod claiming;
 mod converting;
+mod guiding;
 mod operating;
 mod past;
 mod project;
