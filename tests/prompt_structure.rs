@@ -72,7 +72,7 @@ fn reword(value: &mut Value, free: bool, word: &mut dyn FnMut() -> String) {
 
 fn resume<C: Checkpoint>(checkpoint: &Value) -> Resume {
     let store = MemoryStore::new();
-    let document = Document::from_text(&checkpoint.to_string()).unwrap();
+    let document = Document::from_text(checkpoint.to_string()).unwrap();
     store.put(&key("k"), &document, &PutOptions::new()).unwrap();
     store
         .checkpoints::<C>()

@@ -36,7 +36,7 @@ const WRITTEN: [&str; 3] = [
 
 fn resume<C: Checkpoint>(root: &Path, checkpoint: &Value, options: ResumeOptions) -> Resume {
     let store = MemoryStore::new();
-    let document = Document::from_text(&checkpoint.to_string()).unwrap();
+    let document = Document::from_text(checkpoint.to_string()).unwrap();
     store
         .put(&key(id(C::FORMAT)), &document, &PutOptions::new())
         .unwrap();

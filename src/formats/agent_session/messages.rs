@@ -141,7 +141,7 @@ impl Facts {
     }
 
     #[cfg(feature = "template")]
-    fn from_file(mut self, file: &str) -> Facts {
+    fn kept_in(mut self, file: &str) -> Facts {
         file.clone_into(&mut self.file);
         self
     }
@@ -186,10 +186,7 @@ pub fn handoff_note(agent: &AgentCheckpoint) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn handoff_note_from(agent: &AgentCheckpoint, file: &str) -> String {
-    message(
-        "agent-session/handoff-note",
-        &timeless(agent).from_file(file),
-    )
+    message("agent-session/handoff-note", &timeless(agent).kept_in(file))
 }
 
 /// The handoff package of an agent that begins the feature anew, after a restart from scratch: it says
@@ -213,7 +210,7 @@ pub fn take_over(agent: &AgentCheckpoint, new_id: &str) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn take_over_from(agent: &AgentCheckpoint, new_id: &str, file: &str) -> String {
-    let facts = timeless(agent).by(new_id).from_file(file);
+    let facts = timeless(agent).by(new_id).kept_in(file);
     message("agent-session/take-over", &facts)
 }
 
