@@ -350,7 +350,7 @@ fn a_task_that_another_holds_is_refused_until_the_claim_ends() {
     ] {
         let plan = tasks.resume(&key("a"), &asks).unwrap().plan;
         assert_eq!(plan.decision, ResumeDecision::Refuse);
-        assert_eq!(plan.reasons, [held.clone()]);
+        assert_eq!(plan.reasons, std::slice::from_ref(&held));
         assert!(
             plan.message.contains("ui-dev, session 1"),
             "{}",
