@@ -78,7 +78,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
-//! | `template` | yes | the resume prompt (`resume::Prompt`), rendered with minijinja |
+//! | `template` | yes | prompts and messages (`resume::Prompts`), rendered with minijinja |
 //! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) |
 //! | `testkit` | no | a seam at which each call to the file system can be watched and made to fail ([`fsio::seam`]) |
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) |
@@ -95,30 +95,37 @@ pub mod difference;
 pub mod fleet;
 pub mod formats;
 pub mod fsio;
+mod guide;
 pub mod json;
 pub mod liveness;
 pub mod recorder;
+mod redaction;
 pub mod resume;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod shown;
 pub mod staleness;
 pub mod store;
 #[cfg(feature = "proptest")]
 pub mod strategies;
+#[cfg(feature = "template")]
+mod template;
 
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
     Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock,
     Timestamp, Truncation,
 };
-pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, Redaction};
+pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use difference::Difference;
 pub use fleet::Fleet;
 pub use formats::{Format, Formats, TaskCheckpoint};
+pub use guide::guide;
 pub use json::{Code, Document, Violation};
 pub use liveness::Liveness;
 pub use recorder::Recorder;
-pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan};
+pub use redaction::Redaction;
+pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan, ResumeReason};
 pub use staleness::Staleness;
 pub use store::{
     BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,

@@ -449,7 +449,7 @@ impl fmt::Display for Error {
                 slots.join(", ")
             ),
             ErrorKind::ReadOnly => f.write_str("opened for reading only"),
-            ErrorKind::Template { detail } => write!(f, "the template: {detail}"),
+            ErrorKind::Template { detail } => write!(f, "the template {detail}"),
             ErrorKind::Unsupported {
                 operation,
                 supported,

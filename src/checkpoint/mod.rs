@@ -46,7 +46,7 @@ pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
 pub use operation::{Circumstances, ItemKind, Operation};
-pub use plan::{NewWorker, ResumeDecision, ResumePlan};
+pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
@@ -88,6 +88,9 @@ pub trait Checkpoint:
     /// Whether the checkpoint has a sign of life of its own, apart from its progress: see
     /// [`is_sign_of_life`](Checkpoint::is_sign_of_life).
     const HAS_HEARTBEAT: bool = false;
+    /// Whether the texts of finished and pending work are ids, each of one piece of work. Then one that stands
+    /// in both is done, and no prompt or plan has it again; a step in words may well come twice.
+    const WORK_HAS_IDS: bool = false;
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
@@ -168,6 +171,11 @@ pub trait Checkpoint:
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
         ResumePlan::of(&self.handoff())
+    }
+
+    /// What templates of the format's own messages see as `own`, beside what all formats have.
+    fn message_values(&self, _knowledge: &Knowledge<'_>) -> serde_json::Value {
+        serde_json::Value::Null
     }
 
     /// Does what an agent or a supervisor reports, and keeps the protocol's rules.

@@ -14,6 +14,8 @@ use super::{Handoff, Status};
 pub struct ResumePlan {
     /// What to do.
     pub decision: ResumeDecision,
+    /// Why, each reason once; none where all is well.
+    pub reasons: Vec<ResumeReason>,
     /// Where to begin: the work in progress, else the first that is pending.
     pub start_at: Option<String>,
     /// The agent to resume first, where the protocol has one that still knows its context.
@@ -26,8 +28,71 @@ pub struct ResumePlan {
     pub warnings: Vec<String>,
     /// What somebody must answer before the next agent begins.
     pub questions: Vec<String>,
-    /// The files to read first, to see that the checkpoint is right.
+    /// The files to check first: those that changed since the checkpoint, are missing, or of which it cannot be told.
+    /// All that the checkpoint names, as long as nobody looked at them.
     pub files_to_review: Vec<String>,
+    /// The files that are as the agent before left them.
+    pub files_unchanged: Vec<String>,
+}
+
+/// Why a plan is not simply to go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ResumeReason {
+    /// Files changed since the checkpoint, or the project is elsewhere.
+    Stale {
+        /// These, as the checkpoint names them.
+        files: Vec<String>,
+    },
+    /// Of files it cannot be told whether they changed, or the project is at another commit.
+    Indeterminate {
+        /// These, as the checkpoint names them.
+        files: Vec<String>,
+    },
+    /// The checkpoint breaks rules of its format.
+    Violations,
+    /// What is around the checkpoint says something else.
+    Mismatch,
+    /// The agent before failed.
+    Failed,
+    /// Something is in the way.
+    Blocked,
+    /// Somebody put the task aside, or its agent waits for others.
+    Waiting,
+    /// Another agent may be at work on it.
+    InProgress,
+    /// It was tried as often as the protocol has it.
+    TriedEnough,
+    /// The status is none of the format's, or there is none.
+    UnknownStatus,
+    /// The task is complete but for these criteria.
+    OpenCriteria {
+        /// Their names.
+        criteria: Vec<String>,
+    },
+    /// So little was done that beginning anew loses nothing.
+    HardlyBegun,
+    /// The checkpoint cannot be read.
+    Corrupt,
+    /// Nothing is left to do.
+    Complete,
+    /// The checkpoint says that it cannot be resumed.
+    NotResumable,
+    /// Another owner has claimed the task.
+    Held {
+        /// Who.
+        owner: String,
+        /// Until when, in RFC 3339.
+        until: String,
+    },
+    /// A later version of the format wrote it.
+    NewerSchema {
+        /// That version, where it can be read.
+        found: Option<u64>,
+        /// The latest that is known here.
+        known: u64,
+    },
 }
 
 /// What to do with a checkpoint.
@@ -68,19 +133,29 @@ pub struct NewWorker {
     /// What it is to be called.
     pub name: String,
     /// What its prompt says of the work that is done.
+    #[cfg(feature = "template")]
     pub block: String,
     /// What the protocol's prompt for such a worker takes besides, by name.
     pub inputs: BTreeMap<String, Value>,
 }
 
 impl NewWorker {
-    /// A worker with this name and this block in its prompt.
-    pub fn new(name: impl Into<String>, block: impl Into<String>) -> Self {
+    /// A worker with this name.
+    pub fn new(name: impl Into<String>) -> Self {
         NewWorker {
             name: name.into(),
-            block: block.into(),
+            #[cfg(feature = "template")]
+            block: String::new(),
             inputs: BTreeMap::new(),
         }
+    }
+
+    /// Has this in its prompt.
+    #[cfg(feature = "template")]
+    #[must_use]
+    pub fn with_block(mut self, block: impl Into<String>) -> Self {
+        self.block = block.into();
+        self
     }
 
     /// Adds what its prompt takes.
@@ -98,6 +173,7 @@ impl ResumePlan {
         let maker = handoff.agent.as_deref().unwrap_or("another agent");
         let mut plan = ResumePlan {
             decision: ResumeDecision::Continue,
+            reasons: Vec::new(),
             start_at: handoff.start_at().map(str::to_owned),
             resume_agent: None,
             new_worker: None,
@@ -105,17 +181,30 @@ impl ResumePlan {
             warnings: Vec::new(),
             questions: Vec::new(),
             files_to_review: handoff.files.clone(),
+            files_unchanged: Vec::new(),
         };
         for blocker in &handoff.blockers {
             plan.ask(format!("Is this still in the way: {blocker}"));
+            plan.because(ResumeReason::Blocked);
         }
-        if handoff.status == Status::Failed && plan.questions.is_empty() {
-            plan.ask("The agent before failed and left no reason. Is it mended?");
+        if handoff.status == Status::Failed {
+            plan.because(ResumeReason::Failed);
+            if plan.questions.is_empty() {
+                plan.ask("The agent before failed and left no reason. Is it mended?");
+            }
         }
         if handoff.status == Status::Complete {
             plan.refuse("The task is complete; there is nothing to resume");
+            plan.because(ResumeReason::Complete);
         }
         plan
+    }
+
+    /// Adds a reason, unless it is among them.
+    pub fn because(&mut self, reason: ResumeReason) {
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
     }
 
     /// Makes the decision at least as grave as this one.

@@ -1,6 +1,5 @@
 //! The typed view of a store.
 
-mod redaction;
 mod saving;
 
 use std::fmt;
@@ -11,16 +10,16 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key, Knowledge,
-    Limits, Result, ResumePlan, Revision, Status, SystemClock, violations,
+    Checkpoint, Claim, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key,
+    Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, violations,
 };
-use crate::json::{Code, Document, Violation};
+use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
+use crate::redaction::Redaction;
 use crate::resume::{Found, Resume, ResumeOptions};
 use crate::staleness::{Basis, Fingerprints, Staleness, Tracking};
 use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
 
-pub use redaction::Redaction;
 use saving::Prepared;
 pub use saving::PutMode;
 
@@ -418,15 +417,42 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
 
     /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
     ///
+    /// A document that cannot be read gives a plan as well: of the newest earlier state that can be read
+    /// ([`Resume::recover_with`]), or to begin anew. Nothing is recovered by this.
+    ///
     /// # Errors
     ///
-    /// Those of [`stale`](Checkpoints::stale).
+    /// Those of [`stale`](Checkpoints::stale), but for [`ErrorKind::Corrupt`]; that stays for a document that is
+    /// only beyond the limits. Those of [`CheckpointStore::claimed`] and [`CheckpointStore::history`], where the
+    /// store has them.
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
-        let loaded = self.get(key)?;
+        match self.get(key) {
+            Ok(loaded) => self.resume_from(key, &loaded, None, options),
+            Err(error) => {
+                let Some(damage) = recoverable(&error) else {
+                    return Err(error);
+                };
+                match self.newest_good(key)? {
+                    Some((entry, loaded)) => {
+                        self.resume_from(key, &loaded, Some((damage, entry)), options)
+                    }
+                    None => self.resume_from_nothing(key, damage, options),
+                }
+            }
+        }
+    }
+
+    fn resume_from(
+        &self,
+        key: &Key,
+        loaded: &Loaded<C>,
+        damage: Option<(Corrupt, EntryId)>,
+        options: &ResumeOptions,
+    ) -> Result<Resume> {
+        let now = self.clock.now();
         let cut = self.cut_from(key, &loaded.checkpoint)?;
-        let staleness = self.staleness(key, &loaded, &cut, &options.root)?;
-        let earlier = cut.iter().flat_map(|cut| cut.handoff().done).collect();
-        let knowledge = options.knowledge(self.clock.now(), self.judged(key));
+        let staleness = self.staleness(key, loaded, &cut, &options.root)?;
+        let knowledge = options.knowledge(now, self.judged(key));
         // Judged with all that is known here: a load knows less.
         let reading = loaded.document.read::<C>()?;
         let judged = violations(&loaded.document, &reading, &knowledge);
@@ -442,14 +468,93 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
                 ..handoff.clone()
             });
             plan.ask("Parts of the checkpoint could not be read. Is the task complete?");
+            plan.because(ResumeReason::UnknownStatus);
         }
+        let (damage, recover_with) = damage.unzip();
         let found = Found {
+            format: C::FORMAT,
+            now,
             context: &loaded.context,
             violations: &judged,
+            handoff,
+            work_has_ids: C::WORK_HAS_IDS,
+            own: loaded.checkpoint.message_values(&knowledge),
+            earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
+            staleness,
+            held: self.held(key, options, now)?,
+            newer: saving::newer(&reading),
+            damage,
+            recover_with,
         };
-        Ok(Resume::new(
-            key, plan, handoff, earlier, found, staleness, options,
-        ))
+        Ok(Resume::new(key, plan, found, options))
+    }
+
+    /// The plan where nothing can be read.
+    fn resume_from_nothing(
+        &self,
+        key: &Key,
+        damage: Corrupt,
+        options: &ResumeOptions,
+    ) -> Result<Resume> {
+        let now = self.clock.now();
+        let handoff = Handoff::default();
+        let tracking = Tracking::new(&options.root);
+        let found = Found {
+            format: C::FORMAT,
+            now,
+            context: &TaskContext::default(),
+            violations: &[],
+            work_has_ids: C::WORK_HAS_IDS,
+            own: serde_json::Value::Null,
+            earlier: Vec::new(),
+            staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
+            held: self.held(key, options, now)?,
+            newer: None,
+            damage: Some(damage),
+            recover_with: None,
+            handoff: handoff.clone(),
+        };
+        Ok(Resume::new(key, ResumePlan::of(&handoff), found, options))
+    }
+
+    /// The claim that keeps whoever asks from going on.
+    fn held(
+        &self,
+        key: &Key,
+        options: &ResumeOptions,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Claim>> {
+        if !self.store.capabilities().claims {
+            return Ok(None);
+        }
+        let is_ours = |claim: &Claim| {
+            self.fence == Some(claim.fence) || options.asker.as_deref() == Some(&claim.owner)
+        };
+        let claim = self.store.claimed(key)?;
+        Ok(claim.filter(|claim| claim.stands(now) && !is_ours(claim)))
+    }
+
+    /// The newest earlier state that can be read.
+    fn newest_good(&self, key: &Key) -> Result<Option<(EntryId, Loaded<C>)>> {
+        if !self.store.capabilities().history {
+            return Ok(None);
+        }
+        for entry in self.store.history(key)? {
+            if entry.is_current() || entry.revision.is_err() {
+                continue;
+            }
+            match self.load_revision(key, &entry.id) {
+                Ok(loaded) => return Ok(Some((entry.id, loaded))),
+                // Damaged as well, or pruned meanwhile.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Corrupt(_) | ErrorKind::NoSuchRevision { .. }
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     /// What the save of this revision recorded of the files.
@@ -495,6 +600,16 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             .filter_map(as_checkpoint::<C>)
             .filter(|cut| !cut.handoff().done.iter().any(|done| here.contains(done)))
             .collect())
+    }
+}
+
+/// What is wrong with a document that a recovery would replace; one that is only beyond the limits it leaves.
+fn recoverable(error: &Error) -> Option<Corrupt> {
+    match error.kind() {
+        ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {
+            Some(corrupt.clone())
+        }
+        _ => None,
     }
 }
 

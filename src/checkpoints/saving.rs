@@ -8,6 +8,7 @@ use crate::checkpoint::{
     violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
+use crate::resume::Newer;
 use crate::staleness::Fingerprints;
 use crate::store::{Change, Put, Saved, Stored};
 
@@ -394,19 +395,30 @@ fn without_positions(violation: &Violation) -> (String, String) {
 }
 
 fn refuse_newer<C: Checkpoint>(reading: &Reading<C>) -> Result<()> {
-    let version = ["/schemaVersion", "/schema_version"];
-    if C::SCHEMA_VERSION.is_some()
-        && reading
-            .left_out()
-            .iter()
-            .any(|pointer| version.iter().any(|version| pointer.ends_with(version)))
-    {
-        return Err(Error::refused(
+    match newer(reading) {
+        Some(Newer { found: None, .. }) => Err(Error::refused(
             "its schema version cannot be read, so a newer program may have written it: \
              it can be read, not changed; mend the version first",
-        ));
+        )),
+        _ => refuse_newer_value(&reading.value),
     }
-    refuse_newer_value(&reading.value)
+}
+
+/// The version of a checkpoint that a later version of the format wrote, or may have written.
+pub(super) fn newer<C: Checkpoint>(reading: &Reading<C>) -> Option<Newer> {
+    let known = C::SCHEMA_VERSION?;
+    let version = ["/schemaVersion", "/schema_version"];
+    let unreadable = reading
+        .left_out()
+        .iter()
+        .any(|pointer| version.iter().any(|version| pointer.ends_with(version)));
+    match reading.value.schema_version() {
+        _ if unreadable => Some(Newer { found: None, known }),
+        found => found.filter(|found| *found > known).map(|found| Newer {
+            found: Some(found),
+            known,
+        }),
+    }
 }
 
 fn refuse_newer_value<C: Checkpoint>(checkpoint: &C) -> Result<()> {

@@ -1,125 +1,64 @@
 //! How another agent goes on from a checkpoint: the plan, and the prompt that carries it.
 
+#[cfg(feature = "template")]
+mod budget;
+mod contract;
+mod options;
 mod plan;
 #[cfg(feature = "template")]
-mod prompt;
+mod prompts;
 mod take_over;
+#[cfg(feature = "template")]
+mod view;
 
-use std::path::{Path, PathBuf};
-
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::Value;
 
 #[cfg(feature = "template")]
-pub use prompt::{Prompt, PromptOptions, Rendered};
+pub use budget::Budget;
+pub use contract::ContractReader;
+pub use options::ResumeOptions;
+#[cfg(feature = "template")]
+pub use prompts::{PromptOptions, Prompts, Rendered};
 
 pub use take_over::{TakeOver, TakenOver, take_over};
 
-pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
+pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 
-use crate::checkpoint::{Counters, DoneItem, ExecutionSpec, Handoff, Key, Knowledge};
-use crate::json::Violation;
+use crate::checkpoint::{Claim, DoneItem, Handoff, Key};
+use crate::json::{Corrupt, Violation};
 use crate::staleness::Staleness;
-use crate::store::TaskContext;
+use crate::store::{EntryId, TaskContext};
 
-/// What a resume takes from outside the checkpoint.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ResumeOptions {
-    /// The project's folder, which the checkpoint's files are relative to.
-    pub root: PathBuf,
-    /// What the task is called; what the store knows, else the key, when `None`.
-    pub task: Option<String>,
-    /// What is to be done; what the store knows when `None`.
-    pub description: Option<String>,
-    /// The plan of a build, for the `build-pipeline` protocol.
-    pub execution_spec: Option<ExecutionSpec>,
-    /// The state of the story in its pipeline, for the `story-pipeline` protocol.
-    pub story_state: Option<String>,
-    /// How often the story was tried again, by its pipeline, for the `story-pipeline` protocol.
-    pub counters: Option<Counters>,
-    /// How long was worked on the task, for protocols that restart when it was little.
-    pub worked: Option<TimeDelta>,
-}
-
-impl ResumeOptions {
-    /// A resume in the project at `root`.
-    pub fn new(root: impl AsRef<Path>) -> Self {
-        ResumeOptions {
-            root: root.as_ref().to_path_buf(),
-            ..ResumeOptions::default()
-        }
-    }
-
-    /// Names the task.
-    #[must_use]
-    pub fn with_task(mut self, task: impl Into<String>) -> Self {
-        self.task = Some(task.into());
-        self
-    }
-
-    /// Gives the plan of a build.
-    #[must_use]
-    pub fn with_execution_spec(mut self, spec: ExecutionSpec) -> Self {
-        self.execution_spec = Some(spec);
-        self
-    }
-
-    /// Gives the state of the story in its pipeline.
-    #[must_use]
-    pub fn with_story_state(mut self, state: impl Into<String>) -> Self {
-        self.story_state = Some(state.into());
-        self
-    }
-
-    /// Says how often the story was tried again.
-    #[must_use]
-    pub fn with_counters(mut self, counters: Counters) -> Self {
-        self.counters = Some(counters);
-        self
-    }
-
-    /// Says how long was worked on the task.
-    #[must_use]
-    pub fn with_worked(mut self, worked: TimeDelta) -> Self {
-        self.worked = Some(worked);
-        self
-    }
-
-    pub(crate) fn knowledge<'k>(
-        &'k self,
-        now: DateTime<Utc>,
-        key: Option<&'k Key>,
-    ) -> Knowledge<'k> {
-        Knowledge {
-            now: Some(now),
-            key,
-            execution_spec: self.execution_spec.as_ref(),
-            story_state: self.story_state.as_deref(),
-            counters: self.counters,
-            worked: self.worked,
-        }
-    }
-
-    /// Says what is to be done.
-    #[must_use]
-    pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-}
-
-/// What was found beside the checkpoint.
+/// What was found with the checkpoint and beside it.
 pub(crate) struct Found<'l> {
+    pub(crate) format: &'static str,
+    pub(crate) now: DateTime<Utc>,
     pub(crate) context: &'l TaskContext,
     pub(crate) violations: &'l [Violation],
+    pub(crate) handoff: Handoff,
+    /// Whether the texts of its work are ids.
+    pub(crate) work_has_ids: bool,
+    pub(crate) own: Value,
+    pub(crate) earlier: Vec<DoneItem>,
+    pub(crate) staleness: Staleness,
+    /// The claim of another owner that stands.
+    pub(crate) held: Option<Claim>,
+    pub(crate) newer: Option<plan::Newer>,
+    pub(crate) damage: Option<Corrupt>,
+    pub(crate) recover_with: Option<EntryId>,
 }
+
+pub(crate) use plan::Newer;
 
 /// All that is known for going on from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[must_use]
 #[non_exhaustive]
 pub struct Resume {
+    /// The format of the checkpoint.
+    pub format: &'static str,
     /// What the task is called.
     pub task: String,
     /// What is to be done, where somebody said so.
@@ -132,25 +71,50 @@ pub struct Resume {
     pub handoff: Handoff,
     /// Finished work that was cut from the checkpoint to keep within its limits, oldest first.
     pub earlier: Vec<DoneItem>,
+    /// What success looks like, where the contract that the checkpoint names could be read.
+    pub criteria: Vec<String>,
     /// What is wrong with the checkpoint.
     pub violations: Vec<Violation>,
+    /// What is wrong with the document, where it cannot be read at all.
+    pub damage: Option<Corrupt>,
+    /// The earlier state that stands in for a document that cannot be read: all else here is of that one, and
+    /// [`CheckpointStore::recover`](crate::CheckpointStore::recover) brings it back.
+    pub recover_with: Option<EntryId>,
+    /// The time of the judgement.
+    pub now: DateTime<Utc>,
+    /// What templates of the format's own messages are made of.
+    pub own: Value,
+    /// Whether the texts of its work are ids, so that a prompt leaves out what stands as done as well.
+    #[serde(skip)]
+    work_has_ids: bool,
 }
 
 impl Resume {
-    /// Completes a format's own plan with what the files and the violations tell.
+    /// Completes a format's own plan with all that was found.
     pub(crate) fn new(
         key: &Key,
         mut plan: ResumePlan,
-        handoff: Handoff,
-        earlier: Vec<DoneItem>,
         found: Found<'_>,
-        staleness: Staleness,
         options: &ResumeOptions,
     ) -> Resume {
-        plan::complete(&mut plan, &staleness, found.violations);
+        let handoff = found.handoff;
+        if found.work_has_ids {
+            plan::leave_out_what_is_done(&mut plan, &mut handoff.clone());
+        }
+        let criteria = contract::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
+        plan::complete(&mut plan, &found.staleness, found.violations);
+        if let Some(damage) = &found.damage {
+            plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
+        }
+        plan::heed_holder(&mut plan, found.held.as_ref());
+        plan::heed_version(&mut plan, found.newer);
+        if plan.decision >= ResumeDecision::Restart {
+            (plan.resume_agent, plan.new_worker) = (None, None);
+        }
         let first = |choices: [&Option<String>; 3]| choices.into_iter().flatten().next().cloned();
         let task = first([&options.task, &found.context.task, &handoff.task]);
         Resume {
+            format: found.format,
             task: task.unwrap_or_else(|| key.to_string()),
             description: first([
                 &options.description,
@@ -158,10 +122,16 @@ impl Resume {
                 &handoff.description,
             ]),
             plan,
-            staleness,
+            staleness: found.staleness,
             handoff,
-            earlier,
+            earlier: found.earlier,
+            criteria,
             violations: found.violations.to_vec(),
+            damage: found.damage,
+            recover_with: found.recover_with,
+            now: found.now,
+            own: found.own,
+            work_has_ids: found.work_has_ids,
         }
     }
 
@@ -177,15 +147,14 @@ impl Resume {
         }
     }
 
-    /// The prompt for the next agent, from the built-in template.
+    /// The prompt for the next agent, from the built-in template, without secrets.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Template`](crate::ErrorKind::Template), should the template not render.
     #[cfg(feature = "template")]
     pub fn prompt(&self) -> crate::Result<String> {
-        Ok(Prompt::default()
-            .render(self, &PromptOptions::default())?
-            .text)
+        let rendered = Prompts::default().render("resume", self, &PromptOptions::default())?;
+        Ok(rendered.text)
     }
 }

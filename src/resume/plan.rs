@@ -1,22 +1,143 @@
-//! What the files and the violations add to a format's own plan.
+//! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
-use crate::checkpoint::ResumePlan;
-use crate::json::{Code, Violation};
-use crate::staleness::{FileState, Reason, Staleness};
+use std::collections::HashSet;
+
+use chrono::SecondsFormat;
+
+use crate::checkpoint::{Claim, Handoff, ResumeDecision, ResumePlan, ResumeReason};
+use crate::json::{Code, Corrupt, Violation};
+use crate::shown;
+use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
+use crate::store::EntryId;
 
 /// The most violations and files that a warning lists: a prompt has better uses for its room.
 const MOST_LISTED: usize = 20;
 
 /// Adds what the next agent must know of the files and of the checkpoint.
 pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations: &[Violation]) {
-    plan.files_to_review = staleness
-        .files()
-        .iter()
-        .map(|file| file.path.clone())
-        .collect();
+    let paths = |of: fn(&FileState) -> bool| {
+        let files = staleness.files().iter().filter(|file| of(&file.state));
+        files.map(|file| file.path.clone()).collect::<Vec<_>>()
+    };
+    plan.files_to_review = paths(|state| !state.is_same());
+    plan.files_unchanged = paths(FileState::is_same);
     warn_of_files(plan, staleness);
     warn_of_reasons(plan, staleness);
+    match staleness {
+        Staleness::Fresh(_) => {}
+        Staleness::Indeterminate(_) => {
+            plan.raise(ResumeDecision::Verify);
+            plan.because(ResumeReason::Indeterminate {
+                files: plan.files_to_review.clone(),
+            });
+        }
+        Staleness::Stale(_) => {
+            plan.raise(ResumeDecision::Verify);
+            plan.because(ResumeReason::Stale {
+                files: paths(FileState::is_changed),
+            });
+        }
+    }
     warn_of_violations(plan, violations);
+}
+
+/// Takes out of the work that is left whatever is done as well, and gives its ids.
+pub(super) fn only_what_is_left(handoff: &mut Handoff) -> Vec<String> {
+    let done: HashSet<&str> = handoff.done.iter().map(|item| item.text.as_str()).collect();
+    let mut twice: Vec<String> = Vec::new();
+    let mut is_left = |text: &str| {
+        let is_done = done.contains(text);
+        if is_done && !twice.iter().any(|known| known == text) {
+            twice.push(text.to_owned());
+        }
+        !is_done
+    };
+    handoff.in_progress.retain(|item| is_left(&item.text));
+    handoff.pending.retain(|text| is_left(text));
+    twice
+}
+
+/// Plans nothing that is done, and says what stands as both.
+pub(super) fn leave_out_what_is_done(plan: &mut ResumePlan, handoff: &mut Handoff) {
+    let mut twice = only_what_is_left(handoff);
+    let is_done = |start: &str| handoff.done.iter().any(|item| item.text == start);
+    if plan.start_at.as_deref().is_some_and(is_done) {
+        plan.start_at = handoff.start_at().map(str::to_owned);
+    }
+    if !twice.is_empty() {
+        let named = twice.len().min(MOST_LISTED);
+        let mut listed: Vec<String> = twice.drain(..named).map(|id| shown::line(&id)).collect();
+        listed.extend((!twice.is_empty()).then(|| format!("and {} more", twice.len())));
+        plan.warn(format!(
+            "Recorded as done and as left to do, and taken for done: {}",
+            listed.join(", ")
+        ));
+    }
+}
+
+/// A document that cannot be read: another state stands in for it, or the work begins anew.
+pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<&EntryId>) {
+    plan.because(ResumeReason::Corrupt);
+    match with {
+        Some(entry) => {
+            plan.message = format!(
+                "The checkpoint is corrupt ({damage}); recover it with its earlier state {entry}, then: {}",
+                plan.message
+            );
+            plan.warn(format!(
+                "The checkpoint cannot be read, and this is an earlier state of it ({entry}). Work done after that is not \
+                 in it: compare it with the files before proceeding."
+            ));
+        }
+        None => plan.restart(format!(
+            "The checkpoint is corrupt ({damage}), and no earlier state of it can be read: begin anew"
+        )),
+    }
+}
+
+/// Nobody goes on while another has claimed the task.
+pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
+    let Some(claim) = held else {
+        return;
+    };
+    let until = claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true);
+    // A task that is complete is not resumed, whoever holds it.
+    if plan.decision < ResumeDecision::Refuse {
+        plan.refuse(format!(
+            "{} has claimed the task until {until}; it is not to be resumed by another before that",
+            shown::line(&claim.owner)
+        ));
+    }
+    plan.because(ResumeReason::Held {
+        owner: claim.owner.clone(),
+        until,
+    });
+}
+
+/// A later version of the format, which could be read only in part and must not be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newer {
+    /// The version of the checkpoint, where it can be read.
+    pub(crate) found: Option<u64>,
+    /// The latest that is known.
+    pub(crate) known: u64,
+}
+
+/// An agent that goes on from a later version could save nothing of its work.
+pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
+    let Some(Newer { found, known }) = newer else {
+        return;
+    };
+    plan.refuse(match found {
+        Some(found) => format!(
+            "The checkpoint has schema version {found}, and this program knows up to {known}: go on with a newer program"
+        ),
+        None => format!(
+            "The schema version of the checkpoint cannot be read, so that it could not be saved again (this program \
+             knows up to {known}): mend the version first"
+        ),
+    });
+    plan.because(ResumeReason::NewerSchema { found, known });
 }
 
 fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
@@ -25,7 +146,7 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
             .files()
             .iter()
             .filter(|file| of(&file.state))
-            .map(|file| format!("- {} ({})", file.path, file.state))
+            .map(told)
             .collect();
         if !files.is_empty() {
             let more = match files.len().saturating_sub(MOST_LISTED) {
@@ -63,13 +184,19 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
     );
 }
 
+/// One file, on one line whatever its name is.
+fn told(file: &TrackedFile) -> String {
+    let state = shown::line(&file.state.to_string());
+    format!("- {} ({state})", shown::path(&file.path))
+}
+
 fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     // What was read in part is told with the violations.
     let reasons: Vec<String> = staleness
         .reasons()
         .iter()
         .filter(|reason| **reason != Reason::ReadInPart)
-        .map(|reason| format!("- {reason}"))
+        .map(|reason| format!("- {}", shown::line(&reason.to_string())))
         .collect();
     if !reasons.is_empty() {
         plan.warn(format!(
@@ -87,7 +214,7 @@ fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {
         .filter(|violation| {
             violation.code != Code::TOO_LONG && violation.code != Code::BYTE_ORDER_MARK
         })
-        .map(|violation| format!("- {violation}"))
+        .map(|violation| format!("- {}", shown::line(&violation.to_string())))
         .collect();
     if grave.is_empty() {
         return;
@@ -112,6 +239,7 @@ fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {
         more => format!("\n- and {more} more"),
     };
     let listed = grave.len().min(MOST_LISTED);
+    plan.because(ResumeReason::Violations);
     plan.warn(format!(
         "The checkpoint breaks rules of its format:\n{}{more}{advice}",
         grave[..listed].join("\n")

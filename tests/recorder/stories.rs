@@ -6,7 +6,7 @@ use std::io;
 
 use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::resume::{Prompt, PromptOptions};
+use agent_checkpoint::resume::{PromptOptions, Prompts};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStoreExt, Precision, ResumeDecision, ResumeOptions, Staleness,
 };
@@ -152,8 +152,8 @@ fn us_005_resume_from_checkpoint() {
     assert_eq!(plan.start_at.as_deref(), Some("Make b"), "the current step");
     assert_eq!(plan.decision, ResumeDecision::Continue);
     let header = PromptOptions::new().with_header();
-    let prompt = Prompt::default()
-        .render(&found.resume, &header)
+    let prompt = Prompts::default()
+        .render("resume", &found.resume, &header)
         .unwrap()
         .text;
     assert!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_checkpoint::checkpoint::ContextUse;
 use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::{Fence, Timestamp};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
@@ -142,16 +142,25 @@ pub(crate) enum Verb {
     },
     /// Print the prompt for the agent that goes on
     ///
-    /// The prompt goes to standard output; warnings, and questions to be answered first, to standard error.
+    /// The prompt goes to standard output; warnings, and questions to be answered first, to standard error. What has
+    /// the shape of a secret is left out of it. --agent and --session say who asks: a task that another has claimed
+    /// is refused.
     /// Exit 0 says continue, 1 verify or answer first, 4 do not resume, 3 the checkpoint is corrupt.
     Resume {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// A Jinja template of your own for the prompt
+        /// Print another message: block (the prompt in short), header, take-over, status-check, escalation, progress
+        #[arg(long, value_name = "NAME", default_value = "resume")]
+        message: String,
+        /// A Jinja template of your own for the message
         #[arg(long, value_name = "FILE")]
         template: Option<PathBuf>,
-        /// Leave out the oldest finished steps until the prompt has at most N tokens (of 4 bytes)
+        /// A folder of templates of your own, NAME.md and FORMAT/NAME.md; those it lacks are the built-in ones
+        #[arg(long, value_name = "DIR")]
+        templates: Option<PathBuf>,
+        /// Leave out the oldest finished steps, then the oldest reasons of decisions, until the prompt has at most N
+        /// tokens (of 4 bytes)
         #[arg(long, value_name = "N")]
         budget_tokens: Option<usize>,
         /// What the task is, where the file does not say it
@@ -160,6 +169,9 @@ pub(crate) enum Verb {
         /// Begin with the line "Resuming from checkpoint (created by …)"
         #[arg(long)]
         header: bool,
+        /// How long was worked on the task, such as `20m`: some protocols begin anew when it was little
+        #[arg(long, value_name = "TIME", value_parser = worked)]
+        worked: Option<TimeDelta>,
         #[command(flatten)]
         known: Known,
     },
@@ -317,6 +329,12 @@ pub(crate) enum Verb {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+    },
+    /// Print the page to give an agent: when to write what, examples, how to resume, what stale means
+    Guide {
+        /// The format [default: the list of them]
+        #[arg(value_name = "FORMAT")]
+        name: Option<String>,
     },
     /// Print the JSON Schema of a format
     Schema {
@@ -693,6 +711,11 @@ fn used(text: &str) -> Result<ContextUse, String> {
 
 /// What is said of a number that is no part of a context.
 pub(crate) const NO_FRACTION: &str = "a part of the context is a fraction, such as 0.78 for 78 %";
+
+fn worked(text: &str) -> Result<TimeDelta, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    TimeDelta::from_std(time).map_err(|error| error.to_string())
+}
 
 fn slot(text: &str) -> Result<Slot, String> {
     text.parse()

@@ -226,6 +226,10 @@ impl Checkpoint for AgentCheckpoint {
         operations::apply(self, operation, circumstances)
     }
 
+    fn message_values(&self, knowledge: &Knowledge<'_>) -> serde_json::Value {
+        messages::values(self, knowledge.now.unwrap_or_default())
+    }
+
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
         layout::recognise(path, document)
     }

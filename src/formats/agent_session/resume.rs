@@ -4,7 +4,8 @@ use super::{
     AgentCheckpoint, AgentStatus, NewestBackup, RESTART_BELOW, messages, rules, take_over_id,
 };
 use crate::checkpoint::{
-    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, Status,
+    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
+    ResumeReason, Status,
 };
 
 pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
@@ -17,12 +18,16 @@ pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> Resume
             worked.num_minutes(),
             agent.feature.as_deref().unwrap_or("the feature"),
         ));
+        plan.because(ResumeReason::HardlyBegun);
     }
     if let Some(why) = agent.why_not_resumable() {
         // Of little work nothing is lost by beginning anew, whether or not it could be resumed.
         let complete = agent.status() == Status::Complete;
         if complete || plan.decision < ResumeDecision::Restart {
             plan.refuse(why);
+            if !complete {
+                plan.because(ResumeReason::NotResumable);
+            }
         }
     }
     if plan.decision < ResumeDecision::Restart {
@@ -30,8 +35,12 @@ pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> Resume
         plan.resume_agent.clone_from(&agent.agent_id);
         plan.new_worker = agent.agent_id.as_deref().map(|id| {
             let name = take_over_id(id);
-            let text = messages::take_over(agent, &name);
-            NewWorker::new(name, text)
+            #[cfg(feature = "template")]
+            let block = messages::take_over(agent, &name);
+            let worker = NewWorker::new(name);
+            #[cfg(feature = "template")]
+            let worker = worker.with_block(block);
+            worker
         });
     }
     plan
@@ -48,10 +57,12 @@ fn found(agent: &AgentCheckpoint) -> String {
 fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
     let Some(status) = &agent.status else {
         plan.ask("The checkpoint has no status. What was the agent doing?");
+        plan.because(ResumeReason::UnknownStatus);
         return;
     };
     match status.meaning() {
         Some(AgentStatus::Waiting) => {
+            plan.because(ResumeReason::Waiting);
             let step = agent.current_step.as_deref();
             plan.ask(match agent.sync_point() {
                 Some(point) => format!("Are the others at sync point {point} as well?"),
@@ -62,14 +73,18 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
             });
         }
         Some(AgentStatus::Blocked) if !rules::has_blocker(agent) => {
+            plan.because(ResumeReason::Blocked);
             plan.ask(
                 "The agent was blocked and left no blocker. What was in the way, and is it gone?",
             );
         }
-        None => plan.ask(format!(
-            "The status {:?} is none of the protocol's. What was the agent doing?",
-            status.as_str()
-        )),
+        None => {
+            plan.ask(format!(
+                "The status {:?} is none of the protocol's. What was the agent doing?",
+                status.as_str()
+            ));
+            plan.because(ResumeReason::UnknownStatus);
+        }
         _ => {}
     }
 }
@@ -83,6 +98,7 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
 pub fn corrupt_plan(agent: &Key, newest_backup: Option<&NewestBackup>) -> Result<ResumePlan> {
     let file = super::layout::file_name(agent)?;
     let mut plan = ResumePlan::of(&Handoff::default());
+    plan.because(ResumeReason::Corrupt);
     match newest_backup {
         Some(backup) => {
             plan.message = format!("Checkpoint {file} is corrupted: restore {backup}");

@@ -313,6 +313,7 @@ impl Checkpoint for BuildCheckpoint {
         },
     ];
 
+    const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {

@@ -1,7 +1,9 @@
 //! Whether and where a build goes on.
 
 use super::{BuildCheckpoint, BuildStatus, phase};
-use crate::checkpoint::{Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan};
+use crate::checkpoint::{
+    Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan, ResumeReason,
+};
 
 impl BuildCheckpoint {
     /// The phase that a build goes on with: the first of the plan with a workstream that is pending or in
@@ -72,6 +74,7 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
         Some(BuildStatus::Complete) => {
             plan.start_at = None;
             plan.refuse(build.already_complete_message());
+            plan.because(ResumeReason::Complete);
         }
         Some(BuildStatus::Failed) => {
             let error = build.error.as_ref();
@@ -80,6 +83,7 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
                 super::BuildError::text,
             );
             plan.ask(format!("The build failed: {what}\nIs it fixed?"));
+            plan.because(ResumeReason::Failed);
         }
         Some(BuildStatus::Paused) => {
             let gate = build.last_gate().map_or_else(
@@ -103,6 +107,7 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
                 "The build is in progress{begun}. Another agent may still be at work on it."
             ));
             plan.ask("Restart the build, or continue it?");
+            plan.because(ResumeReason::InProgress);
         }
         Some(BuildStatus::Initialized) => {}
         Some(BuildStatus::Other(_)) | None => {
@@ -110,6 +115,7 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
             plan.ask(format!(
                 "The status of the build ({status}) is none of the protocol's. What state is it in?"
             ));
+            plan.because(ResumeReason::UnknownStatus);
         }
     }
     plan

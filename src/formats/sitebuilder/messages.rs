@@ -1,6 +1,7 @@
 //! The protocol's own texts, filled in from the checkpoint.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::SitebuilderCheckpoint;
 use super::operations::continue_from;
@@ -15,13 +16,28 @@ pub const STATUS_HEADING: &str = "\
 
 impl SitebuilderCheckpoint {
     /// The message that an agent posts to its outbox after each checkpoint.
+    #[cfg(feature = "template")]
     #[must_use]
     pub fn progress_message(&self) -> String {
-        format!(
-            "@orchestrator: Task {} progress: {}",
-            self.task(),
-            told(self.percent())
-        )
+        let text = crate::template::message("sitebuilder/progress", &self.values());
+        text.trim_end().to_owned()
+    }
+
+    /// What templates see as `own`.
+    pub(super) fn values(&self) -> Value {
+        let subtasks: Vec<_> = self
+            .subtasks
+            .open()
+            .filter_map(|item| item.id.as_deref())
+            .collect();
+        serde_json::json!({
+            "task": self.task(),
+            "percent": told(self.percent()),
+            "command": self.dispatch_command(),
+            "criteria": self.open_criteria(),
+            "subtasks": subtasks,
+            "continuation": self.continuation(),
+        })
     }
 
     /// The command with which a supervisor has an agent of the same type go on.

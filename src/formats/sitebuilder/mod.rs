@@ -304,6 +304,7 @@ impl Checkpoint for SitebuilderCheckpoint {
             by: &["type", "message", "timestamp"],
         },
     ];
+    const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const HAS_HEARTBEAT: bool = true;
 
@@ -387,6 +388,10 @@ impl Checkpoint for SitebuilderCheckpoint {
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
         operations::apply(self, operation, circumstances)
+    }
+
+    fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {
+        self.values()
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -2,7 +2,7 @@
 //! completed with criteria open.
 
 use super::{SitebuilderCheckpoint, SubtaskStatus, TaskStatus};
-use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan};
+use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 
 impl SitebuilderCheckpoint {
     /// Where the next agent begins.
@@ -15,6 +15,11 @@ impl SitebuilderCheckpoint {
             return self.open_criteria().first().copied();
         }
         let noted = self.context.next_to_process.as_deref();
+        // A note that was left behind may name what is complete by now.
+        let is_complete = |next: &str| {
+            let mut items = self.subtasks.items.iter();
+            items.any(|item| item.id.as_deref() == Some(next) && item.is(&SubtaskStatus::Complete))
+        };
         let begun = self
             .subtasks
             .items
@@ -22,7 +27,7 @@ impl SitebuilderCheckpoint {
             .find(|item| item.is(&SubtaskStatus::InProgress));
         let open = begun.or_else(|| self.subtasks.open().next());
         noted
-            .filter(|next| !next.is_empty())
+            .filter(|next| !next.is_empty() && !is_complete(next))
             .or_else(|| open?.id.as_deref())
     }
 }
@@ -47,6 +52,7 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
             let open = checkpoint.open_criteria();
             if open.is_empty() {
                 plan.refuse(format!("{task} is complete; there is nothing to resume"));
+                plan.because(ResumeReason::Complete);
             } else {
                 // Completion made it not resumable; the open criteria are a task of their own.
                 plan.message = format!(
@@ -55,11 +61,15 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
                     open.join(", ")
                 );
                 plan.new_worker = Some(dispatch(checkpoint));
+                plan.because(ResumeReason::OpenCriteria {
+                    criteria: open.into_iter().map(str::to_owned).collect(),
+                });
             }
             return plan;
         }
         Some(TaskStatus::InProgress) => {}
         Some(TaskStatus::Blocked) if blockers.is_empty() => {
+            plan.because(ResumeReason::Blocked);
             plan.ask("The task is blocked and no error says by what. What is in the way?");
         }
         Some(TaskStatus::Blocked) => {}
@@ -71,9 +81,11 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
             plan.refuse(format!(
                 "{task} has {has}; only in_progress and blocked can be resumed"
             ));
+            plan.because(ResumeReason::UnknownStatus);
         }
     }
     for blocker in blockers {
+        plan.because(ResumeReason::Blocked);
         plan.ask(format!(
             "Is this resolved, so that the errors can be cleared: {blocker}"
         ));
@@ -84,6 +96,7 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
             None => "does not say that it is resumable",
         };
         plan.refuse(format!("The checkpoint of {task} {says}"));
+        plan.because(ResumeReason::NotResumable);
     }
     if plan.decision < ResumeDecision::Restart {
         plan.new_worker = Some(dispatch(checkpoint));
@@ -97,16 +110,14 @@ fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
     let criteria = checkpoint.open_criteria();
     let open = checkpoint.subtasks.open();
     let subtasks: Vec<&str> = open.filter_map(|item| item.id.as_deref()).collect();
-    let mut block = vec![command.clone()];
-    let mut tell = |what: &str, left: &[&str]| {
-        if !left.is_empty() {
-            block.push(format!("{what}: {}", left.join(", ")));
-        }
-    };
-    tell("Acceptance criteria that are not met", &criteria);
-    tell("Subtasks that are not complete", &subtasks);
     let agent = checkpoint.agent.as_deref().unwrap_or("an agent");
-    NewWorker::new(agent, block.join("\n"))
+    let worker = NewWorker::new(agent);
+    #[cfg(feature = "template")]
+    let worker = {
+        let block = crate::template::message("sitebuilder/take-over", &checkpoint.values());
+        worker.with_block(block.trim_end())
+    };
+    worker
         .with_input("command", command)
         .with_input("task_id", checkpoint.task_id.clone())
         .with_input("criteria", criteria)

@@ -1,20 +1,34 @@
 //! The protocol's own texts.
 
+use serde_json::Value;
+
 use super::StoryCheckpoint;
 
 /// What a new worker's prompt says of the work that is done: the `CHECKPOINT RESUME` block.
+#[cfg(feature = "template")]
 #[must_use]
 pub fn resume_block(story: &StoryCheckpoint) -> String {
-    format!(
-        "CHECKPOINT RESUME — DO NOT re-execute completed work.\n\
-         Tasks already completed: {}\n\
-         Tasks remaining: {}\n\
-         Last action: {}\n\
-         Continue from remaining tasks only.",
-        story.completed().join(", "),
-        story.remaining().join(", "),
-        story.action().unwrap_or_default(),
-    )
+    let text = crate::template::message("story-pipeline/block", &values(story));
+    text.trim_end().to_owned()
+}
+
+/// What templates see as `own`.
+pub(super) fn values(story: &StoryCheckpoint) -> Value {
+    let stage = story.stage_number();
+    let worker = story.story().zip(stage);
+    let completed = story.completed();
+    let remaining = story
+        .remaining()
+        .iter()
+        .filter(|task| !completed.contains(task));
+    let remaining: Vec<_> = remaining.collect();
+    serde_json::json!({
+        "completed": completed,
+        "remaining": remaining,
+        "last_action": story.action(),
+        "stage": stage,
+        "worker": worker.map(|(id, stage)| retry_name(id, stage)),
+    })
 }
 
 /// What the worker of a story is called in a stage, such as `story-SHOP-12-s2`.

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 pub use super::Number;
 pub use crate::checkpoint::Counters;
 pub use guards::{MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting};
-pub use messages::{pipeline_name, resume_block, retry_name, when_to_write, worker_name};
+#[cfg(feature = "template")]
+pub use messages::resume_block;
+pub use messages::{pipeline_name, retry_name, when_to_write, worker_name};
 pub use operations::Gate;
 pub use resume::WorkerSpawn;
 pub use root::{checkpoint_path, pipeline_folder, require_absolute, state_path};
@@ -183,6 +185,7 @@ pub fn is_story_id(text: &str) -> bool {
 
 impl Checkpoint for StoryCheckpoint {
     const FORMAT: &'static str = "story-pipeline";
+    const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
@@ -232,6 +235,10 @@ impl Checkpoint for StoryCheckpoint {
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
         operations::apply(self, operation, circumstances)
+    }
+
+    fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {
+        messages::values(self)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{
     Counters, MAX_CRASHES, NextStep, PipelineState, StoryCheckpoint, StoryState, messages,
-    pipeline_name, resume_block, root,
+    pipeline_name, root,
 };
 use crate::checkpoint::{
-    Checkpoint, Error, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
+    Checkpoint, Error, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, ResumeReason,
 };
 
 pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
@@ -24,7 +24,9 @@ pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> Resume
         .map(str::to_owned);
     let stage = story.stage_number();
     if let (Some(id), Some(stage)) = (&id, stage) {
-        let worker = NewWorker::new(messages::retry_name(id, stage), resume_block(story));
+        let worker = NewWorker::new(messages::retry_name(id, stage));
+        #[cfg(feature = "template")]
+        let worker = worker.with_block(messages::resume_block(story));
         plan.new_worker = Some(worker.with_input("stage", stage));
     }
     if let Some(state) = knowledge.story_state.map(StoryState::from) {
@@ -42,14 +44,21 @@ pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> Resume
 /// The pipeline's state of the story must fit the checkpoint.
 fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
     match state {
-        StoryState::Done => plan.refuse("The story is DONE; there is nothing to resume"),
-        StoryState::Paused => plan.ask("The pipeline has PAUSED this story. Shall it go on?"),
+        StoryState::Done => {
+            plan.refuse("The story is DONE; there is nothing to resume");
+            plan.because(ResumeReason::Complete);
+        }
+        StoryState::Paused => {
+            plan.ask("The pipeline has PAUSED this story. Shall it go on?");
+            plan.because(ResumeReason::Waiting);
+        }
         _ => {}
     }
     if let Some(stage) = stage.filter(|stage| !state.fits(*stage)) {
         plan.warn(format!(
             "The checkpoint is of stage {stage}, while the pipeline has the story as {state}."
         ));
+        plan.because(ResumeReason::Mismatch);
     }
 }
 
@@ -57,12 +66,14 @@ fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
 fn heed_counters(plan: &mut ResumePlan, story: &StoryCheckpoint, counters: Counters) {
     if let NextStep::Pause(reason) = story.next_step(counters) {
         plan.ask(format!("The story is paused: {reason}. Shall it go on?"));
+        plan.because(ResumeReason::TriedEnough);
     }
     if counters.crashes >= MAX_CRASHES.into() {
         plan.ask(format!(
             "Its worker was started anew after a crash as often as the protocol says \
              ({MAX_CRASHES}); a worker that crashes again pauses the story. Shall it go on?"
         ));
+        plan.because(ResumeReason::TriedEnough);
     }
 }
 
@@ -91,11 +102,13 @@ pub struct WorkerSpawn {
     /// The project's root, absolute, for its prompt: there it writes its checkpoint.
     pub project_root: PathBuf,
     /// The `CHECKPOINT RESUME` block, which its prompt ends with.
+    #[cfg(feature = "template")]
     pub block: String,
 }
 
 impl WorkerSpawn {
     /// The worker's whole prompt: the one for its stage, and the block after it.
+    #[cfg(feature = "template")]
     #[must_use]
     pub fn prompt(&self, worker_prompt: &str) -> String {
         format!("{}\n\n{}", worker_prompt.trim_end(), self.block)
@@ -138,7 +151,8 @@ impl StoryCheckpoint {
             business_answers: state.business_answers.clone(),
             worktree: state.worktree_map.get(story).cloned(),
             project_root: project_root.to_path_buf(),
-            block: resume_block(self),
+            #[cfg(feature = "template")]
+            block: messages::resume_block(self),
         })
     }
 
@@ -162,8 +176,11 @@ impl StoryCheckpoint {
             return Ok(plan);
         }
         let answers: serde_json::Map<String, Value> = worker.business_answers.into_iter().collect();
+        let new_worker = NewWorker::new(worker.name);
+        #[cfg(feature = "template")]
+        let new_worker = new_worker.with_block(worker.block);
         plan.new_worker = Some(
-            NewWorker::new(worker.name, worker.block)
+            new_worker
                 .with_input("stage", worker.stage)
                 .with_input("business_answers", answers)
                 .with_input("worktree", worker.worktree)

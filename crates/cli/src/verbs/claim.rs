@@ -124,7 +124,7 @@ fn time(claim: &Claim) -> String {
 }
 
 /// Who claims: two sessions of one agent are two owners.
-fn owner(global: &Global) -> Option<String> {
+pub(super) fn owner(global: &Global) -> Option<String> {
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
         (Some(agent), None) => Some(agent.clone()),

@@ -5,6 +5,7 @@ mod claim;
 mod convert;
 mod detect;
 mod diff;
+mod guide;
 mod history;
 mod operate;
 mod recover;
@@ -39,17 +40,23 @@ pub(crate) fn run(args: Args) -> Outcome {
         Verb::Stale { file } => stale::run(file.as_deref(), global),
         Verb::Resume {
             file,
+            message,
             template,
+            templates,
             budget_tokens,
             description,
             header,
+            worked,
             known,
         } => {
             let how = resume::How {
+                name: &message,
                 template: template.as_deref(),
+                templates: templates.as_deref(),
                 budget_tokens,
                 description: description.as_deref(),
                 header,
+                worked,
                 known: &known,
             };
             resume::run(file.as_deref(), &how, global)
@@ -130,6 +137,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             claim::run(file.as_deref(), &how, global)
         }
         Verb::Release { file } => claim::release(file.as_deref(), global),
+        Verb::Guide { name } => guide::run(name.as_deref(), global),
         Verb::Schema {
             name,
             contract,

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::Violation;
-use agent_checkpoint::resume::{Prompt, PromptOptions};
+use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered};
 use agent_checkpoint::staleness::TrackedFile;
 use agent_checkpoint::{
-    Checkpoint, EntryId, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
+    Checkpoint, EntryId, Error, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
 };
+use chrono::TimeDelta;
 use serde::Serialize;
 
-use super::history::entries;
+use super::claim::owner;
 use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
 use crate::args::{Global, Known};
@@ -24,10 +25,14 @@ use crate::report::resume::{goes_on, verdict};
 
 /// How the prompt is made.
 pub(super) struct How<'a> {
+    /// The message.
+    pub(super) name: &'a str,
     pub(super) template: Option<&'a Path>,
+    pub(super) templates: Option<&'a Path>,
     pub(super) budget_tokens: Option<usize>,
     pub(super) description: Option<&'a str>,
     pub(super) header: bool,
+    pub(super) worked: Option<TimeDelta>,
     pub(super) known: &'a Known,
 }
 
@@ -44,6 +49,7 @@ struct Report<'r> {
     prompt: Option<&'r str>,
     tokens: Option<usize>,
     omitted_steps: Option<usize>,
+    omitted_reasons: Option<usize>,
     over_budget: bool,
     violations: &'r [Violation],
 }
@@ -53,23 +59,25 @@ struct Report<'r> {
 struct CorruptReport {
     file: String,
     decision: ResumeDecision,
-    /// The newest earlier state that can be read: `ckpt recover` goes on with it.
+    /// The newest earlier state that can be read: `ckpt recover` goes on with it, and the plan is that of it.
     recover_with: Option<EntryId>,
+    plan: Option<ResumePlan>,
     error: Corruption,
 }
 
 pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result<Outcome, Failure> {
     let path = file_or_store(file, global)?;
-    if let Some(outcome) = corrupt(&path, file, global) {
-        return Ok(outcome);
+    if let Err(error) = read::document(&path, global.max_bytes)
+        && let Some(corruption) = Corruption::of(&error)
+    {
+        return corrupt(&path, file, error, corruption, global);
     }
-    let prompt = prompt(how, global)?;
+    let prompts = prompts(how, global)?;
     let given = Given::read(how.known, global)?;
     let target = Target::to_read(file, global)?;
-    let mut options = ResumeOptions::new(&global.root);
-    if let Some(description) = how.description {
-        options = options.with_description(description);
-    }
+    let mut options = options(global);
+    options.description = how.description.map(str::to_owned);
+    options.worked = how.worked;
     let mut outcome = Outcome::new();
     let format = target.format.name;
     given.say_unused(&target.path, format, &mut outcome);
@@ -88,14 +96,15 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     }
     let mut render = PromptOptions::new();
     render.header = how.header;
-    render.budget_tokens = how.budget_tokens;
-    let rendered = goes_on(resume.plan.decision)
-        .then(|| prompt.render(&resume, &render))
+    if let Some(tokens) = how.budget_tokens {
+        render = render.with_budget_tokens(tokens);
+    }
+    // A message about the task is of use whatever the decision; a prompt only where somebody goes on.
+    let is_wanted = goes_on(resume.plan.decision) || ABOUT_THE_TASK.contains(&how.name);
+    let rendered = is_wanted
+        .then(|| prompts.render(how.name, &resume, &render))
         .transpose()
-        .map_err(|error| match how.template {
-            Some(template) => error.with_path(template),
-            None => error,
-        })?;
+        .map_err(|error| at_template(error, how))?;
     if let Some(over) = rendered.as_ref().filter(|rendered| rendered.over_budget) {
         outcome.warn(format!(
             "the prompt has about {} tokens, more than the budget, with nothing left that may be left out",
@@ -104,30 +113,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         outcome.found();
     }
     if global.json {
-        let Resume {
-            task,
-            description,
-            plan,
-            staleness,
-            violations,
-            ..
-        } = &resume;
-        outcome.json(&Report {
-            file: target.path.display().to_string(),
-            task,
-            description: description.as_deref(),
-            decision: plan.decision,
-            plan,
-            staleness: staleness.as_str(),
-            files: staleness.files(),
-            prompt: rendered.as_ref().map(|rendered| rendered.text.as_str()),
-            tokens: rendered.as_ref().map(|rendered| rendered.tokens),
-            omitted_steps: rendered.as_ref().map(|rendered| rendered.omitted_steps),
-            over_budget: rendered
-                .as_ref()
-                .is_some_and(|rendered| rendered.over_budget),
-            violations,
-        });
+        outcome.json(&report(&target, &resume, rendered.as_ref()));
     } else if let Some(rendered) = rendered {
         outcome.out.push_str(&rendered.text);
     }
@@ -138,6 +124,34 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         restarts,
     );
     Ok(outcome)
+}
+
+/// The messages that tell of a task, and are no prompts for going on with it.
+const ABOUT_THE_TASK: [&str; 3] = ["status-check", "escalation", "progress"];
+
+/// What a resume takes from the options that all verbs have.
+pub(super) fn options(global: &Global) -> ResumeOptions {
+    let mut options = ResumeOptions::new(&global.root);
+    options.asker = owner(global);
+    options
+}
+
+fn report<'r>(target: &Target, resume: &'r Resume, rendered: Option<&'r Rendered>) -> Report<'r> {
+    Report {
+        file: target.path.display().to_string(),
+        task: &resume.task,
+        description: resume.description.as_deref(),
+        decision: resume.plan.decision,
+        plan: &resume.plan,
+        staleness: resume.staleness.as_str(),
+        files: resume.staleness.files(),
+        prompt: rendered.map(|rendered| rendered.text.as_str()),
+        tokens: rendered.map(|rendered| rendered.tokens),
+        omitted_steps: rendered.map(|rendered| rendered.omitted_steps),
+        omitted_reasons: rendered.map(|rendered| rendered.omitted_reasons),
+        over_budget: rendered.is_some_and(|rendered| rendered.over_budget),
+        violations: &resume.violations,
+    }
 }
 
 /// What the library knows for going on.
@@ -177,14 +191,23 @@ fn give_inputs(
 
 /// What is said of a corrupt file: that there is nothing to resume from yet, and whether to recover or to
 /// begin anew.
-fn corrupt(path: &Path, file: Option<&Path>, global: &Global) -> Option<Outcome> {
-    let error = read::document(path, global.max_bytes).err()?;
-    let corruption = Corruption::of(&error)?;
+fn corrupt(
+    path: &Path,
+    file: Option<&Path>,
+    error: Error,
+    corruption: Corruption,
+    global: &Global,
+) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
-    let recover_with = match error.kind() {
-        ErrorKind::Corrupt(_) => newest_good(file, global),
+    // What is only too large or too deep is not recovered, and so has no plan.
+    let resume = match error.kind() {
+        ErrorKind::Corrupt(_) => plan_of_corrupt(file, global),
         _ => None,
     };
+    let recover_with = resume
+        .as_ref()
+        .and_then(|resume| resume.recover_with.clone());
+    let plan = resume.map(|resume| resume.plan);
     if let Some(entry) = &recover_with {
         outcome.note(format!(
             "the earlier state {entry} can be read: go on with it with `ckpt recover`, then resume"
@@ -193,27 +216,43 @@ fn corrupt(path: &Path, file: Option<&Path>, global: &Global) -> Option<Outcome>
     if global.json {
         outcome.json(&CorruptReport {
             file: path.display().to_string(),
-            decision: ResumeDecision::Restart,
+            decision: plan
+                .as_ref()
+                .map_or(ResumeDecision::Restart, |plan| plan.decision),
             recover_with,
+            plan,
             error: corruption,
         });
     }
     outcome.fail(&error.into());
-    Some(outcome)
+    Ok(outcome)
 }
 
-/// The newest earlier state that can be read.
-fn newest_good(file: Option<&Path>, global: &Global) -> Option<EntryId> {
+/// The plan of a file whose format is known all the same.
+fn plan_of_corrupt(file: Option<&Path>, global: &Global) -> Option<Resume> {
     let target = Target::to_look_at(file, global).ok()?;
-    let entries = entries(&target).ok()?;
-    let good = entries.into_iter().find(|entry| entry.revision.is_ok());
-    good.map(|entry| entry.id)
+    let options = options(global);
+    dispatch!(target.format.name, C => of::<C>(&target, &options, global).ok(), else None)
 }
 
-fn prompt(how: &How<'_>, global: &Global) -> Result<Prompt, Failure> {
+/// The templates: the built-in ones, those of a folder, and for the message one of your own.
+fn prompts(how: &How<'_>, global: &Global) -> Result<Prompts, Failure> {
+    let prompts = match how.templates {
+        Some(folder) => Prompts::from_folder(folder)?,
+        None => Prompts::default(),
+    };
     let Some(template) = how.template else {
-        return Ok(Prompt::default());
+        return Ok(prompts);
     };
     let source = read::text(template, global.max_bytes)?;
-    Ok(Prompt::new(source).map_err(|error| error.with_path(template))?)
+    let prompts = prompts.with(how.name, source);
+    Ok(prompts.map_err(|error| error.with_path(template))?)
+}
+
+/// An error of a template, with the file that it is in.
+fn at_template(error: Error, how: &How<'_>) -> Error {
+    match how.template.or(how.templates) {
+        Some(path) => error.with_path(path),
+        None => error,
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use agent_checkpoint::formats::builder_state;
 use agent_checkpoint::formats::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::{Begun, Checkpoint, Error, ResumeOptions, TaskCheckpoint};
+use agent_checkpoint::{Begun, Checkpoint, Error, TaskCheckpoint};
 
 use super::show::view;
 use crate::address::Target;
@@ -164,7 +164,7 @@ fn refuse_other_name<C: Checkpoint>(
 /// Shows the checkpoint that is there, with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let view = view(target, global)?;
-    let options = ResumeOptions::new(&global.root);
+    let options = super::resume::options(global);
     let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(target, &options, global))?;
     let mut outcome = Outcome::new();
     if global.json {

@@ -12,6 +12,7 @@ mod batching;
 mod claiming;
 mod converting;
 mod fleet;
+mod guiding;
 mod handing_off;
 mod mixing;
 mod operating;

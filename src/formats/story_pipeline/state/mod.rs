@@ -387,6 +387,7 @@ impl Checkpoint for PipelineState {
         list: "infra_issues",
         by: &["type", "message"],
     }];
+    const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const HAS_HEARTBEAT: bool = true;
 

@@ -1,0 +1,154 @@
+//! Secrets that are told by what stands before them.
+
+use super::secrets::{Secret, run};
+
+/// The secret after a name or word that the text begins with.
+pub(super) fn at_start(text: &str) -> Option<Secret> {
+    credentials(text)
+        .or_else(|| url(text))
+        .or_else(|| assigned(text))
+}
+
+/// `Bearer …` and `Basic …`.
+fn credentials(text: &str) -> Option<Secret> {
+    let word = run(text, |byte| byte.is_ascii_alphabetic());
+    let scheme = text.get(..word)?.to_ascii_lowercase();
+    let keep = word + run(text.get(word..)?, |byte| byte == b' ');
+    let rest = text.get(keep..)?;
+    let length = run(rest, |byte| {
+        byte.is_ascii_alphanumeric() || b"._~+/=-".contains(&byte)
+    });
+    let value = rest.get(..length)?;
+    let kind = match scheme.as_str() {
+        "bearer" if length >= 20 && value.bytes().any(|byte| byte.is_ascii_digit()) => {
+            "bearer-token"
+        }
+        "basic" if is_name_and_password(value) => "basic-auth",
+        _ => return None,
+    };
+    (keep > word).then_some(Secret { keep, length, kind })
+}
+
+/// Whether this is, in Base64, a name and a password with a colon between them.
+fn is_name_and_password(value: &str) -> bool {
+    let mut bits = 0_u32;
+    let mut held = 0_u32;
+    let mut has_colon = false;
+    for byte in value.trim_end_matches('=').bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return false,
+        };
+        held = (held << 6) | u32::from(six);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            let decoded = (held >> bits) & 0xff;
+            held &= (1 << bits) - 1;
+            if !(0x20..0x7f).contains(&decoded) {
+                return false;
+            }
+            has_colon |= decoded == u32::from(b':');
+        }
+    }
+    has_colon
+}
+
+/// `scheme://user:password@host`.
+fn url(text: &str) -> Option<Secret> {
+    let scheme = run(text, |byte| {
+        byte.is_ascii_alphanumeric() || b"+.-".contains(&byte)
+    });
+    let rest = text.get(scheme..)?.strip_prefix("://")?;
+    let authority = run(rest, |byte| {
+        byte.is_ascii_graphic() && !b"/?#\"'<>".contains(&byte)
+    });
+    let at = rest.get(..authority)?.rfind('@')?;
+    let colon = rest.get(..at)?.find(':')?;
+    let password = rest.get(colon + 1..at)?;
+    (scheme > 0 && !password.is_empty() && !is_placeholder(password)).then_some(Secret {
+        keep: scheme + 3 + colon + 1,
+        length: password.len(),
+        kind: "url-password",
+    })
+}
+
+/// `password=…`, `"api_key": "…"`.
+fn assigned(text: &str) -> Option<Secret> {
+    let name = run(text, |byte| {
+        byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
+    });
+    let is_password = is_secret_name(text.get(..name)?)?;
+    let mut at = name;
+    at += run(text.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
+    at += run(text.get(at..)?, |byte| byte == b' ');
+    let sign = text.as_bytes().get(at).copied()?;
+    if sign != b'=' && sign != b':' {
+        return None;
+    }
+    at += 1;
+    at += run(text.get(at..)?, |byte| byte == b' ');
+    let rest = text.get(at..)?;
+    let quote = rest.chars().next().filter(|first| "\"'".contains(*first));
+    let value = match quote {
+        Some(quote) => {
+            at += 1;
+            let rest = rest.get(1..)?;
+            rest.get(..rest.find(quote)?)?
+        }
+        None => {
+            let is_end = |letter: char| letter.is_whitespace() || ",;\"'&)}".contains(letter);
+            rest.get(..rest.find(is_end).unwrap_or(rest.len()))?
+        }
+    };
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    let is_secret = if is_password && (sign == b'=' || quote.is_some()) {
+        value.len() >= 3
+    } else {
+        // Prose has colons too, and code has assignments.
+        value.len() >= 8 && has_digit
+    };
+    (is_secret && !is_placeholder(value)).then_some(Secret {
+        keep: at,
+        length: value.len(),
+        kind: if is_password { "password" } else { "secret" },
+    })
+}
+
+/// Whether something of this name is a secret: `Some(true)` is a password.
+fn is_secret_name(name: &str) -> Option<bool> {
+    let plain: String = name
+        .chars()
+        .filter(|letter| letter.is_ascii_alphanumeric())
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect();
+    let ends = |ends: &[&str]| ends.iter().any(|end| plain.ends_with(end));
+    if ends(&["password", "passwd", "passphrase", "pwd"]) {
+        return Some(true);
+    }
+    let others = [
+        "secret",
+        "token",
+        "apikey",
+        "secretkey",
+        "accesskey",
+        "privatekey",
+        "authkey",
+    ];
+    ends(&others).then_some(false)
+}
+
+/// Whether the value stands for one that is elsewhere, or was taken out before.
+fn is_placeholder(value: &str) -> bool {
+    let first = value.chars().next().unwrap_or('$');
+    // Also a path: that of a file with the secret, or the present folder (`PWD=/srv/app`).
+    "$<{[%(*/~".contains(first)
+        || value.contains(['(', '<'])
+        || value
+            .bytes()
+            .all(|byte| byte == b'*' || byte == b'x' || byte == b'.')
+}

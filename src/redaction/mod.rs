@@ -1,0 +1,115 @@
+//! Changing texts before they are saved or given to a model, such as secrets.
+
+mod assignments;
+mod secrets;
+mod tokens;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::json::{Document, EditError, Kind, Node};
+
+/// Changes texts that a save sets, or that a prompt shows, such as secrets in a note.
+///
+/// *At a save* ([`Checkpoints::with_redaction`](crate::Checkpoints::with_redaction); off unless it is set, since it
+/// changes what is kept) it is called with the JSON pointer and the text of every string value whose text was
+/// nowhere in the checkpoint before; a `Some` takes its place. What was in the file before is not touched, and
+/// neither are the names of members.
+///
+/// *In a prompt* (`PromptOptions::with_redaction`; [`secrets`](Redaction::secrets) unless another is set, since a prompt
+/// leaves the machine and nothing is lost by a mark in it) it is called with every text that the template shows, and
+/// an empty pointer.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::Redaction;
+///
+/// let shown = Redaction::secrets().redact("", "deploy with ghp_0123456789abcdefghijABCDEFGHIJ012345");
+/// assert_eq!(shown.as_deref(), Some("deploy with [redacted: github-token]"));
+/// assert_eq!(Redaction::secrets().redact("", "commit 3fa94c1f"), None);
+/// ```
+#[derive(Clone)]
+pub struct Redaction(Arc<Redact>);
+
+type Redact = dyn Fn(&str, &str) -> Option<String> + Send + Sync;
+
+impl Redaction {
+    /// Redacts with `redact(pointer, text)`.
+    pub fn new(redact: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Redaction(Arc::new(redact))
+    }
+
+    /// Takes out what has the shape of a secret, and leaves a mark that says which, such as
+    /// `[redacted: github-token]`.
+    ///
+    /// The shapes are those of access keys of AWS, Google, OpenAI, Anthropic, Stripe, Hugging Face and npm, tokens
+    /// of GitHub, GitLab and Slack, blocks with a private key, JSON web tokens, `Bearer` and `Basic` credentials,
+    /// passwords in URLs, and values that are assigned to a name such as `password` or `API_KEY`. Hashes, ids and
+    /// placeholders (`$TOKEN`, `<token>`) stay.
+    #[must_use]
+    pub fn secrets() -> Self {
+        Redaction::new(|_, text| secrets::redacted(text))
+    }
+
+    /// Redacts with this, and what comes of it with `next`.
+    #[must_use]
+    pub fn and(self, next: Redaction) -> Self {
+        Redaction::new(move |pointer, text| match self.redact(pointer, text) {
+            Some(redacted) => Some(next.redact(pointer, &redacted).unwrap_or(redacted)),
+            None => next.redact(pointer, text),
+        })
+    }
+
+    /// What takes the place of the text, if anything does.
+    #[must_use]
+    pub fn redact(&self, pointer: &str, text: &str) -> Option<String> {
+        (self.0)(pointer, text)
+    }
+
+    /// Redacts the strings of `wanted` that are not in `before`; says whether any was changed.
+    pub(crate) fn apply(
+        &self,
+        wanted: &mut Document,
+        before: Option<&Document>,
+    ) -> Result<bool, EditError> {
+        let mut known = std::collections::HashSet::new();
+        if let Some(before) = before {
+            walk(before.root(), &mut |node| {
+                known.insert(node.raw().to_owned());
+            });
+        }
+        let mut changes = Vec::new();
+        walk(wanted.root(), &mut |node| {
+            if known.contains(node.raw()) {
+                return;
+            }
+            if let Some(text) = node.as_str() {
+                let pointer = node.pointer();
+                if let Some(redacted) = self.redact(&pointer, &text) {
+                    changes.push((pointer, redacted));
+                }
+            }
+        });
+        let mut changed = false;
+        for (pointer, redacted) in changes {
+            changed |= wanted.set(&pointer, &redacted)?;
+        }
+        Ok(changed)
+    }
+}
+
+fn walk<'d>(node: Node<'d>, visit: &mut dyn FnMut(Node<'d>)) {
+    match node.kind() {
+        Kind::String => visit(node),
+        Kind::Array => node.elements().for_each(|child| walk(child, visit)),
+        Kind::Object => node.members().for_each(|(_, child)| walk(child, visit)),
+        Kind::Null | Kind::Bool | Kind::Number => {}
+    }
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redaction")
+    }
+}

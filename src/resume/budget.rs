@@ -1,0 +1,82 @@
+//! How large a prompt may be.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How many bytes are counted as one token where nobody counts better.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The most that a prompt may have, and how that is counted.
+///
+/// ```
+/// use agent_checkpoint::resume::Budget;
+///
+/// let rough = Budget::tokens(8_000);
+/// let exact = Budget::bytes(32_000);
+/// // With the tokenizer of your model.
+/// let words = Budget::tokens_by(8_000, |text| text.split_whitespace().count());
+/// assert_eq!(words.size("three small words"), 3);
+/// ```
+#[derive(Clone)]
+pub struct Budget {
+    most: usize,
+    count: Option<Arc<Count>>,
+}
+
+type Count = dyn Fn(&str) -> usize + Send + Sync;
+
+impl Budget {
+    /// At most so many tokens, estimated at four bytes each.
+    #[must_use]
+    pub fn tokens(most: usize) -> Self {
+        Budget { most, count: None }
+    }
+
+    /// At most so many tokens, counted by `count`. The more text, the more it must count.
+    pub fn tokens_by(most: usize, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
+        Budget {
+            most,
+            count: Some(Arc::new(count)),
+        }
+    }
+
+    /// At most so many bytes.
+    #[must_use]
+    pub fn bytes(most: usize) -> Self {
+        Budget::tokens_by(most, str::len)
+    }
+
+    /// The most that is allowed.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// The size of a text, as this budget counts.
+    #[must_use]
+    pub fn size(&self, text: &str) -> usize {
+        match &self.count {
+            Some(count) => count(text),
+            None => estimate(text),
+        }
+    }
+
+    /// Whether the text is within it.
+    #[must_use]
+    pub fn fits(&self, text: &str) -> bool {
+        self.size(text) <= self.most
+    }
+}
+
+/// Tokens at four bytes each.
+pub(super) fn estimate(text: &str) -> usize {
+    text.len().div_ceil(BYTES_PER_TOKEN)
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("most", &self.most)
+            .finish_non_exhaustive()
+    }
+}

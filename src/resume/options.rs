@@ -1,0 +1,121 @@
+//! What a resume takes from outside the checkpoint.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::ContractReader;
+use crate::checkpoint::{Counters, ExecutionSpec, Key, Knowledge};
+
+/// What a resume takes from outside the checkpoint.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ResumeOptions {
+    /// The project's folder, which the checkpoint's files are relative to.
+    pub root: PathBuf,
+    /// What the task is called; what the store knows, else the key, when `None`.
+    pub task: Option<String>,
+    /// What is to be done; what the store knows when `None`.
+    pub description: Option<String>,
+    /// The plan of a build, for the `build-pipeline` protocol.
+    pub execution_spec: Option<ExecutionSpec>,
+    /// The state of the story in its pipeline, for the `story-pipeline` protocol.
+    pub story_state: Option<String>,
+    /// How often the story was tried again, by its pipeline, for the `story-pipeline` protocol.
+    pub counters: Option<Counters>,
+    /// How long was worked on the task, for protocols that restart when it was little.
+    pub worked: Option<TimeDelta>,
+    /// Who asks, as the owner of a claim is named: nobody else may go on while a claim stands.
+    pub asker: Option<String>,
+    /// Finds out what a verification contract asks for.
+    pub contract_reader: Option<ContractReader>,
+}
+
+impl ResumeOptions {
+    /// A resume in the project at `root`.
+    pub fn new(root: impl AsRef<Path>) -> Self {
+        ResumeOptions {
+            root: root.as_ref().to_path_buf(),
+            ..ResumeOptions::default()
+        }
+    }
+
+    /// Names the task.
+    #[must_use]
+    pub fn with_task(mut self, task: impl Into<String>) -> Self {
+        self.task = Some(task.into());
+        self
+    }
+
+    /// Gives the plan of a build.
+    #[must_use]
+    pub fn with_execution_spec(mut self, spec: ExecutionSpec) -> Self {
+        self.execution_spec = Some(spec);
+        self
+    }
+
+    /// Gives the state of the story in its pipeline.
+    #[must_use]
+    pub fn with_story_state(mut self, state: impl Into<String>) -> Self {
+        self.story_state = Some(state.into());
+        self
+    }
+
+    /// Says how often the story was tried again.
+    #[must_use]
+    pub fn with_counters(mut self, counters: Counters) -> Self {
+        self.counters = Some(counters);
+        self
+    }
+
+    /// Says how long was worked on the task.
+    #[must_use]
+    pub fn with_worked(mut self, worked: TimeDelta) -> Self {
+        self.worked = Some(worked);
+        self
+    }
+
+    /// Says who asks, with the name that the owner of a claim has ([`ClaimRequest::owner`]). A task that another has
+    /// claimed is refused; so is every claimed task when nobody says who asks, unless the
+    /// [`Checkpoints`](crate::Checkpoints) show the claim's fence.
+    ///
+    /// [`ClaimRequest::owner`]: crate::ClaimRequest::owner
+    #[must_use]
+    pub fn with_asker(mut self, owner: impl Into<String>) -> Self {
+        self.asker = Some(owner.into());
+        self
+    }
+
+    /// Finds out with `read` what the verification contract asks for that a checkpoint names: one text for each
+    /// criterion, or `None` when there is no such contract, which is then a warning.
+    #[must_use]
+    pub fn with_contract_reader(
+        mut self,
+        read: impl Fn(&str) -> Option<Vec<String>> + Send + Sync + 'static,
+    ) -> Self {
+        self.contract_reader = Some(ContractReader::new(read));
+        self
+    }
+
+    pub(crate) fn knowledge<'k>(
+        &'k self,
+        now: DateTime<Utc>,
+        key: Option<&'k Key>,
+    ) -> Knowledge<'k> {
+        Knowledge {
+            now: Some(now),
+            key,
+            execution_spec: self.execution_spec.as_ref(),
+            story_state: self.story_state.as_deref(),
+            counters: self.counters,
+            worked: self.worked,
+        }
+    }
+
+    /// Says what is to be done.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+}

@@ -1,0 +1,354 @@
+//! The prompts for the next agent, and the messages about a checkpoint.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::budget::{Budget, estimate};
+use super::view::{LeftOut, View};
+use super::{Resume, ResumeDecision};
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::fsio;
+use crate::redaction::Redaction;
+use crate::template;
+
+/// How the file of a template ends.
+const ENDING: &str = ".md";
+
+/// The largest file that is taken for a template, in bytes.
+const LARGEST: u64 = 1024 * 1024;
+
+/// The templates of prompts and messages, in the language of Jinja: the built-in ones, or yours in their place.
+///
+/// | name | for |
+/// |---|---|
+/// | `resume` | the whole prompt of the agent that goes on |
+/// | `block` | the same in short, for the end of a prompt of yours |
+/// | `header` | the line that an agent says when it goes on |
+/// | `take-over` | what an agent is told that takes over from another |
+/// | `status-check` | the question to an agent that is late |
+/// | `escalation` | the question to a person about an agent that is silent |
+/// | `progress` | the line for an orchestrator |
+///
+/// A name with the format before it, such as `story-pipeline/block`, stands in for the plain one for checkpoints of
+/// that format; protocols that have texts of their own have them there ([`names`](Prompts::names) lists all). A
+/// plain template of yours takes the place of those as well.
+///
+/// # What a template sees
+///
+/// The fields of [`Resume`]: `format`, `task`, `description`, `plan`, `staleness`, `handoff`, `earlier`, `criteria`,
+/// `violations`, `own`; and `worked_on_by`, `omitted`, `omitted_reasons` (how much is left out), `now`,
+/// `last_update`, `minutes` (since then), and `given` ([`PromptOptions::with_value`]). A name that does not exist is
+/// an error.
+///
+/// # What stands in a checkpoint is data
+///
+/// Every text that a template shows is redacted and then quoted: it opens no heading, list, quote, fence or HTML of
+/// its own, further lines begin with a bar, and letters that hide or act are written out. What looks like template
+/// code in it is not run. A template that shows a text with the filter `safe` vouches for it; the filter `path`
+/// puts a path in quotes that could be read as more than one.
+///
+/// A template can neither run for ever nor fill the memory: its steps and its output are bounded by the size of
+/// what it shows.
+///
+/// Source of the built-in `resume`: the resume prompt template of the builder-state protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prompts {
+    own: BTreeMap<String, String>,
+}
+
+/// How a prompt is rendered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PromptOptions {
+    /// Begin with what the template `header` gives.
+    pub header: bool,
+    /// How large it may be: the oldest finished steps are left out first, then the oldest reasons of decisions,
+    /// and nothing else.
+    pub budget: Option<Budget>,
+    /// What is taken out of the texts; [`Redaction::secrets`] unless told otherwise.
+    pub redaction: Option<Redaction>,
+    /// What templates see as `given`.
+    pub values: BTreeMap<String, Value>,
+}
+
+impl Default for PromptOptions {
+    fn default() -> Self {
+        PromptOptions {
+            header: false,
+            budget: None,
+            redaction: Some(Redaction::secrets()),
+            values: BTreeMap::new(),
+        }
+    }
+}
+
+impl PromptOptions {
+    /// Without header, without budget, without secrets.
+    #[must_use]
+    pub fn new() -> Self {
+        PromptOptions::default()
+    }
+
+    /// Begins with the header.
+    #[must_use]
+    pub fn with_header(mut self) -> Self {
+        self.header = true;
+        self
+    }
+
+    /// Sets how large it may be.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Sets how large it may be in tokens, estimated at four bytes each.
+    #[must_use]
+    pub fn with_budget_tokens(self, tokens: usize) -> Self {
+        self.with_budget(Budget::tokens(tokens))
+    }
+
+    /// Sets what is taken out of the texts; `None` shows them as they are.
+    #[must_use]
+    pub fn with_redaction(mut self, redaction: impl Into<Option<Redaction>>) -> Self {
+        self.redaction = redaction.into();
+        self
+    }
+
+    /// Gives templates a value: `{{ given.NAME }}`. The built-in status checks take `number`, that of the message.
+    #[must_use]
+    pub fn with_value(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.values.insert(name.into(), value.into());
+        self
+    }
+}
+
+/// A prompt that was rendered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[must_use]
+#[non_exhaustive]
+pub struct Rendered {
+    /// The prompt; ends with a line end.
+    pub text: String,
+    /// How many finished steps it does not list.
+    pub omitted_steps: usize,
+    /// How many reasons of decisions it does not list.
+    pub omitted_reasons: usize,
+    /// Its size, as the budget counts; without one in tokens, estimated at four bytes each.
+    pub tokens: usize,
+    /// Whether it is over the budget with nothing left that may be left out.
+    pub over_budget: bool,
+}
+
+impl Prompts {
+    /// The names of all built-in templates.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        template::BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Puts a template of yours in the place of the one with this name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Template`] with name, line and reason: when there is no such name, and when it is no template.
+    pub fn with(mut self, name: &str, source: impl Into<String>) -> Result<Prompts> {
+        require_known(name)?;
+        let source = source.into();
+        template::check(name, &source)?;
+        self.own.insert(name.to_owned(), source);
+        Ok(self)
+    }
+
+    /// The templates of a folder: `NAME.md`, and `FORMAT/NAME.md` for a single format. Those that it does not have
+    /// are the built-in ones.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Template`] as [`with`](Prompts::with), also for a file that bears no name of a template;
+    /// [`ErrorKind::NotFound`], [`ErrorKind::NotAFolder`] and whatever keeps a file from being read. Each has the
+    /// path.
+    pub fn from_folder(folder: impl AsRef<Path>) -> Result<Prompts> {
+        let folder = folder.as_ref();
+        if !folder.is_dir() {
+            return Err(Error::new(ErrorKind::NotAFolder).with_path(folder));
+        }
+        let mut prompts = Prompts::default();
+        read_folder(folder, "", &mut prompts)?;
+        Ok(prompts)
+    }
+
+    /// The text of the template that a checkpoint of this format gets under this name, for a start of your own.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Template`] when there is no such name.
+    pub fn source(&self, name: &str, format: &str) -> Result<&str> {
+        self.find(name, format).map(|(_, source)| source)
+    }
+
+    /// The template's own name and text.
+    fn find(&self, name: &str, format: &str) -> Result<(String, &str)> {
+        let special = format!("{format}/{name}");
+        let own = |name: &str| self.own.get(name).map(String::as_str);
+        let found = own(&special)
+            .or_else(|| own(name))
+            .or_else(|| template::source(&special))
+            .or_else(|| template::source(name));
+        if let Some(source) = found {
+            return Ok((name.to_owned(), source));
+        }
+        require_known(name)?;
+        // Known, and of another format.
+        Err(unknown(name))
+    }
+
+    /// Renders the template of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Template`] with name, line and reason: when there is no such name, for a name that the template
+    /// uses and that does not exist, and for a template that renders without end.
+    pub fn render(&self, name: &str, resume: &Resume, options: &PromptOptions) -> Result<Rendered> {
+        let (name, source) = self.find(name, resume.format)?;
+        if let Some((format, _)) = name.split_once('/')
+            && format != resume.format
+        {
+            return Err(Error::new(ErrorKind::Template {
+                detail: format!(
+                    "`{name}`: is for checkpoints of {format}, and this is one of {}",
+                    resume.format
+                ),
+            }));
+        }
+        let header = if options.header {
+            self.header(resume, options)?
+        } else {
+            String::new()
+        };
+        let render = |left_out: LeftOut| -> Result<Rendered> {
+            let view = View::new(resume, options, left_out);
+            let text = template::render(&name, source, &view, options.redaction.as_ref())?;
+            let text = format!("{header}{text}");
+            let budget = options.budget.as_ref();
+            Ok(Rendered {
+                omitted_steps: resume.earlier.len() + left_out.steps,
+                omitted_reasons: left_out.reasons,
+                tokens: budget.map_or_else(|| estimate(&text), |budget| budget.size(&text)),
+                over_budget: budget.is_some_and(|budget| !budget.fits(&text)),
+                text,
+            })
+        };
+        let whole = render(LeftOut::default())?;
+        if !whole.over_budget {
+            return Ok(whole);
+        }
+        let steps = resume.handoff.done.len();
+        let decisions = resume.handoff.decisions.iter();
+        let reasons = decisions
+            .filter(|decision| decision.rationale.is_some())
+            .count();
+        let mut best = fewest(steps, |steps| render(LeftOut { steps, reasons: 0 }))?;
+        if best.as_ref().is_none_or(|best| best.over_budget) {
+            best = fewest(reasons, |reasons| render(LeftOut { steps, reasons }))?.or(best);
+        }
+        // A few short steps can be shorter than the line that says that they are left out.
+        Ok(match best {
+            Some(best) if best.tokens < whole.tokens => best,
+            _ => whole,
+        })
+    }
+
+    fn header(&self, resume: &Resume, options: &PromptOptions) -> Result<String> {
+        let (name, source) = self.find("header", resume.format)?;
+        let view = View::new(resume, options, LeftOut::default());
+        let text = template::render(&name, source, &view, options.redaction.as_ref())?;
+        Ok(format!("{}\n\n", text.trim_end()))
+    }
+}
+
+/// The prompt with the fewest left out that fits, else with all of them; `None` where there is nothing to leave
+/// out. The first one adds the line that says so; from then on a prompt only gets shorter with each.
+fn fewest(all: usize, render: impl Fn(usize) -> Result<Rendered>) -> Result<Option<Rendered>> {
+    if all == 0 {
+        return Ok(None);
+    }
+    let (mut fewest, mut most) = (1, all);
+    let mut best = render(most)?;
+    while fewest < most {
+        let middle = fewest + (most - fewest) / 2;
+        let rendered = render(middle)?;
+        if rendered.over_budget {
+            fewest = middle + 1;
+        } else {
+            most = middle;
+            best = rendered;
+        }
+    }
+    Ok(Some(best))
+}
+
+impl Resume {
+    /// Whether the decision lets another agent go on, so that a prompt is of use.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.plan.decision < ResumeDecision::Restart
+    }
+}
+
+fn require_known(name: &str) -> Result<()> {
+    let plain = name.rsplit('/').next().unwrap_or(name);
+    let is_known = Prompts::names().any(|known| known == name)
+        || (Prompts::names().any(|known| known == plain)
+            && name
+                .split_once('/')
+                .is_some_and(|(format, rest)| !format.is_empty() && rest == plain));
+    if is_known { Ok(()) } else { Err(unknown(name)) }
+}
+
+fn unknown(name: &str) -> Error {
+    let names: Vec<_> = Prompts::names().collect();
+    Error::new(ErrorKind::Template {
+        detail: format!(
+            "`{name}`: there is no template of this name; there are {}",
+            names.join(", ")
+        ),
+    })
+}
+
+/// The text of a template, and where it stands in the folder.
+fn read_folder(folder: &Path, format: &str, prompts: &mut Prompts) -> Result<()> {
+    for name in fsio::names(folder)? {
+        let path = folder.join(&name);
+        let Some(file) = name.to_str() else {
+            continue;
+        };
+        // What editors and systems leave lying about is no template.
+        if file.starts_with('.') || file.ends_with('~') {
+            continue;
+        }
+        if path.is_dir() && format.is_empty() {
+            read_folder(&path, &format!("{file}/"), prompts)?;
+        } else if let Some(name) = file.strip_suffix(ENDING) {
+            let source = read_template(&path)?;
+            *prompts = std::mem::take(prompts)
+                .with(&format!("{format}{name}"), source)
+                .map_err(|error| error.with_path(&path))?;
+        }
+    }
+    Ok(())
+}
+
+fn read_template(path: &Path) -> Result<String> {
+    let contents = fsio::read_limited(path, LARGEST)?;
+    let contents = contents.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
+    String::from_utf8(contents.bytes).map_err(|_| {
+        Error::new(ErrorKind::Template {
+            detail: "is no text in UTF-8".to_owned(),
+        })
+        .with_path(path)
+    })
+}

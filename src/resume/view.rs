@@ -1,0 +1,106 @@
+//! What a template sees.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{PromptOptions, Resume, ResumePlan};
+use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff};
+use crate::json::Violation;
+use crate::staleness::TrackedFile;
+
+/// How much is left out, the least important first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// So many finished steps, the oldest.
+    pub(super) steps: usize,
+    /// So many reasons of decisions, the oldest.
+    pub(super) reasons: usize,
+}
+
+#[derive(Serialize)]
+pub(super) struct View<'r> {
+    format: &'r str,
+    task: &'r str,
+    description: Option<&'r str>,
+    plan: &'r ResumePlan,
+    staleness: Files<'r>,
+    handoff: Handoff,
+    earlier: &'r [DoneItem],
+    criteria: &'r [String],
+    violations: &'r [Violation],
+    worked_on_by: String,
+    omitted: usize,
+    omitted_reasons: usize,
+    now: String,
+    last_update: String,
+    minutes: i64,
+    own: &'r Value,
+    given: &'r BTreeMap<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Files<'r> {
+    verdict: &'r str,
+    files: &'r [TrackedFile],
+}
+
+impl<'r> View<'r> {
+    pub(super) fn new(resume: &'r Resume, options: &'r PromptOptions, left_out: LeftOut) -> Self {
+        let mut handoff = resume.handoff.clone();
+        if resume.work_has_ids {
+            super::plan::only_what_is_left(&mut handoff);
+        }
+        handoff.done.drain(..left_out.steps);
+        let reasons = handoff.decisions.iter_mut();
+        reasons
+            .filter(|decision| decision.rationale.is_some())
+            .take(left_out.reasons)
+            .for_each(|decision| decision.rationale = None);
+        let (minutes, last_update) = age(resume);
+        View {
+            format: resume.format,
+            task: &resume.task,
+            description: resume.description.as_deref(),
+            plan: &resume.plan,
+            staleness: Files {
+                verdict: resume.staleness.as_str(),
+                files: resume.staleness.files(),
+            },
+            handoff,
+            earlier: &resume.earlier,
+            criteria: &resume.criteria,
+            violations: &resume.violations,
+            worked_on_by: resume.worked_on_by(),
+            omitted: resume.earlier.len() + left_out.steps,
+            omitted_reasons: left_out.reasons,
+            now: minute(resume.now),
+            last_update,
+            minutes,
+            own: &resume.own,
+            given: &options.values,
+        }
+    }
+}
+
+/// The whole minutes since the last update, and when that was.
+fn age(resume: &Resume) -> (i64, String) {
+    let stamp = resume.handoff.updated_at.as_ref();
+    let Some(time) = stamp.and_then(|stamp| stamp.time()) else {
+        return (0, "at an unknown time".to_owned());
+    };
+    let age = resume.now.signed_duration_since(time);
+    let minutes = age.num_minutes().max(0);
+    let at = minute(time.to_utc());
+    if age < -FUTURE_TOLERANCE {
+        (0, format!("at {at} (ahead of the clock here)"))
+    } else {
+        (minutes, format!("at {at} ({minutes} minutes ago)"))
+    }
+}
+
+fn minute(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M").to_string()
+}

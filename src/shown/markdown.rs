@@ -1,0 +1,130 @@
+//! A text inside Markdown that opens no block of its own.
+
+#![cfg_attr(
+    not(feature = "template"),
+    allow(dead_code, reason = "only prompts are Markdown")
+)]
+
+use super::{lines, visible};
+
+/// What begins every further line of a text of several lines: no mark of Markdown, in any dialect.
+const BAR: &str = "\n  │ ";
+
+/// The text as it stands in a prompt or message.
+///
+/// Its first line begins no block, wherever it stands; each further line begins with a bar, so that all of them
+/// go on with the paragraph or list item of the first, and a reader sees that they belong to it. Empty
+/// texts are said to be empty: an empty item of a list would make a heading of the line before.
+pub(crate) fn quoted(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() {
+        return "(empty)".to_owned();
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for (number, line) in lines(text).enumerate() {
+        let line = line.trim_end();
+        if number == 0 {
+            let mut first = String::with_capacity(line.len() + 1);
+            visible(line.trim_start(), &mut first);
+            escape_start(&first, text, &mut shown);
+        } else {
+            shown.push_str(BAR);
+            visible(line, &mut shown);
+            // A line end that is escaped or follows spaces would be a break.
+            shown.truncate(shown.trim_end_matches(' ').len());
+        }
+    }
+    shown
+}
+
+/// Puts a backslash where the line would open a block.
+fn escape_start(line: &str, whole: &str, into: &mut String) {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let after_digits = line.get(digits..).unwrap_or_default();
+    if digits > 0 && after_digits.starts_with(['.', ')']) && ends_marker(after_digits.get(1..)) {
+        into.push_str(line.get(..digits).unwrap_or_default());
+        into.push('\\');
+        into.push_str(after_digits);
+        return;
+    }
+    let rest = line.get(1..);
+    let opens = match line.bytes().next() {
+        // Headings, quotes, HTML; definitions.
+        Some(b'#' | b'>' | b'<' | b':') => true,
+        // Fences.
+        Some(b'`') => line.starts_with("```"),
+        Some(b'~') => line.starts_with("~~~"),
+        // Items of lists.
+        Some(b'-' | b'+' | b'*') => ends_marker(rest) || is_rule(line),
+        // Definitions of links, which vanish; their labels may go over several lines.
+        Some(b'[') => whole.contains("]:"),
+        // Breaks, underlines of headings, tables.
+        Some(b'_' | b'=' | b'|') => is_rule(line),
+        _ => false,
+    };
+    if opens {
+        into.push('\\');
+    }
+    into.push_str(line);
+}
+
+/// Whether a mark of a list is followed by what makes it one.
+fn ends_marker(rest: Option<&str>) -> bool {
+    rest.is_none_or(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+/// Whether the line has nothing but the signs that rules, underlines and tables are drawn with.
+fn is_rule(line: &str) -> bool {
+    line.bytes().all(|byte| b"-_*=:|+ \t".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_texts_stay_as_they_are() {
+        for text in [
+            "Wire toggle to ThemeContext",
+            "__tests__/a.rs is red",
+            "-v was given",
+            "*.test.ts",
+            "[id] is a route",
+            "`cargo test` passes",
+            "2026 was a year",
+            "1.5 is a number",
+            "Vec<String>, a & b, 50 % | x",
+            "👩‍👩‍👧 می‌خواهم",
+        ] {
+            assert_eq!(quoted(text), text);
+        }
+    }
+
+    #[test]
+    fn what_would_open_a_block_is_escaped() {
+        for (text, shown) in [
+            ("# x", "\\# x"),
+            ("  > x", "\\> x"),
+            ("- x", "\\- x"),
+            ("-", "\\-"),
+            ("---", "\\---"),
+            ("===", "\\==="),
+            ("_ _ _", "\\_ _ _"),
+            ("1. x", "1\\. x"),
+            ("12)\tx", "12\\)\tx"),
+            ("```rust", "\\```rust"),
+            ("~~~", "\\~~~"),
+            ("<div>", "\\<div>"),
+            ("[a]: /b", "\\[a]: /b"),
+            ("[a\nb]: /c", "\\[a\n  │ b]: /c"),
+            ("|---|", "\\|---|"),
+            ("", "(empty)"),
+            (" \t\n", "(empty)"),
+            ("a\r\n# b\r\n\r\nc", "a\n  │ # b\n  │\n  │ c"),
+            ("a\u{2028}# b", "a\n  │ # b"),
+            ("\u{1b}[2J\u{202e}x", "\\u{1b}[2J\\u{202e}x"),
+        ] {
+            assert_eq!(quoted(text), shown, "{text:?}");
+        }
+    }
+}

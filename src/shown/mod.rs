@@ -1,0 +1,102 @@
+//! Texts of others, shown so that they stay texts.
+//!
+//! What stands in a checkpoint was written by some agent. Put into a prompt or a message it must not become
+//! a heading, a list, a file name or an instruction of its own, and nothing in it may hide from its reader.
+
+mod markdown;
+
+#[cfg(feature = "template")]
+pub(crate) use markdown::quoted;
+
+/// Whether a letter can work on a terminal, turn the order of what is read, or not be seen at all.
+///
+/// Joiners and variation selectors stay, since scripts and emoji are written with them.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
+}
+
+/// The text with every letter that hides or acts written out, such as `\u{202e}`; tabs stay.
+fn visible(text: &str, into: &mut String) {
+    for letter in text.chars() {
+        if is_hidden(letter) && letter != '\t' {
+            into.extend(letter.escape_unicode());
+        } else {
+            into.push(letter);
+        }
+    }
+}
+
+/// The text on one line: ends of lines are written out as `\n`.
+pub(crate) fn line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (number, line) in lines(text.trim()).enumerate() {
+        if number > 0 {
+            shown.push_str("\\n");
+        }
+        visible(line, &mut shown);
+    }
+    shown
+}
+
+/// A path on one line, in quotes where it could be read as more than one or as a remark.
+pub(crate) fn path(text: &str) -> String {
+    let shown = line(text);
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+@~$[]#%=^{}\\:".contains(letter);
+    if !shown.is_empty() && shown.len() == text.len() && shown.chars().all(plain) {
+        shown
+    } else {
+        format!("\"{}\"", shown.replace('"', "\\\""))
+    }
+}
+
+/// The lines of a text, whatever ends them.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let ends = |letter: char| {
+            matches!(
+                letter,
+                '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+            )
+        };
+        let Some(at) = text.find(ends) else {
+            rest = None;
+            return Some(text);
+        };
+        let (line, after) = text.split_at(at);
+        let end = if after.starts_with("\r\n") {
+            2
+        } else {
+            after.chars().next().map_or(0, char::len_utf8)
+        };
+        rest = after.get(end..);
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_whatever_it_has() {
+        assert_eq!(path("src/app/[id]/page.tsx"), "src/app/[id]/page.tsx");
+        assert_eq!(path("a, b"), "\"a, b\"");
+        assert_eq!(path("a (unchanged)"), "\"a (unchanged)\"");
+        assert_eq!(path("a\n- /etc/passwd"), "\"a\\n- /etc/passwd\"");
+        assert_eq!(path("a\u{202e}b"), "\"a\\u{202e}b\"");
+        assert_eq!(path(""), "\"\"");
+    }
+
+    #[test]
+    fn every_end_of_a_line_is_one() {
+        let all: Vec<_> = lines("a\r\nb\rc\nd\u{2028}e\u{2029}f\u{85}g\u{b}h\u{c}").collect();
+        assert_eq!(all, ["a", "b", "c", "d", "e", "f", "g", "h", ""]);
+        assert_eq!(line("a\u{1b}[2J\r\nb"), "a\\u{1b}[2J\\nb");
+    }
+}

@@ -1,0 +1,125 @@
+//! Texts from templates: prompts, and the messages of the protocols.
+//!
+//! Whatever a template shows of its values is data. It is [quoted](crate::shown::quoted), whichever template shows
+//! it: a template need not ask for that, and cannot forget it.
+
+mod bounded;
+mod built_in;
+
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{Environment, ErrorKind as Kind, Output, State, UndefinedBehavior, Value};
+use serde::Serialize;
+
+pub(crate) use built_in::{BUILT_IN, message, source};
+
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::redaction::Redaction;
+use crate::shown;
+use bounded::Bounded;
+
+/// Bytes of a rendered text, and units of fuel, that every template may use; each unit of fuel stands for a step or
+/// for 64 bytes that are held at once.
+const BASE: usize = 200_000;
+
+/// How much more it may use for each byte of the values: enough to show each of them several times.
+const PER_BYTE: usize = 16;
+
+/// Says whether the source is a template.
+pub(crate) fn check(name: &str, source: &str) -> Result<()> {
+    environment(name, source, None).map(|_| ())
+}
+
+/// The text that a template makes of the values. Ends with a line end where the source does.
+pub(crate) fn render(
+    name: &str,
+    source: &str,
+    values: &impl Serialize,
+    redaction: Option<&Redaction>,
+) -> Result<String> {
+    let size = serde_json::to_vec(values).map_or(0, |text| text.len());
+    let bound = BASE.saturating_add(size.saturating_mul(PER_BYTE));
+    let mut environment = environment(name, source, redaction.cloned())?;
+    environment.set_fuel(u64::try_from(bound).ok());
+    let template = environment
+        .get_template(TEMPLATE)
+        .map_err(|error| template_error(name, &error))?;
+    let mut out = Bounded::new(bound);
+    let rendered = template
+        .render_captured_to(Serde(values), &mut out)
+        .map(|_| ());
+    if out.is_full() {
+        return Err(Error::new(ErrorKind::Template {
+            detail: format!("`{name}`: renders more than {bound} bytes"),
+        }));
+    }
+    rendered.map_err(|error| template_error(name, &error))?;
+    let mut text = out.into_text();
+    // The template's own last line end is not rendered.
+    if source.ends_with('\n') && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// The name decides about escaping: a Markdown file gets none of the kind that HTML does.
+const TEMPLATE: &str = "template.md";
+
+fn environment<'s>(
+    name: &str,
+    source: &'s str,
+    redaction: Option<Redaction>,
+) -> Result<Environment<'s>> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_filter("path", |path: String| shown::path(&path));
+    // Their results count as safe, and are so for HTML only.
+    environment.remove_filter("escape");
+    environment.remove_filter("e");
+    environment
+        .set_formatter(move |out, state, value| write_value(out, state, value, redaction.as_ref()));
+    environment
+        .add_template(TEMPLATE, source)
+        .map_err(|error| template_error(name, &error))?;
+    Ok(environment)
+}
+
+/// Shows a value: numbers as they are, texts without secrets and quoted.
+fn write_value(
+    out: &mut Output<'_>,
+    state: &mut State<'_, '_>,
+    value: &Value,
+    redaction: Option<&Redaction>,
+) -> std::result::Result<(), minijinja::Error> {
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            return minijinja::escape_formatter(out, state, value);
+        }
+        _ => {}
+    }
+    let text = value.to_string();
+    let redacted = redaction.and_then(|redaction| redaction.redact("", &text));
+    let text = redacted.unwrap_or(text);
+    // The `safe` filter is the template's word that the text is none of a checkpoint.
+    let text = if value.is_safe() {
+        text
+    } else {
+        shown::quoted(&text)
+    };
+    out.write_str(&text)
+        .map_err(|error| minijinja::Error::new(Kind::WriteFailure, error.to_string()))
+}
+
+fn template_error(name: &str, error: &minijinja::Error) -> Error {
+    let line = error
+        .line()
+        .map(|line| format!(", line {line}"))
+        .unwrap_or_default();
+    let detail = error
+        .detail()
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
+    let kind = error.kind();
+    Error::new(ErrorKind::Template {
+        detail: format!("`{name}`{line}: {kind}{detail}"),
+    })
+}
