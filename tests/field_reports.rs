@@ -22,7 +22,7 @@ use agent_checkpoint::json::{CorruptCode, Document};
 use agent_checkpoint::store::{Change, PutOptions, Query};
 use agent_checkpoint::{
     CheckpointStore, CheckpointStoreExt, ErrorKind, Expect, FileOptions, FileStore, Keep, PutMode,
-    RecoverOptions, Recovery, ResumeOptions,
+    RecoverOptions, Recovery, ResumeDecision, ResumeOptions,
 };
 use common::{clock, key, task};
 
@@ -97,11 +97,11 @@ fn a_torn_tail_does_not_resume_with_nothing() {
             &ResumeOptions::new(store.path(&key("a")).unwrap().parent().unwrap()),
         )
     };
-    let error = resume(&store.files).unwrap_err();
-    match error.kind() {
-        ErrorKind::Corrupt(corrupt) => assert_eq!(corrupt.offset, cut.len(), "{error}"),
-        other => panic!("{other:?}"),
-    }
+    // The plan says what is wrong and with which state to go on, and is no plan from nothing.
+    let damaged = resume(&store.files).unwrap();
+    assert_eq!(damaged.damage.unwrap().offset, cut.len());
+    assert_eq!(damaged.plan.decision, ResumeDecision::Verify);
+    assert_eq!(damaged.recover_with.unwrap().as_str(), "1");
     let recovered = store.files.recover(&key("a"), &newest()).unwrap();
     assert_eq!(
         fs::read_to_string(recovered.put_aside.unwrap()).unwrap(),

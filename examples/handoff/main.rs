@@ -79,7 +79,10 @@ fn orchestrate(in_the_window: bool) -> Result<()> {
     // All that is known now is what lies on disk. This one call reads the checkpoint, compares the
     // files that it names with it, and says whether and how another agent can go on.
     println!("\n{}", bold("2  What it left behind"));
-    let options = ResumeOptions::new(root).with_description(project::DESCRIPTION);
+    // Its agent is known to be dead, so its claim does not count.
+    let options = ResumeOptions::new(root)
+        .with_description(project::DESCRIPTION)
+        .ignoring_claims();
     let resume = tasks.resume(&key, &options)?;
     show_verdict(&resume, store.path(&key)?.as_path())?;
     show_prompt(&resume)?;

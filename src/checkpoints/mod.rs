@@ -524,7 +524,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         options: &ResumeOptions,
         now: DateTime<Utc>,
     ) -> Result<Option<Claim>> {
-        if !self.store.capabilities().claims {
+        if options.ignores_claims || !self.store.capabilities().claims {
             return Ok(None);
         }
         let is_ours = |claim: &Claim| {

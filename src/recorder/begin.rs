@@ -32,6 +32,8 @@ pub struct Found<'s, C: Checkpoint> {
     pub resume: Resume,
     /// Who has claimed it, if the claim still stands.
     pub claimed: Option<Claim>,
+    /// Why nobody goes on from it, whoever has claimed it.
+    refused: Option<String>,
     checkpoints: Checkpoints<'s, C>,
     key: Key,
     options: RecorderOptions,
@@ -110,16 +112,26 @@ impl<'s, C: Checkpoint> Found<'s, C> {
         options: RecorderOptions,
         loaded: Loaded<C>,
     ) -> Result<Self> {
-        let resume = checkpoints.resume(key, &options.resume)?;
+        let mut resume = checkpoints.resume(key, &options.resume.clone().ignoring_claims())?;
+        let refused =
+            (resume.plan.decision >= ResumeDecision::Restart).then(|| resume.plan.message.clone());
         let store = checkpoints.store();
         let claimed = match store.capabilities().claims {
             true => store.claimed(key)?,
             false => None,
         };
+        let claimed = claimed.filter(|claim| claim.stands(checkpoints.now()));
+        let owner = options.owner.to_string();
+        let is_anothers = |claim: &Claim| claim.owner != owner && !options.take_over;
+        if claimed.as_ref().is_some_and(is_anothers) {
+            // The plan says whose it is; what would be without the claim counts once it is gone.
+            resume = checkpoints.resume(key, &options.resume.clone().with_asker(owner))?;
+        }
         Ok(Found {
             loaded,
             resume,
-            claimed: claimed.filter(|claim| claim.stands(checkpoints.now())),
+            refused,
+            claimed,
             checkpoints: checkpoints.clone(),
             key: key.clone(),
             options,
@@ -139,8 +151,8 @@ impl<'s, C: Checkpoint> Found<'s, C> {
     /// ([`RecorderOptions::taking_over`]); [`ErrorKind::Conflict`] when the checkpoint changed since it was found:
     /// its agent is not dead.
     pub fn carry_on(self) -> Result<Recorder<'s, C>> {
-        if self.resume.plan.decision >= ResumeDecision::Restart {
-            return Err(Error::refused(self.resume.plan.message).with_key(&self.key));
+        if let Some(why) = self.refused {
+            return Err(Error::refused(why).with_key(&self.key));
         }
         let store = self.checkpoints.store();
         let claim = Hold::claim(store, &self.key, &self.options)?;

@@ -214,7 +214,9 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
     /// Those of [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn plan(&self) -> Result<Resume> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        self.checkpoints.resume(&self.key, &known)
+        // The claim that stands is the owner's, who is the one that hands on.
+        self.checkpoints
+            .resume(&self.key, &known.clone().ignoring_claims())
     }
 
     /// Reports one thing, in the words that all formats share.

@@ -27,6 +27,8 @@ pub struct ResumeOptions {
     pub worked: Option<TimeDelta>,
     /// Who asks, as the owner of a claim is named: nobody else may go on while a claim stands.
     pub asker: Option<String>,
+    /// Whether claims do not count, for whoever claims the task itself before going on.
+    pub ignores_claims: bool,
     /// Finds out what a verification contract asks for.
     pub contract_reader: Option<ContractReader>,
 }
@@ -83,6 +85,14 @@ impl ResumeOptions {
     #[must_use]
     pub fn with_asker(mut self, owner: impl Into<String>) -> Self {
         self.asker = Some(owner.into());
+        self
+    }
+
+    /// Plans as if nobody had claimed the task: for whoever claims it before going on, and gets the store's own
+    /// answer then.
+    #[must_use]
+    pub fn ignoring_claims(mut self) -> Self {
+        self.ignores_claims = true;
         self
     }
 

@@ -148,7 +148,8 @@ fn us_005_resume_from_checkpoint() {
         plan.message,
         "Resuming from checkpoint (created by react-dev)"
     );
-    assert_eq!(plan.files_to_review, ["a.rs"]);
+    assert_eq!(plan.files_unchanged, ["a.rs"]);
+    assert!(plan.files_to_review.is_empty());
     assert_eq!(plan.start_at.as_deref(), Some("Make b"), "the current step");
     assert_eq!(plan.decision, ResumeDecision::Continue);
     let header = PromptOptions::new().with_header();

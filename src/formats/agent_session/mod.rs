@@ -25,8 +25,8 @@ pub use status::{AgentStatus, AgentType};
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Operation,
-    Pulse, Result, ResumePlan, Status, Thresholds, Timestamp,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Pulse,
+    Result, ResumePlan, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -203,10 +203,11 @@ impl Checkpoint for AgentCheckpoint {
     }
 
     /// The status check for the agent as message 1 of its inbox, or the escalation to the user.
-    fn notice(&self, notice: Notice, now: DateTime<Utc>) -> Option<String> {
+    #[cfg(feature = "template")]
+    fn notice(&self, notice: crate::checkpoint::Notice, now: DateTime<Utc>) -> Option<String> {
         Some(match notice {
-            Notice::Late => messages::status_check(self, 1, now),
-            Notice::Stalled => messages::escalation(self, now),
+            crate::checkpoint::Notice::Late => messages::status_check(self, 1, now),
+            crate::checkpoint::Notice::Stalled => messages::escalation(self, now),
         })
     }
 

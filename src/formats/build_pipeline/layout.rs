@@ -6,6 +6,7 @@ use crate::json::Document;
 /// Where a project keeps the checkpoints of its builds: one file for each document, `{id}.json`.
 pub const FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
 
+#[cfg(feature = "schema")]
 pub(super) const ID_PATTERN: &str = "^(PRD-[0-9]{3}|(EXEC|ADR|FIB|GAP|PERF|ISS)-[A-Za-z0-9._-]+)$";
 
 /// Whether a text is the id of a document: `PRD-` and three digits, or another of the prefixes and then

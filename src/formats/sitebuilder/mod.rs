@@ -25,9 +25,8 @@ pub use pulse::{LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, Notice,
-    OpenEnum, Operation, Progress, Pulse, Result, ResumePlan, Status, Thresholds, Timestamp,
-    open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, OpenEnum,
+    Operation, Progress, Pulse, Result, ResumePlan, Status, Thresholds, Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -362,11 +361,12 @@ impl Checkpoint for SitebuilderCheckpoint {
     }
 
     /// The progress message; for a stalled agent also the command with which another goes on.
-    fn notice(&self, notice: Notice, _now: DateTime<Utc>) -> Option<String> {
+    #[cfg(feature = "template")]
+    fn notice(&self, notice: crate::checkpoint::Notice, _now: DateTime<Utc>) -> Option<String> {
         let message = self.progress_message();
         Some(match notice {
-            Notice::Late => message,
-            Notice::Stalled => format!("{message}\n{}", self.dispatch_command()),
+            crate::checkpoint::Notice::Late => message,
+            crate::checkpoint::Notice::Stalled => format!("{message}\n{}", self.dispatch_command()),
         })
     }
 
@@ -382,6 +382,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         self.taken_up(circumstances)
     }
 
+    #[cfg(feature = "template")]
     fn progress_report(&self) -> Option<String> {
         Some(self.progress_message())
     }

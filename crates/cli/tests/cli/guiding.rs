@@ -62,7 +62,7 @@ fn every_command_of_a_guide_does_what_the_page_says() {
             // The files that the examples name were made before they were saved.
             project.write_at("db/schema.sql", "2026-03-02T07:00:00Z");
         }
-        for made in ["src/toggle.tsx", "src/shop.ts"] {
+        for made in ["src/toggle.tsx", "src/shop.ts", "out/post-01.md"] {
             project.write_at(made, "2026-03-02T07:00:00Z");
         }
         let mut count = 0;

@@ -68,10 +68,10 @@ fn a_killed_shell_agents_task_is_finished_by_another() {
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.contains("claimed by agent-one"), "{words}");
 
-    let prompt = project.ckpt(&["resume", "check points/PAGE-1.json"]);
+    let asked = project.expect(4, &["resume", "check points/PAGE-1.json"]);
     assert!(
-        prompt.code <= 1 && prompt.out.contains("Write the header"),
-        "{prompt:?}"
+        asked.err.contains("agent-one") && asked.err.contains("has claimed the task"),
+        "{asked:?}"
     );
     let second = shell_agent(&project, "agent-two")
         .env("TAKE_OVER", "1")
