@@ -20,7 +20,7 @@ use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Document, FileOptions, FileStore, Fleet,
-    MemoryStore,
+    MemoryStore, ResumeDecision,
 };
 use common::{clock, key, time, tree};
 
@@ -519,6 +519,12 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
     // The state itself is a row, and no task of its own.
     assert_eq!(fleet.rows()[3].format, Some("story-pipeline-state"));
     assert_eq!(fleet.totals().percent, Some(66));
+    // A worker that crashed before is asked about first.
+    let decision = |fleet: &Fleet| fleet.rows()[0].next.as_ref().unwrap().decision;
+    assert_eq!(decision(&fleet), ResumeDecision::Continue);
+    let crashed = STATE.replacen('{', r#"{"crash_count":{"SHOP-1":1},"#, 1);
+    project.write(".pipeline/state.json", crashed);
+    assert_eq!(decision(&project.scan()), ResumeDecision::Ask);
     // Without the state there is silence only.
     fs::remove_file(project.path(".pipeline/state.json")).unwrap();
     assert_eq!(results(&project.scan()), ["stalled", "stalled", "stalled"]);

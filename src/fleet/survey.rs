@@ -74,6 +74,8 @@ impl Scan<'_> {
         // An id inside is compared with the file's name below; the name alone is a key elsewhere.
         knowledge.key = key.filter(|_| found.names.is_none());
         knowledge.story_state = state.map(StoryState::as_str);
+        let counted = story.as_ref();
+        knowledge.counters = counted.map(|(state, story)| state.counters(story));
         let surveyed = match (found.format.survey)(found.document, &knowledge, self.now) {
             Ok(surveyed) => surveyed,
             Err(error) => {
