@@ -4,6 +4,8 @@
 mod budget;
 mod contract;
 mod options;
+#[cfg(feature = "template")]
+mod plain;
 mod plan;
 #[cfg(feature = "template")]
 mod prompts;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
 
+use super::plain::Plain;
 use super::{PromptOptions, Resume, ResumePlan};
 use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff};
 use crate::json::Violation;
@@ -37,8 +37,8 @@ pub(super) struct View<'r> {
     now: String,
     last_update: String,
     minutes: i64,
-    own: &'r Value,
-    given: &'r BTreeMap<String, Value>,
+    own: Plain<'r>,
+    given: BTreeMap<&'r str, Plain<'r>>,
 }
 
 #[derive(Serialize)]
@@ -79,8 +79,12 @@ impl<'r> View<'r> {
             now: minute(resume.now),
             last_update,
             minutes,
-            own: &resume.own,
-            given: &options.values,
+            own: Plain(&resume.own),
+            given: options
+                .values
+                .iter()
+                .map(|(name, value)| (name.as_str(), Plain(value)))
+                .collect(),
         }
     }
 }
