@@ -109,7 +109,8 @@ impl Fleet {
             .filter(|place| deep(&place.why))
             .count();
         if skipped > 0 {
-            text.push_str(&format!("; {skipped} folders not looked into"));
+            let folders = if skipped == 1 { "folder" } else { "folders" };
+            text.push_str(&format!("; {skipped} {folders} not looked into"));
         }
         text
     }
