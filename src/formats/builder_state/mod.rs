@@ -10,10 +10,20 @@ pub use slots::{Slot, SlotPlace};
 
 use super::fields::null_is_default;
 use super::task::{TaskCheckpoint, rules};
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{Inspection, Timestamp};
 
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the builder-state protocol, Checkpoint Location";
+
+/// What is judged of a place that has a checkpoint.
+#[cfg(feature = "schema")]
+const JUDGED_IN_SLOTS: &[&str] = &["checkpoint"];
 
 /// The host file, usually `docs/builder-state.json`.
 ///
@@ -22,7 +32,7 @@ pub const FORMAT: &str = "builder-state";
 /// builder's own and is left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(Self::JUDGED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BuilderState {
@@ -49,7 +59,7 @@ pub struct BuilderState {
 /// The requirements document that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActivePrd {
@@ -79,7 +89,7 @@ pub struct ActivePrd {
 /// The work that is active, in later revisions of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActiveWork {
@@ -100,7 +110,7 @@ pub struct ActiveWork {
 /// A task outside any requirements document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdhocTask {
@@ -116,6 +126,18 @@ pub struct AdhocTask {
     /// Its checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TaskCheckpoint>,
+}
+
+/// The members that are judged; the others are the builder's own, in whatever types it has them.
+#[cfg(feature = "schema")]
+impl BuilderState {
+    const JUDGED: &'static [&'static str] = &[
+        "lastHeartbeat",
+        "activePrd",
+        "activeWork",
+        "adhocQueue",
+        "checkpoint",
+    ];
 }
 
 impl BuilderState {
@@ -142,6 +164,7 @@ impl BuilderState {
 fn inspect_checkpoint(checkpoint: Option<&TaskCheckpoint>, inspection: &mut Inspection<'_>) {
     if let Some(checkpoint) = checkpoint {
         inspection.within("checkpoint", |inspection| {
+            inspection.version(checkpoint);
             rules::inspect(checkpoint, inspection);
         });
     }
