@@ -39,7 +39,12 @@ pub struct Shape {
     required: &'static [&'static str],
     null_is_absent: bool,
     judged: Option<&'static [&'static str]>,
+    other_revision: &'static [&'static str],
+    of_any_type: bool,
 }
+
+/// Marks a member of another revision of the format; only inside the library.
+pub(crate) const OTHER_REVISION: &str = "x-other-revision";
 
 impl From<&'static str> for Shape {
     /// A shape whose members come from this text; it stands at the end of each member's description that
@@ -50,6 +55,8 @@ impl From<&'static str> for Shape {
             required: &[],
             null_is_absent: false,
             judged: None,
+            other_revision: &[],
+            of_any_type: false,
         }
     }
 }
@@ -67,6 +74,21 @@ impl Shape {
     #[must_use]
     pub fn null_is_absent(mut self) -> Shape {
         self.null_is_absent = true;
+        self
+    }
+
+    /// Members of a revision that this library does not begin files in: they are read and kept, and no model is
+    /// asked for them.
+    #[must_use]
+    pub fn other_revision(mut self, members: &'static [&'static str]) -> Shape {
+        self.other_revision = members;
+        self
+    }
+
+    /// What is no object at all is accepted too: nobody judges it.
+    #[must_use]
+    pub fn of_any_type(mut self) -> Shape {
+        self.of_any_type = true;
         self
     }
 
@@ -89,6 +111,9 @@ impl Transform for Shape {
             }
         }
         require(schema, self.required);
+        if self.of_any_type {
+            schema.remove("type");
+        }
     }
 }
 
@@ -104,6 +129,11 @@ impl Shape {
             without_null(property);
         } else if self.null_is_absent {
             or_null(property);
+        }
+        if self.other_revision.contains(&name)
+            && let Value::Object(members) = property
+        {
+            members.insert(OTHER_REVISION.to_owned(), true.into());
         }
         if let Some(Value::String(text)) = property.get_mut("description")
             && !text.contains("Source: ")
@@ -229,7 +259,10 @@ mod tests {
     #[test]
     fn null_comes_and_goes() {
         for (without, with) in [
-            (json!({"type": "string"}), json!({"type": ["string", "null"]})),
+            (
+                json!({"type": "string"}),
+                json!({"type": ["string", "null"]}),
+            ),
             (
                 json!({"type": "string", "enum": ["a"]}),
                 json!({"type": ["string", "null"], "enum": ["a", null]}),

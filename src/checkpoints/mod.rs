@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key,
-    Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, read, violations,
+    Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff,
+    Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, read,
+    violations,
 };
 use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;

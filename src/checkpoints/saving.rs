@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::Checkpoints;
 use crate::checkpoint::{
-    Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result, Truncation,
-    read, version_is_unreadable, violations,
+    Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result,
+    Truncation, read, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
@@ -154,11 +154,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
     }
 
     /// A new text, in the style of the one that is there.
-    fn replaced(
-        &self,
-        present: Option<&Current<'_, C>>,
-        mut wanted: C,
-    ) -> Result<Prepared> {
+    fn replaced(&self, present: Option<&Current<'_, C>>, mut wanted: C) -> Result<Prepared> {
         let before = present.map(|present| &present.reading.value);
         let mut truncation = self.finish(&mut wanted, before)?;
         let mut lost = Vec::new();
@@ -167,7 +163,9 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             if !lost.is_empty() && !self.allow_loss {
                 return Err(Error::new(ErrorKind::WouldLose { pointers: lost }));
             }
-            truncation.dropped.extend(raw_values(&present.document, &lost));
+            truncation
+                .dropped
+                .extend(raw_values(&present.document, &lost));
         }
         let document = match present {
             Some(present) => present.document.replace_with(&wanted)?,

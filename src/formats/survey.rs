@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp,
-    read, violations,
+    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp, read,
+    violations,
 };
 use crate::json::{Document, Violation};
 

@@ -28,7 +28,7 @@ use super::fields::{self, null_is_default};
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Pulse,
-    Result, ResumePlan, Status, Thresholds, Timestamp,
+    Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -167,6 +167,8 @@ fn said(text: Option<&str>) -> Option<&str> {
 
 impl Checkpoint for AgentCheckpoint {
     const FORMAT: &'static str = "agent-session";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] =
+        &[SchemaVersion::new(1, "One file for each agent of a group.")];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {

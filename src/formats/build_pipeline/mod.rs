@@ -36,7 +36,8 @@ use super::fields::{self, null_is_default};
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Activity, Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Limits,
-    Operation, Progress, Pulse, Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
+    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation,
+    open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -90,7 +91,7 @@ open_enum! {
 /// revision have `timestamp`, those of the later one `created_at` and `updated_at`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED).other_revision(schema::OTHER_NAMES)))]
 #[cfg_attr(feature = "schema", schemars(transform = schema::conditions))]
 #[serde(default)]
 #[non_exhaustive]
@@ -298,6 +299,13 @@ impl Fix {
 
 impl Checkpoint for BuildCheckpoint {
     const FORMAT: &'static str = "build-pipeline";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[
+        SchemaVersion::new(1, "One timestamp; ids of PRDs."),
+        SchemaVersion::new(
+            2,
+            "created_at and updated_at for the timestamp, dormant workstreams, gates A and B, ids with other prefixes. Version 1 is read and written too.",
+        ),
+    ];
 
     const IDENTITIES: &'static [Identity] = &[
         Identity {

@@ -8,8 +8,16 @@ use crate::checkpoint::{all_present, any_present, is, present};
 
 /// A text that says something: it has a character that is no white space by Unicode, spelled out because
 /// validators do not agree on what `\S` is.
-const SAYS_SOMETHING: &str =
-    "[^\\u0009-\\u000d\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+const SAYS_SOMETHING: &str = "[^\\u0009-\\u000d\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+
+/// Names that are read and kept in files that have them.
+pub(super) const OTHER_NAMES: &[&str] = &[
+    "prd_id",
+    "id",
+    "skipped_workstreams",
+    "created_at",
+    "updated_at",
+];
 
 /// The stamps of either revision, and what a failed build requires.
 pub(super) fn conditions(schema: &mut Schema) {

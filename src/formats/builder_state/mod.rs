@@ -12,7 +12,7 @@ use super::fields::null_is_default;
 use super::task::{TaskCheckpoint, rules};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
-use crate::checkpoint::{Inspection, Timestamp};
+use crate::checkpoint::{Inspection, SchemaVersion, Timestamp};
 
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";
@@ -24,6 +24,18 @@ const SOURCE: &str = "the builder-state protocol, Checkpoint Location";
 /// What is judged of a place that has a checkpoint.
 #[cfg(feature = "schema")]
 const JUDGED_IN_SLOTS: &[&str] = &["checkpoint"];
+
+/// The released versions of the host file.
+pub const SCHEMA_VERSIONS: &[SchemaVersion] = &[
+    SchemaVersion::new(
+        1,
+        "A checkpoint at the top level, in activePrd, and in each entry of adhocQueue.",
+    ),
+    SchemaVersion::new(
+        2,
+        "A checkpoint in activeWork, which replaced the former. Version 1 is read and written too.",
+    ),
+];
 
 /// The host file, usually `docs/builder-state.json`.
 ///
@@ -110,7 +122,7 @@ pub struct ActiveWork {
 /// A task outside any requirements document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS).of_any_type()))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdhocTask {

@@ -28,7 +28,8 @@ use super::fields::{self, null_is_default};
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, OpenEnum,
-    Operation, Progress, Pulse, Result, ResumePlan, Status, Thresholds, Timestamp, open_enum,
+    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
+    open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -299,6 +300,8 @@ pub struct Heartbeat {
 
 impl Checkpoint for SitebuilderCheckpoint {
     const FORMAT: &'static str = "sitebuilder";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] =
+        &[SchemaVersion::new(1, "One file for each task of an agent.")];
     const IDENTITIES: &'static [Identity] = &[
         Identity {
             list: "items",

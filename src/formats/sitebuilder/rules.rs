@@ -6,7 +6,8 @@ use crate::json::{Code, pointer};
 
 impl SitebuilderCheckpoint {
     /// Members that must be there.
-    pub(super) const REQUIRED: &'static [&'static str] = &["checkpoint_id", "agent", "task_id", "status", "updated_at"];
+    pub(super) const REQUIRED: &'static [&'static str] =
+        &["checkpoint_id", "agent", "task_id", "status", "updated_at"];
 }
 
 pub(super) fn inspect(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {

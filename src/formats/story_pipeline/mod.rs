@@ -43,7 +43,7 @@ pub use state::{
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Layout,
-    Operation, Result, ResumePlan, Status, Timestamp, open_enum,
+    Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::json::Document;
 
@@ -93,7 +93,7 @@ impl Verdict {
 /// `completed_at` for `timestamp` and no agent. Either is read, and each file keeps its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED).other_revision(schema::LATER_NAMES)))]
 #[cfg_attr(feature = "schema", schemars(transform = schema::conditions))]
 #[serde(default)]
 #[non_exhaustive]
@@ -190,6 +190,16 @@ pub fn is_story_id(text: &str) -> bool {
 
 impl Checkpoint for StoryCheckpoint {
     const FORMAT: &'static str = "story-pipeline";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[
+        SchemaVersion::new(
+            1,
+            "Names in camelCase, one timestamp, the worker's agent id.",
+        ),
+        SchemaVersion::new(
+            2,
+            "Names in snake_case, started_at and completed_at for the timestamp; the story's id may be absent. Version 1 is read and written too.",
+        ),
+    ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 

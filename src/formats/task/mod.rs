@@ -19,7 +19,7 @@ pub use operations::{StepDone, StepStarted};
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Limits,
-    Operation, Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
+    Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -262,6 +262,10 @@ pub struct Metadata {
 impl Checkpoint for TaskCheckpoint {
     const FORMAT: &'static str = "task";
     const SCHEMA_VERSION: Option<u64> = Some(1);
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[SchemaVersion::new(
+        1,
+        "The checkpoint object of the builder-state protocol, alone in a file that tells its version.",
+    )];
     const IDENTITIES: &'static [Identity] = &[
         Identity {
             list: "completedSteps",

@@ -9,7 +9,8 @@ use crate::json::Code;
 
 impl TaskCheckpoint {
     /// Members that must be there.
-    pub(super) const REQUIRED: &'static [&'static str] = &["phase", "completedSteps", "pendingSteps", "metadata"];
+    pub(super) const REQUIRED: &'static [&'static str] =
+        &["phase", "completedSteps", "pendingSteps", "metadata"];
 }
 
 impl CompletedStep {
