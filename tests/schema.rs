@@ -109,7 +109,10 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "json") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
             into.push(path);
         }
     }
@@ -132,7 +135,13 @@ fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape(
         let Ok(value) = serde_json::from_str::<Value>(text) else {
             continue;
         };
-        let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let folder = path
+            .parent()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap();
         let format = match formats.get(folder) {
             Ok(format) => *format,
             Err(_) => match formats.detect(&path, Some(&document)) {
@@ -143,7 +152,10 @@ fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape(
         let violations = (format.examine)(&document, &Knowledge::none()).unwrap();
         let expected = !violations.iter().any(is_of_shape);
         let validator = of(format.name, Contract::Read);
-        let errors: Vec<_> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        let errors: Vec<_> = validator
+            .iter_errors(&value)
+            .map(|e| e.to_string())
+            .collect();
         assert_eq!(
             errors.is_empty(),
             expected,
@@ -176,8 +188,19 @@ fn properties(schema: &Value, each: &mut dyn FnMut(&str, &Value)) {
 
 /// Words that tell in what a number is.
 const UNITS: [&str; 13] = [
-    "percent", "seconds", "how many", "how often", "stage", "score", "count", "number", "line",
-    "lines", "version", "1 to 10", "attempt",
+    "percent",
+    "seconds",
+    "how many",
+    "how often",
+    "stage",
+    "score",
+    "count",
+    "number",
+    "line",
+    "lines",
+    "version",
+    "1 to 10",
+    "attempt",
 ];
 
 #[test]
@@ -194,10 +217,16 @@ fn every_member_is_described_with_its_source_and_numbers_with_their_unit() {
                 let (text, source) = description
                     .rsplit_once(" Source: ")
                     .unwrap_or_else(|| panic!("{name}: {member}: {description}"));
-                assert!(text.ends_with('.') && source.ends_with('.'), "{description}");
+                assert!(
+                    text.ends_with('.') && source.ends_with('.'),
+                    "{description}"
+                );
                 let is_number = ["number", "integer"].iter().any(|kind| {
                     let own = &schema["type"];
-                    own == kind || own.as_array().is_some_and(|all| all.iter().any(|k| k == kind))
+                    own == kind
+                        || own
+                            .as_array()
+                            .is_some_and(|all| all.iter().any(|k| k == kind))
                 });
                 let text = text.to_lowercase();
                 assert!(
@@ -240,8 +269,22 @@ fn assert_strict(schema: &Value, at: &str) {
     };
     for keyword in members.keys() {
         let known = [
-            "$schema", "$id", "$comment", "$defs", "$ref", "title", "description", "type", "enum",
-            "const", "properties", "required", "additionalProperties", "items", "anyOf", "format",
+            "$schema",
+            "$id",
+            "$comment",
+            "$defs",
+            "$ref",
+            "title",
+            "description",
+            "type",
+            "enum",
+            "const",
+            "properties",
+            "required",
+            "additionalProperties",
+            "items",
+            "anyOf",
+            "format",
         ];
         assert!(known.contains(&keyword.as_str()), "{at}: {keyword}");
     }
@@ -255,10 +298,20 @@ fn assert_strict(schema: &Value, at: &str) {
             assert_strict(inner, &format!("{at}/{name}"));
         }
     }
-    for inner in members.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+    for inner in members
+        .get("$defs")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         assert_strict(inner.1, &format!("{at}/$defs/{}", inner.0));
     }
-    for inner in members.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+    for inner in members
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         assert_strict(inner, at);
     }
     if let Some(items) = members.get("items") {

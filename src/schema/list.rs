@@ -81,6 +81,13 @@ impl Schemas {
         self
     }
 
+    /// Only that of one format; none when no format has this name.
+    #[must_use]
+    pub fn only(mut self, name: &str) -> Schemas {
+        self.0.retain(|entry| entry.name == name);
+        self
+    }
+
     /// The names of the formats.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|entry| entry.name.as_str())
