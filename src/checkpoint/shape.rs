@@ -105,9 +105,12 @@ impl Transform for Shape {
         let Some(schema) = schema.as_object_mut() else {
             return;
         };
+        let always_written = schema.get("required").cloned().unwrap_or_default();
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
             for (name, property) in properties {
-                self.member(name, property);
+                let always = always_written.as_array();
+                let always = always.is_some_and(|names| names.iter().any(|it| it == name));
+                self.member(name, property, always);
             }
         }
         require(schema, self.required);
@@ -118,16 +121,20 @@ impl Transform for Shape {
 }
 
 impl Shape {
-    fn member(&self, name: &str, property: &mut Value) {
+    /// Of what is always written nothing can be absent, so the type alone tells whether it may be `null`.
+    fn member(&self, name: &str, property: &mut Value, always_written: bool) {
         if property == &Value::Bool(true) {
             *property = json!({});
         }
         if self.judged.is_some_and(|judged| !judged.contains(&name)) {
             let description = property.get("description").cloned();
-            *property = json!({ "description": description });
+            *property = match always_written {
+                true => json!({ "description": description, "not": { "type": "null" } }),
+                false => json!({ "description": description }),
+            };
         } else if self.required.contains(&name) {
             without_null(property);
-        } else if self.null_is_absent {
+        } else if self.null_is_absent && !always_written {
             or_null(property);
         }
         if self.other_revision.contains(&name)

@@ -6,7 +6,7 @@ use crate::json::Code;
 
 impl AgentCheckpoint {
     /// Members that must be there.
-    pub(super) const REQUIRED: &'static [&'static str] = &["agent_id", "status", "last_checkpoint"];
+    pub(super) const REQUIRED: &'static [&'static str] = &["agent_id", "last_checkpoint", "status"];
 }
 
 pub(super) fn inspect(agent: &AgentCheckpoint, inspection: &mut Inspection<'_>) {
