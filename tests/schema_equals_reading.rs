@@ -3,10 +3,13 @@
 #![cfg(feature = "schema")]
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "a test that cannot go on should say where"
 )]
 
 use agent_checkpoint::Formats;
+use std::cell::Cell;
+
 use agent_checkpoint::TaskCheckpoint;
 use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::formats::{
@@ -50,19 +53,28 @@ fn has_all(value: &Value, written: &Value) -> bool {
     }
 }
 
-fn equals<C: Arbitrary + Examine + 'static>(format: &str) {
-    let validators = [Contract::Read, Contract::Write].map(|contract| {
-        let schema = Schemas::default().get(format, contract).unwrap();
+fn schemas(format: &str) -> [Value; 2] {
+    [Contract::Read, Contract::Write].map(|it| Schemas::default().get(format, it).unwrap())
+}
+
+/// Compares schemas with the reading, over so many documents. Says how many there were, how many load without
+/// violation of shape, and how many have all that is written; or where they differ.
+fn compare<C: Arbitrary + Examine + 'static>(
+    format: &str,
+    schemas: &[Value; 2],
+    cases: u32,
+) -> Result<[u32; 3], String> {
+    let validators = schemas.each_ref().map(|schema| {
         jsonschema::draft202012::options()
             .should_validate_formats(true)
-            .build(&schema)
+            .build(schema)
             .unwrap()
     });
     let formats = Formats::default();
     let examine = formats.get(format).unwrap().examine;
-    let counts = std::cell::Cell::new((0, 0, 0));
+    let counts = Cell::new([0; 3]);
     let config = Config {
-        cases: 1_500,
+        cases: cases.max(Config::default().cases),
         failure_persistence: None,
         ..Config::default()
     };
@@ -76,12 +88,12 @@ fn equals<C: Arbitrary + Examine + 'static>(format: &str) {
         let loads = !violations.iter().any(|it| OF_SHAPE.contains(&it.code));
         let written = serde_json::to_value(document.read::<C>().unwrap().value).unwrap();
         let is_whole = loads && has_all(&value, &written);
-        let (all, loaded, whole) = counts.get();
-        counts.set((
+        let [all, loaded, whole] = counts.get();
+        counts.set([
             all + 1,
-            loaded + i32::from(loads),
-            whole + i32::from(is_whole),
-        ));
+            loaded + u32::from(loads),
+            whole + u32::from(is_whole),
+        ]);
         for (validator, expected) in validators.iter().zip([loads, is_whole]) {
             let errors: Vec<_> = validator
                 .iter_errors(&value)
@@ -94,13 +106,19 @@ fn equals<C: Arbitrary + Examine + 'static>(format: &str) {
         }
         Ok(())
     });
-    result.unwrap_or_else(|failure| panic!("{format}: {failure}"));
-    // A test that sees one side only shows nothing.
-    let (all, loaded, whole) = counts.get();
-    assert!(
-        loaded * 10 > all && loaded * 10 < all * 9 && whole * 20 > all,
-        "{format}: of {all}, {loaded} load without violation and {whole} are as written"
-    );
+    result.map_err(|failure| failure.to_string())?;
+    Ok(counts.get())
+}
+
+fn equals<C: Arbitrary + Examine + 'static>(format: &str) {
+    match compare::<C>(format, &schemas(format), 800) {
+        Err(difference) => panic!("{format}: {difference}"),
+        // A test that sees one side only shows nothing.
+        Ok([all, loaded, whole]) => assert!(
+            loaded * 10 > all && loaded * 10 < all * 9 && whole * 20 > all,
+            "{format}: of {all}, {loaded} load without violation and {whole} are as written"
+        ),
+    }
 }
 
 #[test]
@@ -136,4 +154,50 @@ fn story_pipeline_state() {
 #[test]
 fn build_pipeline() {
     equals::<BuildCheckpoint>("build-pipeline");
+}
+
+/// Takes a keyword out of a schema, wherever it stands.
+fn without(schema: &mut Value, keyword: &str) {
+    match schema {
+        Value::Object(members) => {
+            members.remove(keyword);
+            members
+                .values_mut()
+                .for_each(|inner| without(inner, keyword));
+        }
+        Value::Array(elements) => elements
+            .iter_mut()
+            .for_each(|inner| without(inner, keyword)),
+        _ => {}
+    }
+}
+
+/// The comparison finds a schema that lacks any one keyword.
+#[test]
+fn a_schema_without_one_of_its_keywords_is_found() {
+    fn finds<C: Arbitrary + Examine + 'static>(format: &str, keywords: &[&str]) {
+        for keyword in keywords {
+            let mut broken = schemas(format);
+            broken
+                .iter_mut()
+                .for_each(|schema| without(schema, keyword));
+            assert_ne!(broken, schemas(format), "{format} has no {keyword}");
+            let found = compare::<C>(format, &broken, 20_000);
+            assert!(found.is_err(), "{format} without {keyword}: {found:?}");
+        }
+    }
+    let of_task = [
+        "type",
+        "required",
+        "enum",
+        "pattern",
+        "maxLength",
+        "minimum",
+    ];
+    finds::<TaskCheckpoint>("task", &of_task);
+    finds::<SitebuilderCheckpoint>("sitebuilder", &["maximum"]);
+    finds::<StoryCheckpoint>("story-pipeline", &["allOf", "if", "else"]);
+    let of_state = ["patternProperties", "additionalProperties"];
+    finds::<PipelineState>("story-pipeline-state", &of_state);
+    finds::<BuildCheckpoint>("build-pipeline", &["allOf", "then"]);
 }
