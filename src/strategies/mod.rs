@@ -3,17 +3,27 @@
 //! Feature `proptest`. Each function says what it generates and how often.
 
 mod agent_session;
+mod any_shape;
+mod arbitrary;
+mod as_agents_write_it;
+mod boundaries;
 mod build_pipeline;
-mod deviating;
+mod builder_state;
+mod examine;
 mod json;
+mod members;
 mod sitebuilder;
 mod story_pipeline;
+mod style;
 mod task;
+mod tree;
+mod valid;
+mod vocabulary;
 
-pub use agent_session::agent_checkpoint;
-pub use build_pipeline::build_checkpoint;
-pub use deviating::deviating;
-pub use json::{json_object, json_value, restyled};
-pub use sitebuilder::sitebuilder_checkpoint;
-pub use story_pipeline::{pipeline_state, story_checkpoint};
-pub use task::{task_checkpoint, timestamp};
+pub use any_shape::any_shape;
+pub use as_agents_write_it::as_agents_write_it;
+pub use examine::Examine;
+pub use json::{json_object, json_value};
+pub use style::restyled;
+pub use valid::valid;
+pub use vocabulary::any_spelling;
