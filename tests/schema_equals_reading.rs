@@ -53,6 +53,24 @@ fn has_all(value: &Value, written: &Value) -> bool {
     }
 }
 
+/// The value with the numbers that are left when they are kept as integers or f64: 4.0000000000000001 is 4.0 then.
+/// Both sides see those, whatever serde_json keeps. `None` when one is beyond f64.
+fn in_f64(value: Value) -> Option<Value> {
+    Some(match value {
+        Value::Number(number) if number.is_u64() || number.is_i64() => Value::Number(number),
+        Value::Number(number) => serde_json::Number::from_f64(number.as_f64()?)?.into(),
+        Value::Array(elements) => {
+            Value::Array(elements.into_iter().map(in_f64).collect::<Option<_>>()?)
+        }
+        Value::Object(members) => {
+            let members = members.into_iter();
+            let members = members.map(|(name, value)| Some((name, in_f64(value)?)));
+            Value::Object(members.collect::<Option<_>>()?)
+        }
+        value => value,
+    })
+}
+
 fn schemas(format: &str) -> [Value; 2] {
     [Contract::Read, Contract::Write].map(|it| Schemas::default().get(format, it).unwrap())
 }
@@ -79,10 +97,11 @@ fn compare<C: Arbitrary + Examine + 'static>(
         ..Config::default()
     };
     let result = TestRunner::new(config).run(&any_shape::<C>(), |text| {
-        // A reader that keeps numbers as f64 takes no 1e400: then there is nothing that a schema could see.
-        let Ok(value) = serde_json::from_str::<Value>(&text) else {
+        // A number beyond f64 is nothing that a validator could see.
+        let Some(value) = serde_json::from_str(&text).ok().and_then(in_f64) else {
             return Ok(());
         };
+        let text = value.to_string();
         let document = Document::from_text(text.as_str()).unwrap();
         let violations = examine(&document, &Knowledge::none()).unwrap();
         let loads = !violations.iter().any(|it| OF_SHAPE.contains(&it.code));
@@ -182,20 +201,13 @@ fn a_schema_without_one_of_its_keywords_is_found() {
                 .iter_mut()
                 .for_each(|schema| without(schema, keyword));
             assert_ne!(broken, schemas(format), "{format} has no {keyword}");
-            let found = compare::<C>(format, &broken, 20_000);
+            let found = compare::<C>(format, &broken, 6_000);
             assert!(found.is_err(), "{format} without {keyword}: {found:?}");
         }
     }
-    let of_task = [
-        "type",
-        "required",
-        "enum",
-        "pattern",
-        "maxLength",
-        "minimum",
-    ];
+    let of_task = ["type", "required", "enum", "pattern", "maxLength"];
     finds::<TaskCheckpoint>("task", &of_task);
-    finds::<SitebuilderCheckpoint>("sitebuilder", &["maximum"]);
+    finds::<SitebuilderCheckpoint>("sitebuilder", &["maximum", "minimum"]);
     finds::<StoryCheckpoint>("story-pipeline", &["allOf", "if", "else"]);
     let of_state = ["patternProperties", "additionalProperties"];
     finds::<PipelineState>("story-pipeline-state", &of_state);

@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::arbitrary::arbitrary;
-use crate::checkpoint::Timestamp;
+use crate::checkpoint::{Checkpoint, Timestamp};
 use crate::formats::task::{
     CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
     Verification, VerificationResult,
@@ -81,10 +81,12 @@ arbitrary! {
     );
 
     /// Each phase as often; 0 to 11 finished and as many pending steps, a current step every other time,
-    /// 0 to 3 decisions, 1 or 2 blockers (1 of 5), a verification every other time, no schema version.
+    /// 0 to 3 decisions, 1 or 2 blockers (1 of 5), a verification every other time, the schema's
+    /// version 1 of 5 times.
     ///
     /// Texts keep the protocol's lengths; the whole may be over the size that a save keeps to.
     TaskCheckpoint => (
+        prop_oneof![4 => Just(None), 1 => Just(TaskCheckpoint::SCHEMA_VERSION)],
         any::<Phase>(),
         vec(any::<CompletedStep>(), 0..12),
         vec(phrase(), 0..12),
@@ -95,9 +97,9 @@ arbitrary! {
         any::<Metadata>(),
     )
         .prop_map(
-            |(phase, completed, pending, current, decisions, blockers, verification, metadata)| {
+            |(schema_version, phase, completed, pending, current, decisions, blockers, verification, metadata)| {
                 TaskCheckpoint {
-                    schema_version: None,
+                    schema_version,
                     phase: Some(phase),
                     completed_steps: completed,
                     pending_steps: pending,
