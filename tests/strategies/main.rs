@@ -8,6 +8,7 @@
 mod any_shape;
 mod as_agents_write_it;
 mod oversized;
+mod shares;
 mod valid;
 mod with_unknown_fields;
 
