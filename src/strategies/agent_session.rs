@@ -97,8 +97,8 @@ fn agent_checkpoint() -> impl Strategy<Value = AgentCheckpoint> {
 }
 
 arbitrary! {
-    /// A valid [`AgentCheckpoint`]: one primary in five; in progress every other time, else waiting,
-    /// blocked (with 1 to 3 blockers; seldom some otherwise) or complete; 0 to 5 files, finished and next
-    /// steps; a current step and the state of coordination three times in four; one in four took over.
+    /// Primary 1 of 5; in progress 2 of 5, waiting, complete and blocked 1 of 5 each, the last with 1 to 3
+    /// blockers, of the others 1 of 5 with 1 or 2; 0 to 5 files, finished and next steps; a current step
+    /// and the state of coordination 3 of 4 each; 1 of 4 took over.
     AgentCheckpoint => agent_checkpoint();
 }

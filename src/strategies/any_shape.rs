@@ -185,3 +185,50 @@ fn fits(change: &Change, value: &Tree) -> bool {
         Change::Empty => matches!(value, Tree::List(_) | Tree::Object(_)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+    use crate::formats::TaskCheckpoint;
+
+    #[test]
+    fn the_shares_of_the_changes_are_those_of_the_page() {
+        const OF: usize = 2000;
+        let mut runner = TestRunner::deterministic();
+        let strategy = change(&members::<TaskCheckpoint>());
+        let mut counts = [0_usize; 7];
+        for _ in 0..OF {
+            let kind = match strategy.new_tree(&mut runner).unwrap().current() {
+                Change::Text(_) => 0,
+                Change::Time(_) => 1,
+                Change::Replace(_) => 2,
+                Change::Number(_) => 3,
+                Change::Remove => 4,
+                Change::Add(..) => 5,
+                Change::Empty | Change::Copy(_) => 6,
+            };
+            counts[kind] += 1;
+        }
+        for (count, twentieths) in counts.into_iter().zip([5, 4, 3, 3, 2, 2, 1]) {
+            let off = count.abs_diff(OF * twentieths / 20);
+            assert!(off < OF / 33, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn all_members_of_a_type_are_found() {
+        let found = members::<TaskCheckpoint>();
+        for name in [
+            "partialWork",
+            "rationale",
+            "contractRef",
+            "runAt",
+            "previousAgents",
+        ] {
+            assert!(found.iter().any(|(member, _)| member == name), "{name}");
+        }
+    }
+}

@@ -193,3 +193,33 @@ fn fits(deviation: &Deviation, value: &Tree) -> bool {
         Deviation::Null | Deviation::Removed => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    #[test]
+    fn the_shares_of_the_deviations_are_those_of_the_page() {
+        const OF: usize = 2000;
+        let mut runner = TestRunner::deterministic();
+        let strategy = deviation();
+        let mut counts = [0_usize; 5];
+        for _ in 0..OF {
+            let kind = match strategy.new_tree(&mut runner).unwrap().current() {
+                Deviation::Foreign(..) => 0,
+                Deviation::Text(_) => 1,
+                Deviation::Time(_) => 2,
+                Deviation::Spelled(_) => 3,
+                _ => 4,
+            };
+            counts[kind] += 1;
+        }
+        for (count, twentieths) in counts.into_iter().zip([6, 3, 3, 2, 6]) {
+            let off = count.abs_diff(OF * twentieths / 20);
+            assert!(off < OF / 33, "{counts:?}");
+        }
+    }
+}

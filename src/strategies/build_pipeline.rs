@@ -249,8 +249,8 @@ fn settle_proofs(build: &mut BuildCheckpoint, status: &BuildStatus) {
 }
 
 arbitrary! {
-    /// A valid [`BuildCheckpoint`]: each status as often, 0 to 9 workstreams in all buckets that the status
-    /// allows, half with the stamps of the later revision, three in ten with each of the proofs. One artifact
-    /// in five is of any type.
+    /// Each of the five statuses as often; 0 to 9 workstreams in the buckets that the status allows; the
+    /// stamps of the later revision 1 of 2; each of the proofs 3 of 10, where the status allows it. 1 of 5
+    /// artifacts is of any type.
     BuildCheckpoint => build_checkpoint();
 }

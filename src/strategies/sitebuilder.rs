@@ -107,9 +107,8 @@ fn sitebuilder_checkpoint() -> impl Strategy<Value = SitebuilderCheckpoint> {
 }
 
 arbitrary! {
-    /// A valid [`SitebuilderCheckpoint`] as the library's operations leave it: 0 to 8 listed subtasks in
-    /// any state, and one time in three more that are not listed; two of four in progress, one blocked by
-    /// 1 or 2 errors, one complete with all criteria met; 0 to 3 criteria and review scores, 0 to 3 files;
-    /// a heartbeat every other time. Stamps have the precisions of [`Timestamp`].
+    /// As the library's operations leave it: in progress 1 of 2, blocked by 1 or 2 errors 1 of 4, complete
+    /// with all criteria met 1 of 4; 0 to 7 listed subtasks in any state and, 1 of 3 that is not complete,
+    /// up to 29 more that are not listed; 0 to 2 criteria, review scores and files; a heartbeat 1 of 2.
     SitebuilderCheckpoint => sitebuilder_checkpoint();
 }

@@ -195,12 +195,11 @@ fn pipeline_state() -> impl Strategy<Value = PipelineState> {
 }
 
 arbitrary! {
-    /// A valid [`StoryCheckpoint`]: each of the four stages as often, in the later revision one time in
-    /// four (then one time in four without a story id); up to 8 tasks, in stage 2 at any point between all left
-    /// and all finished.
+    /// Each of the four stages as often; in the spelling of the later revision 1 of 4 (of these 1 of 4
+    /// without a story id); 0 to 8 tasks, in stage 2 at any point between all left and all finished.
     StoryCheckpoint => story_checkpoint();
 
-    /// A valid [`PipelineState`] of 0 to 5 stories in any state, each field there or not, counters within
-    /// their limits. Counts of workers and stories need not agree with the tables, as in real ones.
+    /// 0 to 5 stories in any state, 0 to 3 in each of the other tables, each single field there 1 of 2,
+    /// counters within their limits. Counts of workers and stories need not agree with the tables, as in real ones.
     PipelineState => pipeline_state();
 }

@@ -19,8 +19,16 @@ pub(super) struct Style {
     pub(super) ascii: bool,
 }
 
-/// Two spaces as often as all other layouts of lines together have it; each other choice as in
-/// [`restyled`].
+/// All on one line, with nothing around it.
+pub(super) const COMPACT: Style = Style {
+    indent: None,
+    last_line_end: false,
+    crlf: false,
+    mark: false,
+    ascii: false,
+};
+
+/// One of the layouts, as often as [`restyled`] says.
 pub(super) fn style() -> impl Strategy<Value = Style> {
     let indents = vec![Some("  "), Some("  "), Some("    "), Some("\t"), None];
     (

@@ -6,7 +6,11 @@
 )]
 
 mod any_shape;
+mod as_agents_write_it;
+mod oversized;
+mod shares;
 mod valid;
+mod with_unknown_fields;
 
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
@@ -71,7 +75,7 @@ fn shrink_all_ways<S: Strategy>(strategy: &S, count: usize, check: impl Fn(S::Va
         let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..STEPS {
             bits = bits.rotate_left(7).wrapping_mul(5).wrapping_add(1);
-            let moved = if bits % 3 == 0 {
+            let moved = if bits.is_multiple_of(3) {
                 tree.complicate()
             } else {
                 tree.simplify()
