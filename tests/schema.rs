@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::Knowledge;
 use agent_checkpoint::json::{Code, Document, Violation};
-use agent_checkpoint::schema::{Contract, Schemas};
-use agent_checkpoint::{Checkpoint, Formats};
+use agent_checkpoint::schema::{Contract, Schemas, value_of_tool_input};
+use agent_checkpoint::strategies::valid;
+use agent_checkpoint::{Checkpoint, Formats, formats};
+use proptest::prelude::*;
 use serde_json::Value;
 
 fn root() -> &'static Path {
@@ -330,4 +332,104 @@ fn the_schemas_for_tools_are_strict() {
     let story = schemas.get("story-pipeline", Contract::Tool).unwrap();
     assert!(story["properties"].get("storyId").is_some());
     assert!(story["properties"].get("story_id").is_none());
+}
+
+/// What a model would give for a value: each map as a list of names and values, and `null` for what is not there.
+fn as_tool_input(value: &Value, tool: &Value, root: &Value) -> Value {
+    if let Some(target) = tool.get("$ref").and_then(Value::as_str) {
+        return as_tool_input(value, root.pointer(&target[1..]).unwrap(), root);
+    }
+    if let Some(branches) = tool.get("anyOf").and_then(Value::as_array) {
+        let branches: Vec<_> = branches.iter().filter(|it| it["type"] != "null").collect();
+        return match &branches[..] {
+            [only] if !value.is_null() => as_tool_input(value, only, root),
+            _ => value.clone(),
+        };
+    }
+    match value {
+        Value::Object(members) if tool.get("items").is_some() => {
+            let schema = &tool["items"]["properties"]["value"];
+            let entry = |(name, value)| serde_json::json!({"name": name, "value": as_tool_input(value, schema, root)});
+            members.iter().map(entry).collect()
+        }
+        Value::Object(members) => {
+            let properties = tool["properties"].as_object().unwrap();
+            let member = |(name, schema): (&String, &Value)| {
+                let value = members.get(name).unwrap_or(&Value::Null);
+                (name.clone(), as_tool_input(value, schema, root))
+            };
+            Value::Object(properties.iter().map(member).collect())
+        }
+        Value::Array(elements) => {
+            let elements = elements.iter();
+            elements
+                .map(|it| as_tool_input(it, &tool["items"], root))
+                .collect()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+/// A valid checkpoint can be given as the input of a tool, and comes back.
+fn comes_back_from_a_tool<C>(format: &str)
+where
+    C: Checkpoint + Arbitrary + std::fmt::Debug + schemars::JsonSchema,
+{
+    let schema = Schemas::default().get(format, Contract::Tool).unwrap();
+    let validator = validator(&schema);
+    let config = proptest::test_runner::Config {
+        cases: 200,
+        failure_persistence: None,
+        ..Default::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let kept = std::cell::Cell::new(0);
+    let result = runner.run(&valid::<C>(), |checkpoint| {
+        let value = serde_json::to_value(&checkpoint).unwrap();
+        let input = as_tool_input(&value, &schema, &schema);
+        let errors: Vec<_> = validator
+            .iter_errors(&input)
+            .map(|it| it.to_string())
+            .collect();
+        // Of JSON of any kind a tool takes texts, numbers, truth values and lists of texts, and names of one
+        // revision only.
+        if errors.is_empty() {
+            let restored = value_of_tool_input::<C>(input);
+            let read = Document::new(&restored).unwrap().read::<C>().unwrap();
+            prop_assert_eq!(&read.violations, &[]);
+            if read.value == checkpoint {
+                kept.set(kept.get() + 1);
+            }
+        }
+        Ok(())
+    });
+    result.unwrap();
+    assert!(
+        kept.get() > 20,
+        "{format}: only {} of 200 came back",
+        kept.get()
+    );
+}
+
+#[test]
+fn what_a_tool_was_given_is_the_checkpoint_again() {
+    comes_back_from_a_tool::<agent_checkpoint::TaskCheckpoint>("task");
+    comes_back_from_a_tool::<formats::AgentCheckpoint>("agent-session");
+    comes_back_from_a_tool::<formats::SitebuilderCheckpoint>("sitebuilder");
+    comes_back_from_a_tool::<formats::StoryCheckpoint>("story-pipeline");
+    comes_back_from_a_tool::<formats::PipelineState>("story-pipeline-state");
+    comes_back_from_a_tool::<formats::BuildCheckpoint>("build-pipeline");
+}
+
+#[test]
+fn what_is_in_no_form_of_a_tool_is_left_for_the_reader() {
+    for input in [
+        serde_json::json!({"acceptance_criteria_met": [{"name": "a", "value": true}, {"name": "a", "value": false}]}),
+        serde_json::json!({"acceptance_criteria_met": [{"name": "a"}]}),
+        serde_json::json!({"acceptance_criteria_met": "all"}),
+        serde_json::json!([1]),
+    ] {
+        let same = value_of_tool_input::<formats::SitebuilderCheckpoint>(input.clone());
+        assert_eq!(same, input);
+    }
 }
