@@ -131,7 +131,7 @@ pub(super) fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A time in one of 62 spellings, about half of them none by RFC 3339.
+/// What stands where a time belongs: each spelling as often, about half of them none by RFC 3339.
 pub(super) fn time() -> impl Strategy<Value = &'static str> {
     select(TIMES)
 }

@@ -34,7 +34,7 @@ for_each_type!(shrinks_through_objects);
 
 #[test]
 fn the_shares_are_those_of_the_page() {
-    let texts = sample(&as_agents_write_it::<crate::TaskCheckpoint>(), 2000);
+    let texts = sample(&as_agents_write_it::<crate::StoryCheckpoint>(), 2000);
     let share = |what: &str, expected, has: &dyn Fn(&str) -> bool| {
         let count = texts.iter().filter(|text| has(text)).count();
         assert_share(what, count, texts.len(), expected);

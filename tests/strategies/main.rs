@@ -90,7 +90,7 @@ fn shrink_all_ways<S: Strategy>(strategy: &S, count: usize, check: impl Fn(S::Va
     seen
 }
 
-/// Whether a share is what a page says, give or take what 2,000 values can be off.
+/// Whether a share is what a page says, give or take what so many values can be off.
 fn assert_share(what: &str, count: usize, of: usize, expected: f64) {
     let share = count as f64 / of as f64;
     assert!(
