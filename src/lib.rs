@@ -132,6 +132,31 @@ pub use store::{
     Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
 
+/// How to do what: a page for each task.
+///
+/// The pages are those under `docs/guide`; their code is compiled and run with the tests.
+#[cfg(any(doc, doctest))]
+pub mod _guide {
+    #[doc = include_str!("../docs/guide/first-checkpoint.md")]
+    pub mod first_checkpoint {}
+
+    #[doc = include_str!("../docs/guide/own-format.md")]
+    pub mod own_format {}
+
+    #[doc = include_str!("../docs/guide/resume.md")]
+    pub mod resume {}
+
+    #[doc = include_str!("../docs/guide/fleet.md")]
+    pub mod fleet {}
+
+    #[cfg(feature = "schema")]
+    #[doc = include_str!("../docs/guide/schema.md")]
+    pub mod schema {}
+
+    #[doc = include_str!("../docs/guide/upgrade.md")]
+    pub mod upgrade {}
+}
+
 /// The examples of the README are compiled with the tests.
 #[cfg(all(doctest, feature = "template"))]
 #[doc = include_str!("../README.md")]
