@@ -110,6 +110,8 @@ pub mod store;
 pub mod strategies;
 #[cfg(feature = "template")]
 mod template;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,

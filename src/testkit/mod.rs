@@ -1,0 +1,24 @@
+//! Proves stores and formats that others write.
+//!
+//! Feature `testkit`.
+
+mod child;
+mod clock;
+mod conformance;
+mod harness;
+mod macros;
+mod report;
+mod rule;
+mod rules;
+mod scene;
+mod seam;
+
+pub use clock::MovableClock;
+#[doc(hidden)]
+pub use conformance::{test, test_name};
+pub use conformance::{Conformance, report, serve};
+pub use harness::{Harness, Place};
+pub use report::{Line, Report, Verdict};
+pub use rule::{Need, Rule};
+pub use rules::rules;
+pub use seam::fail_call;
