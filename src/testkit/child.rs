@@ -118,7 +118,10 @@ impl Running {
         });
         match told {
             Some(Ok(())) => Ok(()),
-            _ => Err(Stop::failed(format!("a child has ended: {:?}", self.hear()))),
+            _ => Err(Stop::failed(format!(
+                "a child has ended: {:?}",
+                self.hear()
+            ))),
         }
     }
 
@@ -261,5 +264,7 @@ pub(super) fn count_up(store: &dyn CheckpointStore, key: &Key) -> Result<(), Sto
             other => return Ok(other.map(drop)?),
         }
     }
-    Err(Stop::failed("a thousand transactions in a row were conflicts"))
+    Err(Stop::failed(
+        "a thousand transactions in a row were conflicts",
+    ))
 }

@@ -36,7 +36,10 @@
 macro_rules! store_conformance {
     ($module:ident, $harness:expr $(,)?) => {
         mod $module {
-            #[allow(unused_imports, reason = "the harness may need nothing of its surroundings")]
+            #[allow(
+                unused_imports,
+                reason = "the harness may need nothing of its surroundings"
+            )]
             use super::*;
 
             const CHILD: &str = concat!(module_path!(), "::testkit_child");
@@ -46,7 +49,9 @@ macro_rules! store_conformance {
             pub(crate) fn report() -> $crate::testkit::Report {
                 let harness = $harness;
                 let child = $crate::testkit::test_name(CHILD);
-                $crate::testkit::Conformance::of(&harness).with_child(child).report()
+                $crate::testkit::Conformance::of(&harness)
+                    .with_child(child)
+                    .report()
             }
 
             #[test]

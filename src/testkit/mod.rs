@@ -14,9 +14,9 @@ mod scene;
 mod seam;
 
 pub use clock::MovableClock;
+pub use conformance::{Conformance, report, serve};
 #[doc(hidden)]
 pub use conformance::{test, test_name};
-pub use conformance::{Conformance, report, serve};
 pub use harness::{Harness, Place};
 pub use report::{Line, Report, Verdict};
 pub use rule::{Need, Rule};

@@ -128,7 +128,10 @@ impl Stop {
 /// An operation that must succeed did not.
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
-        Stop::Failed(format!("an operation failed that must not: {}", told(&error)))
+        Stop::Failed(format!(
+            "an operation failed that must not: {}",
+            told(&error)
+        ))
     }
 }
 

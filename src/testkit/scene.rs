@@ -2,9 +2,7 @@
 
 use crate::checkpoint::{Error, ErrorKind, Expect, Fence, Key, Result};
 use crate::json::Document;
-use crate::store::{
-    Capabilities, CheckpointStore, DeleteOptions, PutOptions, Saved, Stored,
-};
+use crate::store::{Capabilities, CheckpointStore, DeleteOptions, PutOptions, Saved, Stored};
 
 use super::child::Crew;
 use super::harness::{Harness, Place};
@@ -206,7 +204,10 @@ pub(super) fn past(store: &dyn CheckpointStore, key: &Key) -> Result<Vec<u64>, S
         );
         let number = number_of(&stored);
         numbers.push(number.ok_or_else(|| {
-            Stop::failed(format!("entry {} is not what was put: {}", entry.id, stored.document))
+            Stop::failed(format!(
+                "entry {} is not what was put: {}",
+                entry.id, stored.document
+            ))
         })?);
     }
     Ok(numbers)

@@ -53,7 +53,7 @@ impl Place for Memory {
 }
 
 /// A store that has nothing but compare-and-swap, and leaves all else to the trait.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct OnlySwaps(Arc<MemoryStore>);
 
 impl CheckpointStore for OnlySwaps {
@@ -86,7 +86,7 @@ pub(crate) struct Plain;
 
 impl Harness for Plain {
     fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(OnlySwaps(Arc::default())))
+        Ok(Box::new(OnlySwaps::default()))
     }
 }
 
@@ -102,6 +102,7 @@ pub(crate) struct Files {
     single: bool,
     history: bool,
     layout: Layout,
+    keys: Vec<Key>,
 }
 
 impl Files {
@@ -110,6 +111,7 @@ impl Files {
             single: false,
             history: true,
             layout: Layout::default(),
+            keys: Vec::new(),
         }
     }
 
@@ -120,8 +122,10 @@ impl Files {
         }
     }
 
-    pub(crate) fn named(mut self, layout: Layout) -> Files {
+    /// With the file names of a protocol, and keys that it takes as they are.
+    pub(crate) fn named(mut self, layout: Layout, keys: [&str; 2]) -> Files {
         self.layout = layout;
+        self.keys = keys.map(key).to_vec();
         self
     }
 
@@ -162,7 +166,8 @@ impl FilesPlace {
     }
 
     pub(crate) fn store(&self) -> FileStore {
-        self.files.open(self.folder.path(), Some(self.clock.clone()))
+        self.files
+            .open(self.folder.path(), Some(self.clock.clone()))
     }
 }
 
@@ -188,7 +193,8 @@ impl Place for FilesPlace {
     }
 
     fn keys(&self) -> Vec<Key> {
-        self.store().key().cloned().into_iter().collect()
+        let only = self.store().key().cloned();
+        only.into_iter().chain(self.files.keys.clone()).collect()
     }
 
     fn damage(&self, key: &Key) -> Result<bool> {

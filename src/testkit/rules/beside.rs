@@ -47,7 +47,10 @@ fn what_was_cut_is_kept_once_until_a_checkpoint_is_created_anew(scene: &Scene<'_
         let pieces = store.overflow(&scene.key)?;
         let numbers: Vec<_> = pieces.iter().map(|piece| piece.value.as_u64()).collect();
         let expected: Vec<_> = expected.iter().copied().map(Some).collect();
-        ensure!(numbers == expected, "{when}, {numbers:?} are kept of {expected:?}");
+        ensure!(
+            numbers == expected,
+            "{when}, {numbers:?} are kept of {expected:?}"
+        );
         Ok(())
     };
     put(1, Vec::new())?;
@@ -59,7 +62,10 @@ fn what_was_cut_is_kept_once_until_a_checkpoint_is_created_anew(scene: &Scene<'_
     put(3, vec![cut(1), cut(2)])?;
     kept(&[1, 2], "after three saves")?;
     if let Some(other) = &scene.other {
-        ensure!(store.overflow(other)?.is_empty(), "it is kept for {other} too");
+        ensure!(
+            store.overflow(other)?.is_empty(),
+            "it is kept for {other} too"
+        );
     }
     let stale = PutOptions::expecting(Expect::Absent).with_overflow(vec![cut(3)]);
     let answer = store.put(&scene.key, &numbered(4)?, &stale);
@@ -89,13 +95,19 @@ fn a_companion_belongs_to_its_revision(scene: &Scene<'_>) -> Ruling {
         );
         for old in &revisions {
             let found = store.companion(&scene.key, old)?;
-            ensure!(found.is_none(), "{found:?} is given for an earlier revision");
+            ensure!(
+                found.is_none(),
+                "{found:?} is given for an earlier revision"
+            );
         }
         revisions.push(saved.revision);
     }
     let plain = scene.put(4)?;
     let found = store.companion(&scene.key, &plain.revision)?;
-    ensure!(found.is_none(), "{found:?} is given for a document that was put without one");
+    ensure!(
+        found.is_none(),
+        "{found:?} is given for a document that was put without one"
+    );
     Ok(())
 }
 
@@ -127,9 +139,11 @@ fn what_is_not_offered_is_refused_as_such(scene: &Scene<'_>) -> Ruling {
         answers.push(("beat", beat.map(drop)));
     }
     for (method, answer) in answers {
-        refused(&format!("`{method}`, which is not offered,"), answer, |kind| {
-            matches!(kind, ErrorKind::NotOffered { .. })
-        })?;
+        refused(
+            &format!("`{method}`, which is not offered,"),
+            answer,
+            |kind| matches!(kind, ErrorKind::NotOffered { .. }),
+        )?;
     }
     ensure!(scene.number()? == Some(1), "and the document changed");
     Ok(())
@@ -150,10 +164,15 @@ fn a_heartbeat_leaves_the_document(scene: &Scene<'_>) -> Ruling {
         after.document
     );
     let told = after.context.heartbeat.and_then(|stamp| stamp.time());
-    ensure!(told.is_some_and(|told| told == time), "the heartbeat is told as {told:?}");
+    ensure!(
+        told.is_some_and(|told| told == time),
+        "the heartbeat is told as {told:?}"
+    );
     scene.delete()?;
-    refused("a heartbeat without a document", store.beat(&scene.key, time, None), |kind| {
-        *kind == ErrorKind::NotFound
-    })?;
+    refused(
+        "a heartbeat without a document",
+        store.beat(&scene.key, time, None),
+        |kind| *kind == ErrorKind::NotFound,
+    )?;
     Ok(())
 }

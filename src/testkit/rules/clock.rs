@@ -42,10 +42,16 @@ fn clock(scene: &Scene<'_>) -> Result<MovableClock, Stop> {
 }
 
 fn stamps_inside_documents_decide_nothing(scene: &Scene<'_>) -> Ruling {
-    let stamps = ["2026-03-02T08:00:00Z", "2019-01-01T00:00:00Z", "2031-12-31T23:59:59Z", "N/A"];
+    let stamps = [
+        "2026-03-02T08:00:00Z",
+        "2019-01-01T00:00:00Z",
+        "2031-12-31T23:59:59Z",
+        "N/A",
+    ];
     let mut previous = None;
     for (number, stamp) in (1..).zip(stamps) {
-        let text = format!("{{\"updatedAt\":\"{stamp}\",\"lastUpdated\":\"{stamp}\",\"n\":{number}}}");
+        let text =
+            format!("{{\"updatedAt\":\"{stamp}\",\"lastUpdated\":\"{stamp}\",\"n\":{number}}}");
         let expect = previous.map_or(Expect::Absent, Expect::Revision);
         let options = PutOptions::expecting(expect);
         let saved = scene.store.put(&scene.key, &document(&text)?, &options)?;
@@ -60,7 +66,10 @@ fn stamps_inside_documents_decide_nothing(scene: &Scene<'_>) -> Ruling {
     }
     if scene.offered.history {
         let found = past(&*scene.store, &scene.key)?;
-        ensure!(found == [3, 2, 1], "the earlier states are {found:?}, not in the order of the writes");
+        ensure!(
+            found == [3, 2, 1],
+            "the earlier states are {found:?}, not in the order of the writes"
+        );
     }
     Ok(())
 }
@@ -115,7 +124,11 @@ fn a_claim_runs_out_by_the_stores_clock(scene: &Scene<'_>) -> Ruling {
     clock.step(59);
     put_fenced(store, &scene.key, 1, one.fence)??;
     let two = ClaimRequest::new("two", minute);
-    refused("a claim a second too early", store.claim(&scene.key, &two), is_claimed)?;
+    refused(
+        "a claim a second too early",
+        store.claim(&scene.key, &two),
+        is_claimed,
+    )?;
     clock.step(1);
     let two = store.claim(&scene.key, &two)?;
     ensure!(

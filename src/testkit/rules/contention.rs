@@ -81,7 +81,10 @@ fn contest(scene: &Scene<'_>, stores: &[&dyn CheckpointStore], expect: &Expect) 
                 })
             })
             .collect();
-        writers.into_iter().map(|writer| joined(writer.join())).collect()
+        writers
+            .into_iter()
+            .map(|writer| joined(writer.join()))
+            .collect()
     });
     let mut winners = Vec::new();
     for (number, won) in (100..).zip(answers) {
@@ -127,7 +130,10 @@ fn count_rounds(scene: &Scene<'_>, stores: &[&dyn CheckpointStore]) -> Ruling {
                 scope.spawn(move || (0..COUNTS).try_for_each(|_| count_up(*store, &scene.key)))
             })
             .collect();
-        writers.into_iter().map(|writer| joined(writer.join())).collect()
+        writers
+            .into_iter()
+            .map(|writer| joined(writer.join()))
+            .collect()
     });
     counted.into_iter().collect::<Ruling>()?;
     let (found, all) = (scene.number()?, stores.len() as u64 * COUNTS);

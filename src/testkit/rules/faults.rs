@@ -56,7 +56,9 @@ fn each_fails<T>(
             return Ok(());
         }
     }
-    Err(Stop::failed(format!("an operation makes more than {MANY} calls")))
+    Err(Stop::failed(format!(
+        "an operation makes more than {MANY} calls"
+    )))
 }
 
 fn a_call_that_fails_leaves_the_old_or_the_new_document(scene: &Scene<'_>) -> Ruling {
@@ -98,9 +100,7 @@ fn a_failed_delete_takes_all_or_nothing(scene: &Scene<'_>) -> Ruling {
             let is_there = found.as_ref().and_then(number_of) == Some(1);
             let is_right = match &answer {
                 Ok(was_there) => *was_there && found.is_none(),
-                Err(error) if *error.kind() == ErrorKind::NotDurable => {
-                    is_there || found.is_none()
-                }
+                Err(error) if *error.kind() == ErrorKind::NotDurable => is_there || found.is_none(),
                 Err(_) => is_there,
             };
             ensure!(

@@ -65,7 +65,10 @@ fn claim(scene: &Scene<'_>, request: &ClaimRequest) -> Result<Claim, Stop> {
 fn while_a_claim_stands_only_its_fence_writes(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
     let none = store.claimed(key)?;
-    ensure!(none.is_none(), "nobody claimed the key, and {none:?} has it");
+    ensure!(
+        none.is_none(),
+        "nobody claimed the key, and {none:?} has it"
+    );
     // There need be no document yet.
     let one = claim(scene, &hour("one"))?;
     let kept_out = |what: &str, answer: crate::Result<()>| {
@@ -74,20 +77,37 @@ fn while_a_claim_stands_only_its_fence_writes(scene: &Scene<'_>) -> Ruling {
             owner: one.owner.clone(),
             until: one.expires,
         };
-        ensure!(*error.kind() == told, "it tells {:?}, not {told:?}", error.kind());
+        ensure!(
+            *error.kind() == told,
+            "it tells {:?}, not {told:?}",
+            error.kind()
+        );
         Ok(())
     };
     let no_fence = PutOptions::new();
     let first = numbered(1)?;
-    kept_out("a put without the fence", store.put(key, &first, &no_fence).map(drop))?;
+    kept_out(
+        "a put without the fence",
+        store.put(key, &first, &no_fence).map(drop),
+    )?;
     put_fenced(store, key, 1, one.fence)??;
     let second = numbered(2)?;
-    kept_out("a put without the fence", store.put(key, &second, &no_fence).map(drop))?;
+    kept_out(
+        "a put without the fence",
+        store.put(key, &second, &no_fence).map(drop),
+    )?;
     let delete = store.delete(key, &DeleteOptions::new());
     kept_out("a delete without the fence", delete.map(drop))?;
     let change = &mut |_: Option<&_>| Ok(Change::put(second.clone()));
-    kept_out("a transaction without the fence", store.transact(key, change).map(drop))?;
-    ensure!(scene.number()? == Some(1), "and {:?} is there", scene.number()?);
+    kept_out(
+        "a transaction without the fence",
+        store.transact(key, change).map(drop),
+    )?;
+    ensure!(
+        scene.number()? == Some(1),
+        "and {:?} is there",
+        scene.number()?
+    );
     if let Some(other) = &scene.other {
         put(store, other, 7)?;
     }
@@ -113,7 +133,10 @@ fn a_claim_that_stands_is_its_owners_alone(scene: &Scene<'_>) -> Ruling {
     refused("a claim on what another has", answer, is_claimed)?;
     let two = claim(scene, &hour("two").taking_over())?;
     let told = store.claimed(&scene.key)?;
-    ensure!(told.as_ref() == Some(&two), "{two:?} was granted, and {told:?} is kept");
+    ensure!(
+        told.as_ref() == Some(&two),
+        "{two:?} was granted, and {told:?} is kept"
+    );
     Ok(())
 }
 
@@ -133,7 +156,11 @@ fn an_old_fence_never_opens_again(scene: &Scene<'_>) -> Ruling {
             };
             let answer = put_fenced(store, &scene.key, 9, *fence)?;
             let error = refused("a put with an old fence", answer, is_fenced)?;
-            ensure!(*error.kind() == by, "it tells {:?}, not {by:?}", error.kind());
+            ensure!(
+                *error.kind() == by,
+                "it tells {:?}, not {by:?}",
+                error.kind()
+            );
             let delete = DeleteOptions::new().fenced(Some(*fence));
             let answer = store.delete(&scene.key, &delete);
             refused("a delete with an old fence", answer, is_fenced)?;
@@ -152,8 +179,16 @@ fn an_old_fence_never_opens_again(scene: &Scene<'_>) -> Ruling {
     }
     let invented = Fence::new(last.number() + 1);
     let answer = put_fenced(store, &scene.key, 9, invented)?;
-    refused("a put with a fence that nobody was given", answer, is_fenced)?;
-    ensure!(scene.number()? == Some(3), "and {:?} is there", scene.number()?);
+    refused(
+        "a put with a fence that nobody was given",
+        answer,
+        is_fenced,
+    )?;
+    ensure!(
+        scene.number()? == Some(3),
+        "and {:?} is there",
+        scene.number()?
+    );
     Ok(())
 }
 
@@ -196,7 +231,13 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_has_it(scene: &Scene<'_>) -
     let answer = put_fenced(store, key, 9, one.fence)?;
     let error = refused("a put of an owner whose claim ran out", answer, is_fenced)?;
     ensure!(
-        matches!(error.kind(), ErrorKind::Fenced { why: Fenced::Expired { .. }, .. }),
+        matches!(
+            error.kind(),
+            ErrorKind::Fenced {
+                why: Fenced::Expired { .. },
+                ..
+            }
+        ),
         "it tells {:?}, not that the claim ran out",
         error.kind()
     );
@@ -212,7 +253,10 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_has_it(scene: &Scene<'_>) -
     let answer = store.renew(key, one.fence, HOUR);
     refused("a renewal of what another has", answer, is_fenced)?;
     let told = store.claimed(key)?;
-    ensure!(told.as_ref() == Some(&two), "{two:?} was granted, and {told:?} is kept");
+    ensure!(
+        told.as_ref() == Some(&two),
+        "{two:?} was granted, and {told:?} is kept"
+    );
     Ok(())
 }
 
@@ -226,10 +270,18 @@ fn a_claim_that_was_given_back_is_over(scene: &Scene<'_>) -> Ruling {
             "given back, {one:?} became {released:?}"
         );
     }
-    refused("a renewal of what was given back", store.renew(key, one.fence, HOUR), is_fenced)?;
+    refused(
+        "a renewal of what was given back",
+        store.renew(key, one.fence, HOUR),
+        is_fenced,
+    )?;
     scene.put(1)?;
     let two = claim(scene, &hour("two"))?;
-    refused("a release of what another has", store.release(key, one.fence), is_fenced)?;
+    refused(
+        "a release of what another has",
+        store.release(key, one.fence),
+        is_fenced,
+    )?;
     put_fenced(store, key, 2, two.fence)??;
     Ok(())
 }
@@ -243,7 +295,10 @@ fn a_task_that_many_ask_for_at_once_is_given_to_one(scene: &Scene<'_>) -> Ruling
                     scope.spawn(move || scene.store.claim(&scene.key, &request))
                 })
                 .collect();
-            askers.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+            askers
+                .into_iter()
+                .map(std::thread::ScopedJoinHandle::join)
+                .collect()
         });
         let mut given = Vec::new();
         for answer in answers {

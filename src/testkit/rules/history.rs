@@ -59,7 +59,9 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn put_all(scene: &Scene<'_>, numbers: impl IntoIterator<Item = u64>) -> Ruling {
-    numbers.into_iter().try_for_each(|number| scene.put(number).map(drop))
+    numbers
+        .into_iter()
+        .try_for_each(|number| scene.put(number).map(drop))
 }
 
 fn has_past(scene: &Scene<'_>, expected: &[u64], when: &str) -> Ruling {
@@ -73,7 +75,10 @@ fn has_past(scene: &Scene<'_>, expected: &[u64], when: &str) -> Ruling {
 
 fn what_a_write_replaces_or_deletes_is_in_the_history(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
-    ensure!(store.history(key)?.is_empty(), "nothing was put, and there is a history");
+    ensure!(
+        store.history(key)?.is_empty(),
+        "nothing was put, and there is a history"
+    );
     put_all(scene, 1..=4)?;
     has_past(scene, &[3, 2, 1], "after four puts")?;
     ensure!(scene.delete()?, "a delete found nothing");
@@ -83,9 +88,15 @@ fn what_a_write_replaces_or_deletes_is_in_the_history(scene: &Scene<'_>) -> Ruli
         ensure!(found.is_empty(), "{other} has a history too: {found:?}");
     }
     let entries = store.history(key)?;
-    let oldest = entries.last().ok_or_else(|| Stop::failed("the history is empty"))?;
+    let oldest = entries
+        .last()
+        .ok_or_else(|| Stop::failed("the history is empty"))?;
     let earlier = store.load_revision(key, &oldest.id)?;
-    store.put(key, &earlier.document, &PutOptions::expecting(Expect::Absent))?;
+    store.put(
+        key,
+        &earlier.document,
+        &PutOptions::expecting(Expect::Absent),
+    )?;
     let now = present(store, key)?;
     ensure!(
         now.as_ref().and_then(number_of) == Some(1)
@@ -112,7 +123,8 @@ fn history_is_newest_first(scene: &Scene<'_>) -> Ruling {
     let current = store.load_revision(key, &entries[0].id)?;
     let now = present(store, key)?;
     ensure!(
-        now.as_ref().is_some_and(|now| now.revision == current.revision)
+        now.as_ref()
+            .is_some_and(|now| now.revision == current.revision)
             && number_of(&current) == Some(2),
         "the first entry is {}, which is not there now",
         current.document
@@ -121,19 +133,34 @@ fn history_is_newest_first(scene: &Scene<'_>) -> Ruling {
 }
 
 fn no_such<T>(what: &str, answer: crate::Result<T>) -> Ruling {
-    refused(what, answer, |kind| matches!(kind, ErrorKind::NoSuchRevision { .. })).map(drop)
+    refused(what, answer, |kind| {
+        matches!(kind, ErrorKind::NoSuchRevision { .. })
+    })
+    .map(drop)
 }
 
 fn a_state_that_is_not_there_is_told_as_such(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
-    no_such("the present state of nothing", store.load_revision(key, &EntryId::current()))?;
+    no_such(
+        "the present state of nothing",
+        store.load_revision(key, &EntryId::current()),
+    )?;
     put_all(scene, 1..=2)?;
     let never: EntryId = "987654".parse()?;
     no_such("an entry that never was", store.load_revision(key, &never))?;
-    no_such("the pinning of an entry that never was", store.pin(key, &never, true))?;
+    no_such(
+        "the pinning of an entry that never was",
+        store.pin(key, &never, true),
+    )?;
     scene.delete()?;
-    no_such("the present state of what was deleted", store.load_revision(key, &EntryId::current()))?;
-    no_such("the pinning of what was deleted", store.pin(key, &EntryId::current(), true))
+    no_such(
+        "the present state of what was deleted",
+        store.load_revision(key, &EntryId::current()),
+    )?;
+    no_such(
+        "the pinning of what was deleted",
+        store.pin(key, &EntryId::current(), true),
+    )
 }
 
 fn failed_saves_do_not_rotate_good_history_away(scene: &Scene<'_>) -> Ruling {
@@ -143,13 +170,20 @@ fn failed_saves_do_not_rotate_good_history_away(scene: &Scene<'_>) -> Ruling {
         let answer = put_over(store, key, 9, Expect::Absent)?;
         refused("a put with another expectation", answer, is_conflict)?;
         let refuse = &mut |_: Option<&_>| Err(Error::refused("not now"));
-        ensure!(store.transact(key, refuse).is_err(), "a refusal went through");
+        ensure!(
+            store.transact(key, refuse).is_err(),
+            "a refusal went through"
+        );
         let answer = store.delete(key, &DeleteOptions::expecting(Expect::Absent));
         refused("a delete with another expectation", answer, is_conflict)?;
         // The same bytes again are no save either.
         scene.put(4)?;
     }
-    has_past(scene, &[3, 2, 1], "after saves that failed or changed nothing")
+    has_past(
+        scene,
+        &[3, 2, 1],
+        "after saves that failed or changed nothing",
+    )
 }
 
 fn history_does_not_grow_for_ever(scene: &Scene<'_>) -> Ruling {
@@ -179,16 +213,36 @@ fn pruning_leaves_the_newest_and_what_is_pinned(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
     put_all(scene, 1..=6)?;
     let entries = store.history(key)?;
-    ensure!(entries.len() >= 6, "after six puts there are {} states", entries.len());
+    ensure!(
+        entries.len() >= 6,
+        "after six puts there are {} states",
+        entries.len()
+    );
     let third = &entries[3].id;
-    ensure!(store.pin(key, third, true)? == *third, "a pinned entry has another name");
+    ensure!(
+        store.pin(key, third, true)? == *third,
+        "a pinned entry has another name"
+    );
     let current = store.pin(key, &EntryId::current(), true)?;
-    ensure!(!current.is_current(), "what is there now was pinned, and is no entry");
-    let pinned = store.history(key)?.into_iter().filter(|entry| entry.pinned).count();
-    ensure!(pinned == 2, "two entries were pinned, and {pinned} are said to be");
+    ensure!(
+        !current.is_current(),
+        "what is there now was pinned, and is no entry"
+    );
+    let pinned = store
+        .history(key)?
+        .into_iter()
+        .filter(|entry| entry.pinned)
+        .count();
+    ensure!(
+        pinned == 2,
+        "two entries were pinned, and {pinned} are said to be"
+    );
     let gone = store.prune(key, &Keep::newest(0))?;
     has_past(scene, &[6, 5, 3], "after pruning all but what is pinned")?;
-    ensure!(gone.len() >= 3, "three entries went, and pruning says {gone:?}");
+    ensure!(
+        gone.len() >= 3,
+        "three entries went, and pruning says {gone:?}"
+    );
     for id in &gone {
         no_such("an entry that was pruned", store.load_revision(key, id))?;
     }
@@ -216,7 +270,10 @@ fn a_mere_sign_of_life_leaves_no_state(scene: &Scene<'_>) -> Ruling {
     for number in 3..=8 {
         let options = PutOptions::new().as_sign_of_life(true);
         scene.store.put(&scene.key, &numbered(number)?, &options)?;
-        ensure!(scene.number()? == Some(number), "a sign of life was not saved");
+        ensure!(
+            scene.number()? == Some(number),
+            "a sign of life was not saved"
+        );
     }
     has_past(scene, &[1], "after six signs of life")?;
     scene.put(9)?;

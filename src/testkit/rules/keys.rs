@@ -30,14 +30,49 @@ pub(super) const RULES: &[Rule] = &[
 
 /// What a naive mapping to names, paths, patterns or statements takes for one another, or for something else.
 const HOSTILE: [&str; 35] = [
-    "a", "A", "a/b", "a_b", "a\\b", "a:b", "a%2Fb", "a%252Fb", "a b", "a+b", "a*", "a?", "a%", "a_",
-    ".", "..", "../a", "/etc/passwd", ".hidden", "-rf", "~", "a.json", "a.json.json", "a.lock",
-    "CON", "nul.txt", "a'; DROP TABLE checkpoints; --", "\"a\"", "<a>", "$HOME", "{a}", "#a",
-    "é", "e\u{301}", "😀 \u{202e}gnp",
+    "a",
+    "A",
+    "a/b",
+    "a_b",
+    "a\\b",
+    "a:b",
+    "a%2Fb",
+    "a%252Fb",
+    "a b",
+    "a+b",
+    "a*",
+    "a?",
+    "a%",
+    "a_",
+    ".",
+    "..",
+    "../a",
+    "/etc/passwd",
+    ".hidden",
+    "-rf",
+    "~",
+    "a.json",
+    "a.json.json",
+    "a.lock",
+    "CON",
+    "nul.txt",
+    "a'; DROP TABLE checkpoints; --",
+    "\"a\"",
+    "<a>",
+    "$HOME",
+    "{a}",
+    "#a",
+    "é",
+    "e\u{301}",
+    "😀 \u{202e}gnp",
 ];
 
 fn hostile() -> Result<Vec<Key>, Stop> {
-    let long = ["x".repeat(Key::MAX_BYTES), "/".repeat(100), "ä".repeat(Key::MAX_BYTES / 2)];
+    let long = [
+        "x".repeat(Key::MAX_BYTES),
+        "/".repeat(100),
+        "ä".repeat(Key::MAX_BYTES / 2),
+    ];
     let texts = HOSTILE.into_iter().map(str::to_owned).chain(long);
     Ok(texts.map(Key::new).collect::<Result<_, _>>()?)
 }
@@ -46,11 +81,17 @@ fn hostile() -> Result<Vec<Key>, Stop> {
 fn put_hostile(scene: &Scene<'_>) -> Result<Vec<(u64, Key)>, Stop> {
     let mut taken = Vec::new();
     for (number, key) in (1..).zip(hostile()?) {
-        match scene.store.put(&key, &numbered(number)?, &Default::default()) {
+        match scene
+            .store
+            .put(&key, &numbered(number)?, &Default::default())
+        {
             Ok(_) => taken.push((number, key)),
             // A key that cannot be kept apart from another is refused, not mixed up with it.
             Err(error)
-                if matches!(error.kind(), ErrorKind::InvalidKey { .. } | ErrorKind::Twin { .. }) => {}
+                if matches!(
+                    error.kind(),
+                    ErrorKind::InvalidKey { .. } | ErrorKind::Twin { .. }
+                ) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -72,8 +113,14 @@ fn keys_that_look_alike_are_kept_apart(scene: &Scene<'_>) -> Ruling {
     }
     // What is deleted is that key's alone.
     for (at, (_, key)) in taken.iter().enumerate() {
-        ensure!(scene.store.delete(key, &Default::default())?, "{key:?} is gone already");
-        ensure!(present(&*scene.store, key)?.is_none(), "{key:?} is still there");
+        ensure!(
+            scene.store.delete(key, &Default::default())?,
+            "{key:?} is gone already"
+        );
+        ensure!(
+            present(&*scene.store, key)?.is_none(),
+            "{key:?} is still there"
+        );
         if let Some((_, next)) = taken.get(at + 1) {
             ensure!(
                 present(&*scene.store, next)?.is_some(),
@@ -95,10 +142,21 @@ fn hostile_keys_come_back_from_the_list(scene: &Scene<'_>) -> Ruling {
         missing.is_empty() && foreign.is_empty(),
         "the list lacks {missing:?}, and has {foreign:?} that were not put"
     );
-    ensure!(page.keys.is_sorted(), "the keys are not in order: {:?}", page.keys);
-    ensure!(page.keys.len() == put.len(), "a key is listed twice: {:?}", page.keys);
+    ensure!(
+        page.keys.is_sorted(),
+        "the keys are not in order: {:?}",
+        page.keys
+    );
+    ensure!(
+        page.keys.len() == put.len(),
+        "a key is listed twice: {:?}",
+        page.keys
+    );
     let dotted = scene.store.list(&Query::all().with_prefix("a"))?.keys;
-    let expected: Vec<&Key> = put.iter().filter(|key| key.as_str().starts_with('a')).collect();
+    let expected: Vec<&Key> = put
+        .iter()
+        .filter(|key| key.as_str().starts_with('a'))
+        .collect();
     ensure!(
         dotted.iter().collect::<Vec<_>>() == expected,
         "with the prefix `a` there are {expected:?}, and listed are {dotted:?}"
@@ -118,7 +176,11 @@ fn pages_of_many_keys_leave_none_out(scene: &Scene<'_>) -> Ruling {
         let mut query = Query::all().with_limit(size);
         loop {
             let page = scene.store.list(&query)?;
-            ensure!(page.keys.len() <= size, "a page of {size} has {} keys", page.keys.len());
+            ensure!(
+                page.keys.len() <= size,
+                "a page of {size} has {} keys",
+                page.keys.len()
+            );
             seen.extend(page.keys);
             ensure!(seen.len() <= keys.len(), "pages of {size} come to no end");
             let Some(next) = page.next else { break };

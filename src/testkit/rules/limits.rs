@@ -31,7 +31,11 @@ pub(super) const RULES: &[Rule] = &[
 fn of_size(bytes: usize) -> Result<Document, Stop> {
     let word = "lorem ipsum ";
     let texts = vec![format!("\"{}\"", word.repeat(20)); bytes / (word.len() * 20)];
-    document(&format!("{{\"n\":1,\"texts\":[{}],\"end\":\"{}\"}}", texts.join(","), "x".repeat(500)))
+    document(&format!(
+        "{{\"n\":1,\"texts\":[{}],\"end\":\"{}\"}}",
+        texts.join(","),
+        "x".repeat(500)
+    ))
 }
 
 fn whole_or_refused(scene: &Scene<'_>, large: &Document, what: &str) -> Ruling {
@@ -40,7 +44,9 @@ fn whole_or_refused(scene: &Scene<'_>, large: &Document, what: &str) -> Ruling {
     let stored = present(&*scene.store, &scene.key)?;
     match answer {
         Ok(_) => {
-            let is_whole = stored.as_ref().is_some_and(|stored| stored.document.same_value(large));
+            let is_whole = stored
+                .as_ref()
+                .is_some_and(|stored| stored.document.same_value(large));
             ensure!(
                 is_whole,
                 "{what} was taken, and {:?} bytes are there",
@@ -67,14 +73,25 @@ fn a_large_document_comes_back_whole_or_is_refused(scene: &Scene<'_>) -> Ruling 
 fn a_deep_document_comes_back_whole_or_is_refused(scene: &Scene<'_>) -> Ruling {
     scene.put(1)?;
     for depth in [30, 60, 100, MAX_DEPTH - 1] {
-        let deep = format!("{{\"n\":1,\"deep\":{}7{}}}", "[".repeat(depth), "]".repeat(depth));
-        whole_or_refused(scene, &document(&deep)?, &format!("a document {depth} deep"))?;
+        let deep = format!(
+            "{{\"n\":1,\"deep\":{}7{}}}",
+            "[".repeat(depth),
+            "]".repeat(depth)
+        );
+        whole_or_refused(
+            scene,
+            &document(&deep)?,
+            &format!("a document {depth} deep"),
+        )?;
     }
     Ok(())
 }
 
 fn a_document_over_the_limit_is_refused_and_the_old_one_stays(scene: &Scene<'_>) -> Ruling {
-    let most = scene.place.max_bytes().ok_or(Stop::missing(Need::SizeLimit))?;
+    let most = scene
+        .place
+        .max_bytes()
+        .ok_or(Stop::missing(Need::SizeLimit))?;
     let first = scene.put(1)?;
     let large = of_size(usize::try_from(most).unwrap_or(usize::MAX))?;
     let Err(error) = scene.store.put(&scene.key, &large, &PutOptions::new()) else {
@@ -89,7 +106,10 @@ fn a_document_over_the_limit_is_refused_and_the_old_one_stays(scene: &Scene<'_>)
         error.kind()
     );
     let stored = there(&*scene.store, &scene.key)?;
-    ensure!(stored.revision == first.revision, "and what was there is not any more");
+    ensure!(
+        stored.revision == first.revision,
+        "and what was there is not any more"
+    );
     scene.put(2)?;
     Ok(())
 }

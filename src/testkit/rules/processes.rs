@@ -84,7 +84,10 @@ fn every_transaction_of_many_processes_is_there(scene: &Scene<'_>) -> Ruling {
     }
     for writer in &mut writers {
         let heard = writer.hear()?;
-        ensure!(heard.as_deref() == Some("done"), "a process ended early: {heard:?}");
+        ensure!(
+            heard.as_deref() == Some("done"),
+            "a process ended early: {heard:?}"
+        );
     }
     writers.into_iter().try_for_each(Running::finish)?;
     let (found, all) = (scene.number()?, WRITERS as u64 * COUNTS);
@@ -98,7 +101,9 @@ fn every_transaction_of_many_processes_is_there(scene: &Scene<'_>) -> Ruling {
 fn a_process_with_an_old_fence_does_not_get_in(scene: &Scene<'_>) -> Ruling {
     scene.put(1)?;
     let long = Duration::from_secs(3600);
-    let old = scene.store.claim(&scene.key, &ClaimRequest::new("old", long))?;
+    let old = scene
+        .store
+        .claim(&scene.key, &ClaimRequest::new("old", long))?;
     let mut child = scene.crew()?.start(Job::PutFenced, &scene.key)?;
     child.tell(&old.fence.to_string())?;
     let heard = child.hear()?;
@@ -129,8 +134,12 @@ fn a_killed_writer_loses_nothing_that_it_was_told_of(scene: &Scene<'_>) -> Rulin
         std::thread::sleep(Duration::from_micros(kill * 1_700));
         let mut said = child.kill()?;
         said.extend(heard);
-        let told = said.iter().filter_map(|line| line.parse::<u64>().ok()).max();
-        let told = told.ok_or_else(|| Stop::failed("a process put nothing before it was killed"))?;
+        let told = said
+            .iter()
+            .filter_map(|line| line.parse::<u64>().ok())
+            .max();
+        let told =
+            told.ok_or_else(|| Stop::failed("a process put nothing before it was killed"))?;
         // Opened anew, as whoever goes on does.
         let store = scene.place.open()?;
         let found = there(&*store, &scene.key)?;

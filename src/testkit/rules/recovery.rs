@@ -71,13 +71,25 @@ fn a_corrupt_document_is_never_written_over(scene: &Scene<'_>) -> Ruling {
         Expect::Revision(never),
     ] {
         let answer = put_over(store, key, 9, expect.clone())?;
-        refused(&format!("a put over what is damaged that expects {expect}"), answer, is_corrupt)?;
+        refused(
+            &format!("a put over what is damaged that expects {expect}"),
+            answer,
+            is_corrupt,
+        )?;
         let answer = store.delete(key, &DeleteOptions::expecting(expect.clone()));
-        refused(&format!("a delete of what is damaged that expects {expect}"), answer, is_corrupt)?;
+        refused(
+            &format!("a delete of what is damaged that expects {expect}"),
+            answer,
+            is_corrupt,
+        )?;
     }
     let next = numbered(9)?;
     let change = &mut |_: Option<&_>| Ok(Change::put(next.clone()));
-    refused("a transaction on what is damaged", store.transact(key, change), is_corrupt)?;
+    refused(
+        "a transaction on what is damaged",
+        store.transact(key, change),
+        is_corrupt,
+    )?;
     refused("the load of what is damaged", store.load(key), is_corrupt)?;
     Ok(())
 }
@@ -89,16 +101,24 @@ fn what_cannot_be_read_is_put_aside_and_the_newest_state_goes_on(scene: &Scene<'
     scene.damage()?;
     let entries = store.history(key)?;
     ensure!(
-        entries.first().is_some_and(|entry| entry.is_current() && entry.revision.is_err()),
+        entries
+            .first()
+            .is_some_and(|entry| entry.is_current() && entry.revision.is_err()),
         "what is damaged is not in the history as such: {entries:?}"
     );
     let recovered = store.recover(key, &RecoverOptions::with(Recovery::Newest))?;
-    ensure!(recovered.damage.is_some(), "the recovery does not say what was wrong");
+    ensure!(
+        recovered.damage.is_some(),
+        "the recovery does not say what was wrong"
+    );
     ensure!(
         recovered.put_aside.is_some(),
         "the recovery does not say where the damaged text is kept"
     );
-    ensure!(recovered.entry.is_some(), "the recovery does not say which state it brought back");
+    ensure!(
+        recovered.entry.is_some(),
+        "the recovery does not say which state it brought back"
+    );
     let now = there(store, key)?;
     ensure!(
         number_of(&now) == Some(1) && recovered.document.as_ref() == Some(&now.document),
@@ -122,10 +142,18 @@ fn only_who_has_the_task_recovers_it(scene: &Scene<'_>) -> Ruling {
     let claim = store.claim(key, &ClaimRequest::new("one", Duration::from_secs(3600)))?;
     scene.damage()?;
     let newest = RecoverOptions::with(Recovery::Newest);
-    refused("a recovery without the fence", store.recover(key, &newest), is_claimed)?;
+    refused(
+        "a recovery without the fence",
+        store.recover(key, &newest),
+        is_claimed,
+    )?;
     refused("the load of what is damaged", store.load(key), is_corrupt)?;
     store.recover(key, &newest.fenced(Some(claim.fence)))?;
-    ensure!(scene.number()? == Some(1), "its owner recovered {:?}", scene.number()?);
+    ensure!(
+        scene.number()? == Some(1),
+        "its owner recovered {:?}",
+        scene.number()?
+    );
     Ok(())
 }
 
@@ -134,7 +162,9 @@ fn where_nothing_is_wrong_a_recovery_changes_nothing(scene: &Scene<'_>) -> Rulin
     scene.put(2)?;
     let before = there(&*scene.store, &scene.key)?;
     for with in [Recovery::Newest, Recovery::Fresh, Recovery::Salvage] {
-        let recovered = scene.store.recover(&scene.key, &RecoverOptions::with(with))?;
+        let recovered = scene
+            .store
+            .recover(&scene.key, &RecoverOptions::with(with))?;
         ensure!(
             recovered.damage.is_none() && recovered.saved.is_none(),
             "a recovery with {with:?} found {:?} and saved {:?}",
@@ -153,9 +183,11 @@ fn where_nothing_is_wrong_a_recovery_changes_nothing(scene: &Scene<'_>) -> Rulin
 fn what_was_deleted_can_be_brought_back(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
     let newest = RecoverOptions::with(Recovery::Newest);
-    refused("a recovery of what never was", store.recover(key, &newest), |kind| {
-        matches!(kind, ErrorKind::NotRecoverable { .. })
-    })?;
+    refused(
+        "a recovery of what never was",
+        store.recover(key, &newest),
+        |kind| matches!(kind, ErrorKind::NotRecoverable { .. }),
+    )?;
     scene.put(1)?;
     let cut = Dropped::new("/x", DropReason::Elements(1), 7.into());
     let options = PutOptions::new().with_overflow(vec![cut]);
@@ -168,7 +200,14 @@ fn what_was_deleted_can_be_brought_back(scene: &Scene<'_>) -> Ruling {
         recovered.damage,
         recovered.entry
     );
-    ensure!(scene.number()? == Some(2), "{:?} was brought back", scene.number()?);
-    ensure!(store.overflow(key)?.len() == 1, "without what was cut from it");
+    ensure!(
+        scene.number()? == Some(2),
+        "{:?} was brought back",
+        scene.number()?
+    );
+    ensure!(
+        store.overflow(key)?.len() == 1,
+        "without what was cut from it"
+    );
     Ok(())
 }

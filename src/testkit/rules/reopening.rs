@@ -66,7 +66,10 @@ fn a_dropped_store_has_nothing_left_to_write(scene: &Scene<'_>) -> Ruling {
         // Never ended, as a process that is killed does not end its stores.
         std::mem::forget(writer);
         let found = number_of(&there(&*reader, &scene.key)?);
-        ensure!(found == Some(number), "{number} was saved, and {found:?} is there");
+        ensure!(
+            found == Some(number),
+            "{number} was saved, and {found:?} is there"
+        );
     }
     Ok(())
 }

@@ -64,7 +64,10 @@ fn the_same_bytes_again_are_no_write(scene: &Scene<'_>) -> Ruling {
             "a put of the same bytes says that it {:?}",
             again.outcome
         );
-        ensure!(again.revision == first.revision, "and it tells another revision");
+        ensure!(
+            again.revision == first.revision,
+            "and it tells another revision"
+        );
         let after = there(&*scene.store, &scene.key)?;
         ensure!(
             after.modified == before.modified && after.document == before.document,
@@ -78,7 +81,9 @@ fn what_is_said_to_be_unchanged_is_unchanged(scene: &Scene<'_>) -> Ruling {
     let mut previous = None;
     // As long, the same value, the same words: only the bytes tell them apart.
     for text in [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":1.0}"#, r#"{"n":1.00}"#] {
-        let saved = scene.store.put(&scene.key, &document(text)?, &PutOptions::new())?;
+        let saved = scene
+            .store
+            .put(&scene.key, &document(text)?, &PutOptions::new())?;
         let expected = match previous {
             None => Outcome::Created,
             Some(_) => Outcome::Replaced,
@@ -130,7 +135,11 @@ fn a_put_with_another_expectation_is_a_conflict(scene: &Scene<'_>) -> Ruling {
     // Also for the bytes that are there: who expects another state is told that there is none such.
     let options = PutOptions::expecting(Expect::Revision(one));
     let answer = store.put(&scene.key, &numbered(2)?, &options);
-    refused("a put of the same bytes that expects others", answer, is_conflict)?;
+    refused(
+        "a put of the same bytes that expects others",
+        answer,
+        is_conflict,
+    )?;
     scene.delete()?;
     conflict(Expect::Revision(two), None)
 }
@@ -142,7 +151,11 @@ fn a_delete_with_another_expectation_is_a_conflict(scene: &Scene<'_>) -> Ruling 
     for expect in [Expect::Revision(one), Expect::Absent] {
         let options = DeleteOptions::expecting(expect.clone());
         let answer = store.delete(&scene.key, &options);
-        refused(&format!("a delete that expects {expect}"), answer, is_conflict)?;
+        refused(
+            &format!("a delete that expects {expect}"),
+            answer,
+            is_conflict,
+        )?;
         ensure!(scene.number()? == Some(2), "and the document is gone");
     }
     let options = DeleteOptions::expecting(Expect::Revision(two));
