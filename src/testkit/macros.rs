@@ -170,3 +170,67 @@ macro_rules! __each_rule {
         }
     )+ };
 }
+
+/// Makes one test of each check of a [`Checkpoint`](crate::Checkpoint) type, in a module of its own.
+///
+/// The samples are a list of checkpoints that have something in every field.
+///
+/// ```no_run
+/// use agent_checkpoint::TaskCheckpoint;
+///
+/// agent_checkpoint::checkpoint_conformance!(
+///     task,
+///     TaskCheckpoint,
+///     vec![TaskCheckpoint::begin("dev", ["Wire toggle"], chrono::Utc::now())]
+/// );
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! checkpoint_conformance {
+    ($module:ident, $checkpoint:ty, $samples:expr $(,)?) => {
+        mod $module {
+            #[allow(unused_imports, reason = "the samples may need nothing of their surroundings")]
+            use super::*;
+
+            $crate::__checkpoint_checks! { tests { $checkpoint } { $samples } }
+        }
+    };
+}
+
+/// The names of the checks: of each a test, or all as a list.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __checkpoint_checks {
+    ($($then:tt)*) => {
+        $crate::__each_check! { { $($then)* }
+            an_empty_object_reads
+            what_is_written_reads_back
+            what_does_not_fit_is_a_violation_and_costs_only_itself
+            a_save_that_changes_nothing_changes_no_byte
+            a_changed_value_changes_only_its_bytes
+            unknown_keys_are_passed_over_and_stay
+            the_format_has_a_name_and_keeps_its_version
+            a_stamp_is_the_time_of_the_last_change
+            what_is_cut_is_recorded
+            whatever_was_read_can_be_reported
+            a_refused_operation_changes_nothing
+        }
+    };
+}
+
+/// What is made of the names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __each_check {
+    ({ names } $($check:ident)+) => {
+        [$(stringify!($check)),+]
+    };
+    ({ tests { $checkpoint:ty } { $samples:expr } } $($check:ident)+) => { $(
+        #[test]
+        fn $check() {
+            let samples: Vec<$checkpoint> = $samples;
+            let module = $crate::testkit::test_name(module_path!());
+            $crate::testkit::checkpoint::test(&samples, module, stringify!($check));
+        }
+    )+ };
+}

@@ -2,6 +2,7 @@
 //!
 //! Feature `testkit`.
 
+pub mod checkpoint;
 mod child;
 mod clock;
 mod conformance;
