@@ -21,11 +21,7 @@ fn some<C: Checkpoint>(strategy: impl Strategy<Value = C>) -> Vec<C> {
     (0..4).map(|_| sample()).collect()
 }
 
-checkpoint_conformance!(
-    task,
-    TaskCheckpoint,
-    some(strategies::task_checkpoint())
-);
+checkpoint_conformance!(task, TaskCheckpoint, some(strategies::task_checkpoint()));
 checkpoint_conformance!(
     agent_session,
     AgentCheckpoint,

@@ -189,7 +189,10 @@ macro_rules! __each_rule {
 macro_rules! checkpoint_conformance {
     ($module:ident, $checkpoint:ty, $samples:expr $(,)?) => {
         mod $module {
-            #[allow(unused_imports, reason = "the samples may need nothing of their surroundings")]
+            #[allow(
+                unused_imports,
+                reason = "the samples may need nothing of their surroundings"
+            )]
             use super::*;
 
             $crate::__checkpoint_checks! { tests { $checkpoint } { $samples } }

@@ -1,4 +1,5 @@
 //! The stores of the library, as the testkit wants them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

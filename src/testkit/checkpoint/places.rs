@@ -17,7 +17,9 @@ impl From<EditError> for Stop {
 
 impl From<RewriteError> for Stop {
     fn from(error: RewriteError) -> Stop {
-        Stop::Failed(format!("the checkpoint cannot be written over its text: {error}"))
+        Stop::Failed(format!(
+            "the checkpoint cannot be written over its text: {error}"
+        ))
     }
 }
 
@@ -40,7 +42,9 @@ pub(super) fn with_empty<C: Checkpoint>(samples: &[C]) -> Result<Vec<C>, Stop> {
         return Err(Stop::failed("there are no samples: give at least one"));
     }
     let empty = Document::from_text("{}")?.read::<C>()?.value;
-    Ok(std::iter::once(empty).chain(samples.iter().cloned()).collect())
+    Ok(std::iter::once(empty)
+        .chain(samples.iter().cloned())
+        .collect())
 }
 
 /// The pointers to all values, without the root.

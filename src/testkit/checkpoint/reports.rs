@@ -17,11 +17,10 @@ fn noon(day: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(21_000 + day) + TimeDelta::hours(12)
 }
 
-pub(super) fn the_format_has_a_name_and_keeps_its_version<C: Checkpoint>(
-    samples: &[C],
-) -> Ruling {
+pub(super) fn the_format_has_a_name_and_keeps_its_version<C: Checkpoint>(samples: &[C]) -> Ruling {
     let name = C::FORMAT;
-    let is_word = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let is_word =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     ensure!(
         name.starts_with(|letter: char| letter.is_ascii_lowercase())
             && !name.ends_with('-')
@@ -75,7 +74,10 @@ pub(super) fn what_is_cut_is_recorded<C: Checkpoint>(samples: &[C]) -> Ruling {
     };
     for sample in with_empty(samples)? {
         let before = texts(&sample)?;
-        for (limits, name) in [(&tight, "tight limits"), (&Limits::unlimited(), "no limits")] {
+        for (limits, name) in [
+            (&tight, "tight limits"),
+            (&Limits::unlimited(), "no limits"),
+        ] {
             let mut cut = sample.clone();
             let truncation = cut.shrink(limits, None);
             if limits.total_bytes.is_none() {
@@ -144,14 +146,22 @@ fn reports<C: Checkpoint>(document: &Document) -> Ruling {
     let knowledge = Knowledge::none().with_now(now);
     let of = &reading.value;
     let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _told = (of.handoff(), of.status(), of.pulse(), of.progress(now), of.session());
+        let _told = (
+            of.handoff(),
+            of.status(),
+            of.pulse(),
+            of.progress(now),
+            of.session(),
+        );
         let _found = violations(document, &reading, &knowledge);
         let _planned = (of.resume_plan(&knowledge), of.progress_report());
         let _shown = of.message_values(&knowledge);
     }));
     if let Err(panic) = asked {
         let why = crate::testkit::conformance::message(&*panic);
-        return Err(Stop::failed(format!("{document} is read, and reporting it panics: {why}")));
+        return Err(Stop::failed(format!(
+            "{document} is read, and reporting it panics: {why}"
+        )));
     }
     let files = of.files();
     let mut once = files.clone();
@@ -237,7 +247,10 @@ pub(super) fn a_refused_operation_changes_nothing<C: Checkpoint>(samples: &[C]) 
                 );
                 continue;
             };
-            ensure!(tried == sample, "`{name}` was refused ({error}), and changed the checkpoint");
+            ensure!(
+                tried == sample,
+                "`{name}` was refused ({error}), and changed the checkpoint"
+            );
             let is_unsupported = matches!(error.kind(), ErrorKind::Unsupported { .. });
             ensure!(
                 is_unsupported != C::OPERATIONS.contains(&name),

@@ -16,9 +16,7 @@ fn rewrite<C: Checkpoint>(document: &Document, wanted: &C) -> Result<Document, S
     Ok(document.rewrite(&reading, wanted, &how)?.document)
 }
 
-pub(super) fn a_save_that_changes_nothing_changes_no_byte<C: Checkpoint>(
-    samples: &[C],
-) -> Ruling {
+pub(super) fn a_save_that_changes_nothing_changes_no_byte<C: Checkpoint>(samples: &[C]) -> Ruling {
     for sample in with_empty(samples)? {
         let (document, _) = written(&sample)?;
         let tabs = |line: &str| {
@@ -28,7 +26,12 @@ pub(super) fn a_save_that_changes_nothing_changes_no_byte<C: Checkpoint>(
         let windows: String = document.text().lines().map(tabs).collect();
         let compact = serde_json::to_string(&sample)
             .map_err(|error| Stop::failed(format!("the checkpoint cannot be written: {error}")))?;
-        for text in [document.text(), &windows, &compact, &format!("  {compact}  \n\n")] {
+        for text in [
+            document.text(),
+            &windows,
+            &compact,
+            &format!("  {compact}  \n\n"),
+        ] {
             let document = Document::from_text(text)?;
             let reading = document.read::<C>()?;
             let after = rewrite(&document, &reading.value)?;
@@ -85,7 +88,9 @@ pub(super) fn unknown_keys_are_passed_over_and_stay<C: Checkpoint>(samples: &[C]
             let place = format!("{pointer}/{UNKNOWN}");
             with_key.set(&place, &json!({"kept": [1, null]}))?;
             let reading = with_key.read::<C>().map_err(|error| {
-                Stop::failed(format!("a key that the type does not know at {pointer:?} costs all: {error}"))
+                Stop::failed(format!(
+                    "a key that the type does not know at {pointer:?} costs all: {error}"
+                ))
             })?;
             if reading.violations.is_empty() && reading.value == sample {
                 known = with_key;
