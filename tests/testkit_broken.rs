@@ -186,7 +186,7 @@ const BROKEN: [(&str, Fault, &str); 66] = [
         "it was given back already",
     ),
     (
-        "a_task_that_many_ask_for_at_once_is_given_to_one",
+        "a_key_that_many_claim_at_once_is_given_to_one",
         ClaimsInTwoSteps,
         "of eight that asked for the task at once",
     ),

@@ -110,7 +110,7 @@ macro_rules! __store_rules {
             a_fence_only_ever_grows
             a_claim_that_ran_out_can_be_renewed_until_another_has_it
             a_claim_that_was_given_back_is_over
-            a_task_that_many_ask_for_at_once_is_given_to_one
+            a_key_that_many_claim_at_once_is_given_to_one
 
             what_a_write_replaces_or_deletes_is_in_the_history
             history_is_newest_first

@@ -47,10 +47,10 @@ pub(super) const RULES: &[Rule] = &[
         a_claim_that_was_given_back_is_over,
     ),
     Rule::new(
-        "a_task_that_many_ask_for_at_once_is_given_to_one",
+        "a_key_that_many_claim_at_once_is_given_to_one",
         "Of several that claim a key at once, one gets it.",
         &[Need::Claims],
-        a_task_that_many_ask_for_at_once_is_given_to_one,
+        a_key_that_many_claim_at_once_is_given_to_one,
     ),
 ];
 
@@ -286,7 +286,7 @@ fn a_claim_that_was_given_back_is_over(scene: &Scene<'_>) -> Ruling {
     Ok(())
 }
 
-fn a_task_that_many_ask_for_at_once_is_given_to_one(scene: &Scene<'_>) -> Ruling {
+fn a_key_that_many_claim_at_once_is_given_to_one(scene: &Scene<'_>) -> Ruling {
     for round in 0..3 {
         let answers: Vec<_> = std::thread::scope(|scope| {
             let askers: Vec<_> = (0..8)
