@@ -4,6 +4,7 @@
 //! address is needed to find the store.
 
 use std::io::{BufRead, BufReader, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -186,7 +187,10 @@ pub(super) fn run(harness: &dyn Harness) -> bool {
     let Ok(job) = std::env::var(JOB) else {
         return true;
     };
-    let done = work(harness, &job);
+    let done = catch_unwind(AssertUnwindSafe(|| work(harness, &job))).unwrap_or_else(|panic| {
+        let why = super::conformance::message(&*panic);
+        Err(Stop::failed(format!("the store panicked: {why}")))
+    });
     let Err(Stop::Failed(why) | Stop::Skipped(why)) = done else {
         return true;
     };

@@ -18,7 +18,8 @@ pub trait Harness: Sync {
     /// Whatever keeps it from being made; every rule then fails.
     fn place(&self) -> Result<Box<dyn Place>>;
 
-    /// Opens a place of another process by its [`address`](Place::address).
+    /// Opens a place of another process by its [`address`](Place::address). A store that takes a clock is given
+    /// one that was not moved.
     ///
     /// # Errors
     ///

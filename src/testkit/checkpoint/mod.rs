@@ -141,3 +141,14 @@ pub fn test<C: Checkpoint>(samples: &[C], module: &str, name: &str) {
         Verdict::Failed(why) => panic!("{}\n{why}", check.about),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// The macro has the names, the list of checks has all the rest.
+    #[test]
+    fn every_check_is_a_test_and_every_test_is_a_check() {
+        let checks = super::checks::<crate::TaskCheckpoint>();
+        let names: Vec<&str> = checks.iter().map(|check| check.name).collect();
+        assert_eq!(names, crate::__checkpoint_checks!(names));
+    }
+}
