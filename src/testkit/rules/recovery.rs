@@ -6,7 +6,7 @@ use crate::checkpoint::{ClaimRequest, DropReason, Dropped, ErrorKind, Expect, Re
 use crate::store::{Change, DeleteOptions, PutOptions, RecoverOptions, Recovery};
 use crate::testkit::rule::{Need, Rule, Ruling, ensure};
 use crate::testkit::scene::{
-    Scene, is_claimed, is_corrupt, number_of, numbered, put_over, refused, there,
+    Scene, is_claimed, is_corrupt, number_of, numbered, past, put_over, refused, there,
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -176,6 +176,10 @@ fn where_nothing_is_wrong_a_recovery_changes_nothing(scene: &Scene<'_>) -> Rulin
             now.is_some_and(|now| now.revision == before.revision),
             "a recovery with {with:?} changed the document"
         );
+    }
+    if scene.offered.history {
+        let found = past(&*scene.store, &scene.key)?;
+        ensure!(found == [1], "and the earlier states are {found:?}");
     }
     Ok(())
 }
