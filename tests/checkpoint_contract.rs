@@ -9,50 +9,31 @@ use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::testkit::checkpoint::check;
-use agent_checkpoint::{Checkpoint, TaskCheckpoint, checkpoint_conformance, strategies};
+use agent_checkpoint::{Checkpoint, TaskCheckpoint, checkpoint_conformance};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 
-/// A few of a strategy, always the same.
-fn some<C: Checkpoint>(strategy: impl Strategy<Value = C>) -> Vec<C> {
+/// A few of what the strategies make, always the same.
+fn some<C: Checkpoint + Arbitrary>() -> Vec<C> {
+    let strategy = any::<C>();
     let mut runner = TestRunner::deterministic();
     let mut sample = || strategy.new_tree(&mut runner).unwrap().current();
     (0..4).map(|_| sample()).collect()
 }
 
-checkpoint_conformance!(task, TaskCheckpoint, some(strategies::task_checkpoint()));
-checkpoint_conformance!(
-    agent_session,
-    AgentCheckpoint,
-    some(strategies::agent_checkpoint())
-);
-checkpoint_conformance!(
-    sitebuilder,
-    SitebuilderCheckpoint,
-    some(strategies::sitebuilder_checkpoint())
-);
-checkpoint_conformance!(
-    story_pipeline,
-    StoryCheckpoint,
-    some(strategies::story_checkpoint())
-);
-checkpoint_conformance!(
-    story_pipeline_state,
-    PipelineState,
-    some(strategies::pipeline_state())
-);
-checkpoint_conformance!(
-    build_pipeline,
-    BuildCheckpoint,
-    some(strategies::build_checkpoint())
-);
+checkpoint_conformance!(task, TaskCheckpoint, some());
+checkpoint_conformance!(agent_session, AgentCheckpoint, some());
+checkpoint_conformance!(sitebuilder, SitebuilderCheckpoint, some());
+checkpoint_conformance!(story_pipeline, StoryCheckpoint, some());
+checkpoint_conformance!(story_pipeline_state, PipelineState, some());
+checkpoint_conformance!(build_pipeline, BuildCheckpoint, some());
 
 proptest! {
     #![proptest_config(Config { cases: 8, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn the_checks_can_be_a_property(task in strategies::task_checkpoint()) {
+    fn the_checks_can_be_a_property(task in any::<TaskCheckpoint>()) {
         let report = check(&[task]);
         prop_assert!(report.is_conformant(), "{}", report.to_markdown());
     }

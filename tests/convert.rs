@@ -10,14 +10,13 @@ use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, convert,
     convert_from, members_not_held,
 };
-use agent_checkpoint::strategies::{self, task_checkpoint};
 use agent_checkpoint::{Checkpoint, Document, Handoff, TaskCheckpoint};
 use common::time;
 use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn a_task_holds_what_a_task_had(mut task in task_checkpoint()) {
+    fn a_task_holds_what_a_task_had(mut task in any::<TaskCheckpoint>()) {
         // A current step that is not in the plan joins it: it is not lost when it is put aside.
         if let Some(step) = &task.current_step {
             let text = step.description.clone().unwrap();
@@ -76,27 +75,27 @@ fn into_every_format(handoff: &Handoff) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn a_task_into_every_format(from in task_checkpoint()) {
+    fn a_task_into_every_format(from in any::<TaskCheckpoint>()) {
         into_every_format(&from.handoff())?;
     }
 
     #[test]
-    fn an_agent_session_into_every_format(from in strategies::agent_checkpoint()) {
+    fn an_agent_session_into_every_format(from in any::<AgentCheckpoint>()) {
         into_every_format(&from.handoff())?;
     }
 
     #[test]
-    fn a_sitebuilder_task_into_every_format(from in strategies::sitebuilder_checkpoint()) {
+    fn a_sitebuilder_task_into_every_format(from in any::<SitebuilderCheckpoint>()) {
         into_every_format(&from.handoff())?;
     }
 
     #[test]
-    fn a_story_into_every_format(from in strategies::story_checkpoint()) {
+    fn a_story_into_every_format(from in any::<StoryCheckpoint>()) {
         into_every_format(&from.handoff())?;
     }
 
     #[test]
-    fn a_build_into_every_format(from in strategies::build_checkpoint()) {
+    fn a_build_into_every_format(from in any::<BuildCheckpoint>()) {
         into_every_format(&from.handoff())?;
     }
 }
@@ -113,11 +112,11 @@ fn stays_as_it_is<C: Checkpoint>(from: &C) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn a_checkpoint_stays_as_it_is_in_its_own_format(
-        task in task_checkpoint(),
-        agent in strategies::agent_checkpoint(),
-        site in strategies::sitebuilder_checkpoint(),
-        story in strategies::story_checkpoint(),
-        build in strategies::build_checkpoint(),
+        task in any::<TaskCheckpoint>(),
+        agent in any::<AgentCheckpoint>(),
+        site in any::<SitebuilderCheckpoint>(),
+        story in any::<StoryCheckpoint>(),
+        build in any::<BuildCheckpoint>(),
     ) {
         stays_as_it_is(&task)?;
         stays_as_it_is(&agent)?;

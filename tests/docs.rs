@@ -61,3 +61,17 @@ fn every_test_that_a_page_names_exists() {
     }
     assert!(count > 100, "only {count} tests are named");
 }
+
+/// The page shows tests that run.
+#[test]
+fn the_example_of_the_page_on_strategies_is_that_of_the_downstream_crate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/strategies.md")).unwrap();
+    let code = fs::read_to_string(root.join("crates/downstream/src/properties.rs")).unwrap();
+    let (_, shown) = page.split_once("```rust\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    assert!(
+        code.ends_with(shown),
+        "docs/strategies.md shows other tests"
+    );
+}

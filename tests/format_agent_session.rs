@@ -22,9 +22,7 @@ use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
-use agent_checkpoint::strategies::{
-    agent_checkpoint, json_object, json_value, restyled, task_checkpoint,
-};
+use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, Code, ErrorKind, Expect, FileOptions,
     FileStore, Formats, Key, Knowledge, MemoryStore, Outcome, ResumeDecision, ResumeOptions,
@@ -1948,7 +1946,7 @@ fn circumstances() -> Circumstances<'static> {
 /// The members of a valid checkpoint, some of them with any value at all.
 fn messy_agent() -> impl Strategy<Value = Value> {
     let changes = proptest::collection::vec((any::<prop::sample::Index>(), json_value()), 0..6);
-    (agent_checkpoint(), changes).prop_map(|(agent, changes)| {
+    (any::<AgentCheckpoint>(), changes).prop_map(|(agent, changes)| {
         let mut value = serde_json::to_value(&agent).unwrap();
         let members = value.as_object_mut().unwrap();
         let names: Vec<String> = members.keys().cloned().collect();
@@ -1962,7 +1960,7 @@ fn messy_agent() -> impl Strategy<Value = Value> {
 #[cfg(feature = "schema")]
 proptest! {
     #[test]
-    fn whatever_is_written_fits_the_schema(agent in agent_checkpoint()) {
+    fn whatever_is_written_fits_the_schema(agent in any::<AgentCheckpoint>()) {
         use agent_checkpoint::schema::{Contract, schema};
         let validator = jsonschema::options()
             .should_validate_formats(true)
@@ -1976,7 +1974,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(agent in agent_checkpoint()) {
+    fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(agent in any::<AgentCheckpoint>()) {
         let document = Document::new(&agent).unwrap();
         let reading = document.read::<AgentCheckpoint>().unwrap();
         prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
@@ -2002,7 +2000,7 @@ proptest! {
 
     #[test]
     fn any_operation_keeps_the_rules_or_changes_nothing(
-        agent in agent_checkpoint(),
+        agent in any::<AgentCheckpoint>(),
         operation in proptest::sample::select(all_operations()),
         force in any::<bool>(),
     ) {
@@ -2015,7 +2013,7 @@ proptest! {
 
     #[test]
     fn nothing_that_was_planned_is_lost_silently(
-        agent in agent_checkpoint(),
+        agent in any::<AgentCheckpoint>(),
         operation in proptest::sample::select(all_operations()),
     ) {
         prop_assume!(!matches!(operation, Operation::Restart { .. }));
@@ -2039,7 +2037,7 @@ proptest! {
     }
 
     #[test]
-    fn a_current_file_leads_back_to_its_agent(agent in agent_checkpoint()) {
+    fn a_current_file_leads_back_to_its_agent(agent in any::<AgentCheckpoint>()) {
         let layout = AgentCheckpoint::layout();
         let document = Document::new(&agent).unwrap();
         let key = (layout.key_in.unwrap())(&document).unwrap();
@@ -2061,7 +2059,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_hand_off_comes_back(agent in agent_checkpoint()) {
+    fn the_same_hand_off_comes_back(agent in any::<AgentCheckpoint>()) {
         let converted = convert::<AgentCheckpoint>(&agent.handoff(), time(NOW)).unwrap();
         prop_assert_eq!(rules_of(&converted.checkpoint), vec![]);
         let notes_alone = agent.recovery_instructions.is_none() && agent.recovery_notes.is_some();
@@ -2069,7 +2067,7 @@ proptest! {
     }
 
     #[test]
-    fn a_hand_off_of_another_format_is_taken(task in task_checkpoint()) {
+    fn a_hand_off_of_another_format_is_taken(task in any::<TaskCheckpoint>()) {
         let handoff = task.handoff();
         let converted = convert::<AgentCheckpoint>(&handoff, time(NOW)).unwrap();
         prop_assert_eq!(rules_of(&converted.checkpoint), vec![]);

@@ -19,9 +19,7 @@ use agent_checkpoint::formats::build_pipeline::{
 use agent_checkpoint::formats::convert;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{
-    build_checkpoint, json_object, json_value, restyled, task_checkpoint,
-};
+use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileStore, Formats,
     Knowledge, MemoryStore, Outcome, ResumeDecision, Status, Timestamp,
@@ -1846,7 +1844,7 @@ fn operations() -> impl Strategy<Value = Operation> {
 
 proptest! {
     #[test]
-    fn a_valid_build_comes_back_from_its_text_equal_and_valid(build in build_checkpoint()) {
+    fn a_valid_build_comes_back_from_its_text_equal_and_valid(build in any::<BuildCheckpoint>()) {
         let document = Document::new(&build).unwrap();
         let reading = document.read::<BuildCheckpoint>().unwrap();
         prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
@@ -1871,7 +1869,7 @@ proptest! {
     /// Files are near the format, with values of other types here and there.
     #[test]
     fn a_deviating_build_loads_and_an_operation_goes_through_whole_or_not_at_all(
-        build in build_checkpoint(),
+        build in any::<BuildCheckpoint>(),
         odd in proptest::collection::vec((any::<proptest::sample::Index>(), json_value()), 1..4),
         operation in operations(),
     ) {
@@ -1905,7 +1903,7 @@ proptest! {
 
     #[test]
     fn an_operation_keeps_the_rules_or_is_refused_unchanged(
-        build in build_checkpoint(),
+        build in any::<BuildCheckpoint>(),
         operation in operations(),
         force in any::<bool>(),
     ) {
@@ -1940,7 +1938,7 @@ proptest! {
     }
 
     #[test]
-    fn every_resume_plan_begins_with_open_work(build in build_checkpoint()) {
+    fn every_resume_plan_begins_with_open_work(build in any::<BuildCheckpoint>()) {
         let plan = build.resume_plan(&Knowledge::none());
         if let Some(start) = &plan.start_at {
             prop_assert!(build.open_workstreams().any(|open| open == start));
@@ -1951,7 +1949,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_becomes_a_build_that_keeps_the_rules(task in task_checkpoint()) {
+    fn a_task_becomes_a_build_that_keeps_the_rules(task in any::<agent_checkpoint::TaskCheckpoint>()) {
         let now = time("2031-01-01T00:00:00Z");
         let mut handoff = task.handoff();
         handoff.task = Some("PRD-001".to_owned());
@@ -1960,7 +1958,7 @@ proptest! {
     }
 
     #[test]
-    fn a_build_becomes_a_build_that_keeps_the_rules(build in build_checkpoint()) {
+    fn a_build_becomes_a_build_that_keeps_the_rules(build in any::<BuildCheckpoint>()) {
         let now = time("2031-01-01T00:00:00Z");
         let handoff = build.handoff();
         let again = convert::<BuildCheckpoint>(&handoff, now).unwrap().checkpoint;
@@ -1970,7 +1968,7 @@ proptest! {
 
     #[test]
     #[cfg(feature = "schema")]
-    fn whatever_is_written_is_valid_by_the_schema(build in build_checkpoint()) {
+    fn whatever_is_written_is_valid_by_the_schema(build in any::<BuildCheckpoint>()) {
         let written = serde_json::to_value(&build).unwrap();
         let validator = validator();
         let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();

@@ -19,9 +19,7 @@ use agent_checkpoint::formats::sitebuilder::{
 use agent_checkpoint::formats::{Formats, convert};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{PutOptions, Query};
-use agent_checkpoint::strategies::{
-    json_object, restyled, sitebuilder_checkpoint, task_checkpoint,
-};
+use agent_checkpoint::strategies::{json_object, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, Error, ErrorKind, FileOptions, FileStore,
     Knowledge, MemoryStore, Outcome, Status, TaskCheckpoint, Timestamp,
@@ -1753,7 +1751,7 @@ fn the_valid_examples_fit_the_schema_and_broken_ones_do_not() {
 proptest! {
     #[test]
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(
-        checkpoint in sitebuilder_checkpoint(),
+        checkpoint in any::<SitebuilderCheckpoint>(),
     ) {
         let document = Document::new(&checkpoint).unwrap();
         let reading = document.read::<SitebuilderCheckpoint>().unwrap();
@@ -1763,7 +1761,7 @@ proptest! {
 
     #[cfg(feature = "schema")]
     #[test]
-    fn whatever_is_written_fits_the_schema(checkpoint in sitebuilder_checkpoint()) {
+    fn whatever_is_written_fits_the_schema(checkpoint in any::<SitebuilderCheckpoint>()) {
         use agent_checkpoint::schema::{Contract, schema};
         let validator =
             jsonschema::validator_for(&schema::<SitebuilderCheckpoint>(Contract::Write)).unwrap();
@@ -1804,7 +1802,7 @@ proptest! {
 
     #[test]
     fn any_operations_keep_the_rules_or_change_nothing(
-        mut checkpoint in sitebuilder_checkpoint(),
+        mut checkpoint in any::<SitebuilderCheckpoint>(),
         operations in proptest::collection::vec(operation(), 1..12),
     ) {
         for operation in operations {
@@ -1833,7 +1831,7 @@ proptest! {
     }
 
     #[test]
-    fn a_converted_task_is_valid_and_holds_what_it_had(task in task_checkpoint()) {
+    fn a_converted_task_is_valid_and_holds_what_it_had(task in any::<TaskCheckpoint>()) {
         let mut handoff = task.handoff();
         handoff.task = Some("T1".to_owned());
         let made = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap().checkpoint;

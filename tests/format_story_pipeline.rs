@@ -21,9 +21,7 @@ use agent_checkpoint::formats::story_pipeline::{
 use agent_checkpoint::formats::{Formats, convert};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{
-    json_object, json_value, pipeline_state, restyled, story_checkpoint, task_checkpoint,
-};
+use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Knowledge, MemoryStore, Outcome,
     ResumeDecision, Status, TaskCheckpoint, Timestamp,
@@ -1527,7 +1525,7 @@ fn the_handoff_tells_what_the_protocol_tells() {
 
 proptest! {
     #[test]
-    fn a_story_holds_what_a_story_had(story in story_checkpoint()) {
+    fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
         let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
         prop_assert_eq!(&converted.not_held, &Vec::<String>::new());
         if story.spelling() == Spelling::CamelCase {
@@ -1536,7 +1534,7 @@ proptest! {
     }
 
     #[test]
-    fn another_formats_steps_become_tasks_and_the_rest_is_listed(task in task_checkpoint()) {
+    fn another_formats_steps_become_tasks_and_the_rest_is_listed(task in any::<TaskCheckpoint>()) {
         let handoff = task.handoff();
         let converted = convert::<StoryCheckpoint>(&handoff, now()).unwrap();
         let story = converted.checkpoint;
@@ -1556,8 +1554,8 @@ proptest! {
 
     #[test]
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(
-        story in story_checkpoint(),
-        state in pipeline_state(),
+        story in any::<StoryCheckpoint>(),
+        state in any::<PipelineState>(),
     ) {
         let document = Document::new(&story).unwrap();
         prop_assert_eq!(found::<StoryCheckpoint>(document.text()), vec![]);
@@ -1592,7 +1590,7 @@ proptest! {
     /// fields to be reported at its end.
     #[test]
     fn an_operation_keeps_the_rules_or_changes_nothing(
-        story in story_checkpoint(),
+        story in any::<StoryCheckpoint>(),
         operations in proptest::collection::vec(operation(), 1..6),
     ) {
         let mut story = story;
@@ -1617,8 +1615,8 @@ proptest! {
 
     #[test]
     fn the_lead_keeps_the_rules_or_changes_nothing(
-        state in pipeline_state(),
-        story in story_checkpoint(),
+        state in any::<PipelineState>(),
+        story in any::<StoryCheckpoint>(),
         crashes in any::<bool>(),
     ) {
         let mut changed = state.clone();
@@ -1642,8 +1640,8 @@ proptest! {
 /// Any object, and valid ones with members that fit or do not.
 fn any_object() -> impl Strategy<Value = Value> {
     let spoilt = prop_oneof![
-        story_checkpoint().prop_map(|story| serde_json::to_value(story).unwrap()),
-        pipeline_state().prop_map(|state| serde_json::to_value(state).unwrap()),
+        any::<StoryCheckpoint>().prop_map(|story| serde_json::to_value(story).unwrap()),
+        any::<PipelineState>().prop_map(|state| serde_json::to_value(state).unwrap()),
     ];
     let spoilt =
         (spoilt, any::<prop::sample::Index>(), json_value()).prop_map(|(mut value, index, new)| {
@@ -1726,8 +1724,8 @@ mod schemas {
 
         #[test]
         fn whatever_is_written_fits_the_schemas(
-            story in story_checkpoint(),
-            state in pipeline_state(),
+            story in any::<StoryCheckpoint>(),
+            state in any::<PipelineState>(),
         ) {
             let written = serde_json::to_value(&story).unwrap();
             prop_assert!(validator(&schema::<StoryCheckpoint>(Contract::Write)).is_valid(&written));

@@ -14,10 +14,6 @@ use agent_checkpoint::formats::{
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{PromptOptions, Prompts};
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{
-    agent_checkpoint, build_checkpoint, pipeline_state, sitebuilder_checkpoint, story_checkpoint,
-    task_checkpoint,
-};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, MemoryStore, Resume, ResumeOptions,
 };
@@ -279,32 +275,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 
     #[test]
-    fn no_text_of_a_task_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(task_checkpoint())) {
+    fn no_text_of_a_task_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<TaskCheckpoint>())) {
         check::<TaskCheckpoint>(&bent, &plain)?;
     }
 
     #[test]
-    fn no_text_of_an_agent_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(agent_checkpoint())) {
+    fn no_text_of_an_agent_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<AgentCheckpoint>())) {
         check::<AgentCheckpoint>(&bent, &plain)?;
     }
 
     #[test]
-    fn no_text_of_a_sitebuilder_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(sitebuilder_checkpoint())) {
+    fn no_text_of_a_sitebuilder_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<SitebuilderCheckpoint>())) {
         check::<SitebuilderCheckpoint>(&bent, &plain)?;
     }
 
     #[test]
-    fn no_text_of_a_story_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(story_checkpoint())) {
+    fn no_text_of_a_story_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<StoryCheckpoint>())) {
         check::<StoryCheckpoint>(&bent, &plain)?;
     }
 
     #[test]
-    fn no_text_of_a_pipeline_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(pipeline_state())) {
+    fn no_text_of_a_pipeline_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<PipelineState>())) {
         check::<PipelineState>(&bent, &plain)?;
     }
 
     #[test]
-    fn no_text_of_a_build_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(build_checkpoint())) {
+    fn no_text_of_a_build_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<BuildCheckpoint>())) {
         check::<BuildCheckpoint>(&bent, &plain)?;
     }
 

@@ -15,7 +15,7 @@ use agent_checkpoint::formats::task::{
 };
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{json_object, restyled, task_checkpoint};
+use agent_checkpoint::strategies::{json_object, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Formats, Knowledge, Limits,
     MemoryStore, Outcome,
@@ -47,7 +47,7 @@ fn an_empty_object_is_every_struct() {
 
 proptest! {
     #[test]
-    fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(task in task_checkpoint()) {
+    fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(task in any::<TaskCheckpoint>()) {
         let document = Document::new(&task).unwrap();
         let reading = document.read::<TaskCheckpoint>().unwrap();
         prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
@@ -81,7 +81,7 @@ proptest! {
     #[test]
     fn a_change_goes_through_whole_or_not_at_all(
         text in json_object().prop_flat_map(restyled),
-        wanted in task_checkpoint(),
+        wanted in any::<TaskCheckpoint>(),
     ) {
         let store = stored(&text);
         let tasks = store.checkpoints::<TaskCheckpoint>().with_limits(Limits::unlimited());
@@ -107,8 +107,8 @@ proptest! {
 
     #[test]
     fn shrinking_drops_nothing_silently(
-        task in task_checkpoint(),
-        before in proptest::option::of(task_checkpoint()),
+        task in any::<TaskCheckpoint>(),
+        before in proptest::option::of(any::<TaskCheckpoint>()),
         steps in 0..12_usize,
         bytes in 200..4000_usize,
         note in 0..80_usize,

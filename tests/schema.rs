@@ -1,4 +1,4 @@
-//! The JSON Schemas of the formats.
+//! The JSON Schemas of the formats: what they accept is what loads without a violation of shape.
 #![cfg(feature = "schema")]
 #![allow(
     clippy::unwrap_used,
@@ -8,129 +8,428 @@
 
 mod common;
 
-use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint,
-};
-use agent_checkpoint::schema::{Contract, schema};
-use agent_checkpoint::strategies::task_checkpoint;
-use common::EXAMPLE;
-use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-fn validator(schema: &serde_json::Value) -> jsonschema::Validator {
-    jsonschema::options()
+use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::json::{Code, Document, Violation};
+use agent_checkpoint::schema::{Contract, Schemas, value_of_tool_input};
+use agent_checkpoint::strategies::valid;
+use agent_checkpoint::{Checkpoint, Formats, formats};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn validator(schema: &Value) -> jsonschema::Validator {
+    jsonschema::draft202012::options()
         .should_validate_formats(true)
         .build(schema)
         .unwrap()
 }
 
+fn of(format: &str, contract: Contract) -> jsonschema::Validator {
+    validator(&Schemas::default().get(format, contract).unwrap())
+}
+
+/// The codes that a schema answers for.
+fn is_of_shape(violation: &Violation) -> bool {
+    [
+        Code::WRONG_TYPE,
+        Code::MISSING,
+        Code::UNKNOWN_VALUE,
+        Code::OUT_OF_RANGE,
+        Code::TOO_LONG,
+        Code::BAD_ID,
+        Code::BAD_TIMESTAMP,
+    ]
+    .contains(&violation.code)
+}
+
 #[test]
-fn the_schemas_are_the_published_ones() {
-    for (name, schema) in [
-        ("task", schema::<TaskCheckpoint>(Contract::Read)),
-        ("builder-state", schema::<BuilderState>(Contract::Read)),
-        (
-            "sitebuilder",
-            schema::<SitebuilderCheckpoint>(Contract::Read),
-        ),
-        ("build-pipeline", schema::<BuildCheckpoint>(Contract::Read)),
-        ("story-pipeline", schema::<StoryCheckpoint>(Contract::Read)),
-        (
-            "story-pipeline-state",
-            schema::<PipelineState>(Contract::Read),
-        ),
-        ("agent-session", schema::<AgentCheckpoint>(Contract::Read)),
-    ] {
-        let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
-        let text = format!("{schema:#}\n");
-        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-            std::fs::write(&path, &text).unwrap();
-        }
-        let published = std::fs::read_to_string(&path).unwrap_or_default();
+fn the_published_schemas_are_those_of_the_types() {
+    let published = root().join("docs/schemas");
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        agent_checkpoint::schema::write_all(&published).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let written = agent_checkpoint::schema::write_all(folder.path()).unwrap();
+    let names = |files: &[PathBuf]| -> BTreeSet<_> {
+        files
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned())
+            .collect()
+    };
+    let there: Vec<_> = std::fs::read_dir(&published)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(names(&there), names(&written));
+    assert_eq!(
+        written.len(),
+        Formats::default().iter().count() * Contract::ALL.len()
+    );
+    for path in written {
+        let published = published.join(path.file_name().unwrap());
+        let same = std::fs::read(&published).unwrap() == std::fs::read(&path).unwrap();
         assert!(
-            published == text,
-            "{path} is not what the types say; UPDATE_SCHEMAS=1 writes it anew"
+            same,
+            "{} is not what the types say; UPDATE_SCHEMAS=1 writes it anew",
+            published.display()
         );
     }
 }
 
 #[test]
-fn the_protocols_example_is_valid_and_a_broken_one_is_not() {
-    let validator = validator(&schema::<BuilderState>(Contract::Read));
-    let mut example: serde_json::Value = serde_json::from_str(EXAMPLE).unwrap();
-    assert!(validator.is_valid(&example));
-    let checkpoint = &mut example["activePrd"]["checkpoint"];
-    for (pointer, value) in [
-        ("/metadata/reason", "lunch"),
-        ("/metadata/lastUpdatedAt", "soon"),
-        ("/phase", "thinking"),
-    ] {
-        let place = checkpoint.pointer_mut(pointer).unwrap();
-        let was = std::mem::replace(place, value.into());
-        let broken = checkpoint.clone();
-        *checkpoint.pointer_mut(pointer).unwrap() = was;
-        let whole = serde_json::json!({"checkpoint": broken});
-        assert!(!validator.is_valid(&whole), "{pointer}");
-    }
-    for (pointer, member) in [
-        ("/completedSteps/0", "timestamp"),
-        ("/decisions/0", "decision"),
-        ("/metadata", "reason"),
-        ("", "phase"),
-    ] {
-        let mut broken = checkpoint.clone();
-        let place = broken.pointer_mut(pointer).unwrap();
-        place.as_object_mut().unwrap().remove(member).unwrap();
-        let whole = serde_json::json!({"checkpoint": broken});
-        assert!(!validator.is_valid(&whole), "{pointer} without {member}");
+fn schemas_that_are_there_are_not_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = agent_checkpoint::schema::write_all(folder.path()).unwrap();
+    let times = || -> Vec<_> {
+        let modified = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
+        first.iter().map(modified).collect()
+    };
+    let before = times();
+    std::fs::write(&first[0], "old").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(
+        agent_checkpoint::schema::write_all(folder.path()).unwrap(),
+        first
+    );
+    assert_ne!(times()[0], before[0]);
+    assert_eq!(times()[1..], before[1..]);
+    let blocked = folder.path().join("file");
+    std::fs::write(&blocked, "").unwrap();
+    let error = agent_checkpoint::schema::write_all(&blocked).unwrap_err();
+    assert!(error.to_string().contains("file"), "{error}");
+}
+
+/// All JSON files below a folder.
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, into);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            into.push(path);
+        }
     }
 }
 
-proptest! {
-    #[test]
-    fn whatever_is_written_is_valid(task in task_checkpoint()) {
-        let validator = validator(&schema::<TaskCheckpoint>(Contract::Write));
-        let written = serde_json::to_value(&task).unwrap();
-        let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();
-        prop_assert!(errors.is_empty(), "{errors:?}");
-    }
-}
-
-/// The published schemas take every valid case of their format.
+/// Every case of every format, and every example of the protocols: a schema accepts what has no violation of shape.
 #[test]
-fn every_valid_case_is_valid_by_the_published_schema() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut count = 0;
-    for folder in std::fs::read_dir(root.join("tests/cases")).unwrap() {
-        let folder = folder.unwrap().path();
-        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
+fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape() {
+    let formats = Formats::default();
+    let mut all = Vec::new();
+    files(&root().join("tests/cases"), &mut all);
+    files(&root().join("tests/fixtures"), &mut all);
+    let (mut accepted, mut refused) = (0, 0);
+    for path in all {
+        let Ok(document) = Document::parse(&std::fs::read(&path).unwrap()) else {
             continue;
         };
-        let schema = root.join(format!("schemas/{name}.schema.json"));
-        if !folder.is_dir() || !schema.exists() {
+        let text = document.text().trim_start_matches('\u{feff}');
+        // Half a surrogate pair is nothing that other readers can take.
+        let Ok(value) = serde_json::from_str::<Value>(text) else {
             continue;
-        }
-        let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
-        let validator = validator(&schema);
-        for case in std::fs::read_dir(&folder).unwrap() {
-            let case = case.unwrap().path();
-            let file = case
-                .file_name()
-                .and_then(|file| file.to_str())
-                .unwrap()
-                .to_owned();
-            // A space for the `T` of a time is tolerated, not valid.
-            if file.starts_with("valid") && !file.contains("stamp-with-space") {
-                let value = serde_json::from_str(&std::fs::read_to_string(&case).unwrap()).unwrap();
-                let errors: Vec<_> = validator
-                    .iter_errors(&value)
-                    .map(|e| e.to_string())
-                    .collect();
-                assert!(errors.is_empty(), "{name}/{file}: {errors:?}");
-                count += 1;
+        };
+        let folder = path
+            .parent()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap();
+        let format = match formats.get(folder) {
+            Ok(format) => *format,
+            Err(_) => match formats.detect(&path, Some(&document)) {
+                Ok(detected) => detected.format,
+                Err(_) => continue,
+            },
+        };
+        let violations = (format.examine)(&document, &Knowledge::none()).unwrap();
+        let expected = !violations.iter().any(is_of_shape);
+        let validator = of(format.name, Contract::Read);
+        let errors: Vec<_> = validator
+            .iter_errors(&value)
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(
+            errors.is_empty(),
+            expected,
+            "{}: {violations:?} {errors:?}",
+            path.display()
+        );
+        accepted += usize::from(expected);
+        refused += usize::from(!expected);
+    }
+    assert!(accepted >= 40 && refused >= 30, "{accepted}, {refused}");
+}
+
+/// Calls `each` for every property of a schema, with its name and its schema.
+fn properties(schema: &Value, each: &mut dyn FnMut(&str, &Value)) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::Object(properties)) = members.get("properties")
+                && members.get("type").is_some_and(|kind| kind != "null")
+            {
+                for (name, property) in properties {
+                    each(name, property);
+                }
             }
+            members.values().for_each(|inner| properties(inner, each));
+        }
+        Value::Array(elements) => elements.iter().for_each(|inner| properties(inner, each)),
+        _ => {}
+    }
+}
+
+/// Words that tell in what a number is.
+const UNITS: [&str; 13] = [
+    "percent",
+    "seconds",
+    "how many",
+    "how often",
+    "stage",
+    "score",
+    "count",
+    "number",
+    "line",
+    "lines",
+    "version",
+    "1 to 10",
+    "attempt",
+];
+
+#[test]
+fn every_member_is_described_with_its_source_and_numbers_with_their_unit() {
+    let schemas = Schemas::default();
+    for name in schemas.names() {
+        let mut count = 0;
+        properties(
+            &schemas.get(name, Contract::Read).unwrap(),
+            &mut |member, schema| {
+                count += 1;
+                let description = schema.get("description").and_then(Value::as_str);
+                let description = description.unwrap_or_else(|| panic!("{name}: {member}"));
+                let (text, source) = description
+                    .rsplit_once(" Source: ")
+                    .unwrap_or_else(|| panic!("{name}: {member}: {description}"));
+                assert!(
+                    text.ends_with('.') && source.ends_with('.'),
+                    "{description}"
+                );
+                let is_number = ["number", "integer"].iter().any(|kind| {
+                    let own = &schema["type"];
+                    own == kind
+                        || own
+                            .as_array()
+                            .is_some_and(|all| all.iter().any(|k| k == kind))
+                });
+                let text = text.to_lowercase();
+                assert!(
+                    !is_number || UNITS.iter().any(|unit| text.contains(unit)),
+                    "{name}: {member} does not tell its unit: {text}"
+                );
+            },
+        );
+        assert!(count > 5, "{name}: {count}");
+    }
+}
+
+#[test]
+fn every_version_has_a_summary_in_one_line_and_the_last_is_in_the_id() {
+    let schemas = Schemas::default();
+    for name in schemas.names() {
+        let versions = schemas.versions(name);
+        assert!(!versions.is_empty(), "{name}");
+        for (version, number) in versions.iter().zip(1..) {
+            assert_eq!(version.number, number, "{name}");
+            let summary = version.summary;
+            assert!(summary.len() > 20 && !summary.contains('\n') && summary.ends_with('.'));
+        }
+        let schema = schemas.get(name, Contract::Write).unwrap();
+        let last = versions.last().unwrap();
+        let id = format!("urn:agent-checkpoint:{name}.{}.write", last.number);
+        assert_eq!(schema["$id"], id);
+        let comment = schema["$comment"].as_str().unwrap();
+        assert!(comment.contains(last.summary));
+    }
+    let task = agent_checkpoint::TaskCheckpoint::SCHEMA_VERSIONS;
+    let latest = agent_checkpoint::TaskCheckpoint::SCHEMA_VERSION;
+    assert_eq!(task.last().map(|version| version.number), latest);
+}
+
+/// Whether a schema is one that strict tools take, wherever one stands in it.
+fn assert_strict(schema: &Value, at: &str) {
+    let Value::Object(members) = schema else {
+        panic!("{at}: {schema} is no object");
+    };
+    for keyword in members.keys() {
+        let known = [
+            "$schema",
+            "$id",
+            "$comment",
+            "$defs",
+            "$ref",
+            "title",
+            "description",
+            "type",
+            "enum",
+            "const",
+            "properties",
+            "required",
+            "additionalProperties",
+            "items",
+            "anyOf",
+            "format",
+        ];
+        assert!(known.contains(&keyword.as_str()), "{at}: {keyword}");
+    }
+    if let Some(properties) = members.get("properties").and_then(Value::as_object) {
+        let names: BTreeSet<_> = properties.keys().map(String::as_str).collect();
+        let required = members["required"].as_array().unwrap();
+        let required: BTreeSet<_> = required.iter().filter_map(Value::as_str).collect();
+        assert_eq!(names, required, "{at}");
+        assert_eq!(members["additionalProperties"], false, "{at}");
+        for (name, inner) in properties {
+            assert_strict(inner, &format!("{at}/{name}"));
         }
     }
-    assert!(count >= 15, "only {count} cases");
+    for inner in members
+        .get("$defs")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        assert_strict(inner.1, &format!("{at}/$defs/{}", inner.0));
+    }
+    for inner in members
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        assert_strict(inner, at);
+    }
+    if let Some(items) = members.get("items") {
+        assert_strict(items, &format!("{at}/-"));
+    }
+}
+
+#[test]
+fn the_schemas_for_tools_are_strict() {
+    let schemas = Schemas::default();
+    for name in schemas.names() {
+        let schema = schemas.get(name, Contract::Tool).unwrap();
+        assert_strict(&schema, name);
+        validator(&schema);
+    }
+    let story = schemas.get("story-pipeline", Contract::Tool).unwrap();
+    assert!(story["properties"].get("storyId").is_some());
+    assert!(story["properties"].get("story_id").is_none());
+}
+
+/// What a model would give for a value: each map as a list of names and values, and `null` for what is not there.
+fn as_tool_input(value: &Value, tool: &Value, root: &Value) -> Value {
+    if let Some(target) = tool.get("$ref").and_then(Value::as_str) {
+        return as_tool_input(value, root.pointer(&target[1..]).unwrap(), root);
+    }
+    if let Some(branches) = tool.get("anyOf").and_then(Value::as_array) {
+        let branches: Vec<_> = branches.iter().filter(|it| it["type"] != "null").collect();
+        return match &branches[..] {
+            [only] if !value.is_null() => as_tool_input(value, only, root),
+            _ => value.clone(),
+        };
+    }
+    match value {
+        Value::Object(members) if tool.get("items").is_some() => {
+            let schema = &tool["items"]["properties"]["value"];
+            let entry = |(name, value)| serde_json::json!({"name": name, "value": as_tool_input(value, schema, root)});
+            members.iter().map(entry).collect()
+        }
+        Value::Object(members) => {
+            let properties = tool["properties"].as_object().unwrap();
+            let member = |(name, schema): (&String, &Value)| {
+                let value = members.get(name).unwrap_or(&Value::Null);
+                (name.clone(), as_tool_input(value, schema, root))
+            };
+            Value::Object(properties.iter().map(member).collect())
+        }
+        Value::Array(elements) => {
+            let elements = elements.iter();
+            elements
+                .map(|it| as_tool_input(it, &tool["items"], root))
+                .collect()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+/// A valid checkpoint can be given as the input of a tool, and comes back.
+fn comes_back_from_a_tool<C>(format: &str)
+where
+    C: Checkpoint + Arbitrary + std::fmt::Debug + schemars::JsonSchema,
+{
+    let schema = Schemas::default().get(format, Contract::Tool).unwrap();
+    let validator = validator(&schema);
+    let config = proptest::test_runner::Config {
+        cases: 200,
+        failure_persistence: None,
+        ..Default::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let kept = std::cell::Cell::new(0);
+    let result = runner.run(&valid::<C>(), |checkpoint| {
+        let value = serde_json::to_value(&checkpoint).unwrap();
+        let input = as_tool_input(&value, &schema, &schema);
+        let errors: Vec<_> = validator
+            .iter_errors(&input)
+            .map(|it| it.to_string())
+            .collect();
+        // Of JSON of any kind a tool takes texts, numbers, truth values and lists of texts, and names of one
+        // revision only.
+        if errors.is_empty() {
+            let restored = value_of_tool_input::<C>(input);
+            let read = Document::new(&restored).unwrap().read::<C>().unwrap();
+            prop_assert_eq!(&read.violations, &[]);
+            if read.value == checkpoint {
+                kept.set(kept.get() + 1);
+            }
+        }
+        Ok(())
+    });
+    result.unwrap();
+    assert!(
+        kept.get() > 20,
+        "{format}: only {} of 200 came back",
+        kept.get()
+    );
+}
+
+#[test]
+fn what_a_tool_was_given_is_the_checkpoint_again() {
+    comes_back_from_a_tool::<agent_checkpoint::TaskCheckpoint>("task");
+    comes_back_from_a_tool::<formats::AgentCheckpoint>("agent-session");
+    comes_back_from_a_tool::<formats::SitebuilderCheckpoint>("sitebuilder");
+    comes_back_from_a_tool::<formats::StoryCheckpoint>("story-pipeline");
+    comes_back_from_a_tool::<formats::PipelineState>("story-pipeline-state");
+    comes_back_from_a_tool::<formats::BuildCheckpoint>("build-pipeline");
+}
+
+#[test]
+fn what_is_in_no_form_of_a_tool_is_left_for_the_reader() {
+    for input in [
+        serde_json::json!({"acceptance_criteria_met": [{"name": "a", "value": true}, {"name": "a", "value": false}]}),
+        serde_json::json!({"acceptance_criteria_met": [{"name": "a"}]}),
+        serde_json::json!({"acceptance_criteria_met": "all"}),
+        serde_json::json!([1]),
+    ] {
+        let same = value_of_tool_input::<formats::SitebuilderCheckpoint>(input.clone());
+        assert_eq!(same, input);
+    }
 }

@@ -148,6 +148,13 @@ pub enum ErrorKind {
         /// Why.
         detail: String,
     },
+    /// An older checkpoint could not be read as the latest version of its format.
+    Migration {
+        /// Its version.
+        from: u64,
+        /// The version whose migration failed.
+        to: u64,
+    },
     /// A place in the document cannot be changed as asked.
     Edit {
         /// Why.
@@ -352,6 +359,11 @@ impl fmt::Display for Error {
                 f,
                 "written by a newer program (schema version {found}, this one writes {known}): \
                  it can be read, not changed; update this program"
+            ),
+            ErrorKind::Migration { from, to } => write!(
+                f,
+                "its schema version {from} could not be brought to version {to}; it is as it was, \
+                 mend it by hand or with the program that wrote it"
             ),
             ErrorKind::TooLarge { size, limit } => write!(
                 f,

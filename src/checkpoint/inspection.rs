@@ -4,11 +4,14 @@ use std::collections::HashSet;
 
 use chrono::TimeDelta;
 
-use super::{Knowledge, Limits, OpenEnum, Timestamp};
+use super::{Checkpoint, Knowledge, Limits, OpenEnum, Timestamp};
 use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer};
 
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
+
+/// The names that the member with the version of a format has.
+pub(crate) const VERSION_MEMBERS: [&str; 2] = ["schemaVersion", "schema_version"];
 
 /// The most violations of rules that are listed of one checkpoint.
 const MAX_FOUND: usize = 256;
@@ -181,6 +184,13 @@ impl<'a> Inspection<'a> {
         present
     }
 
+    /// Reports `missing` for each of these members that is not there.
+    pub fn require_all(&mut self, names: &[&str]) {
+        for name in names {
+            self.require(name);
+        }
+    }
+
     /// Reports a stamp that is no time; one that may lie in the future, such as an expected one.
     pub fn expected_timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
         if let Some(stamp) = stamp.filter(|stamp| stamp.time().is_none()) {
@@ -207,6 +217,23 @@ impl<'a> Inspection<'a> {
                 Code::FUTURE_TIMESTAMP,
                 format!("{stamp} is after the present time"),
             );
+        }
+    }
+
+    /// Reports a version of the format that this program does not know. Of a whole document
+    /// [`violations`](super::violations) does it for every format; a format calls it for checkpoints inside others.
+    pub fn version<C: Checkpoint>(&mut self, checkpoint: &C) {
+        let (Some(found), Some(known)) = (checkpoint.schema_version(), C::SCHEMA_VERSION) else {
+            return;
+        };
+        if found > known {
+            let [camel, snake] = VERSION_MEMBERS;
+            let member = match self.is_present(snake) && !self.is_present(camel) {
+                true => snake,
+                false => camel,
+            };
+            let message = format!("version {found}; this program knows up to {known}");
+            self.report(&pointer::join("", member), Code::NEWER_SCHEMA, message);
         }
     }
 

@@ -20,9 +20,12 @@ mod plan;
 mod progress;
 mod pulse;
 mod revision;
+#[cfg(feature = "schema")]
+mod shape;
 mod source_files;
 mod status;
 mod timestamp;
+mod versions;
 
 use std::path::Path;
 
@@ -51,9 +54,15 @@ pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
 pub use revision::{Expect, Revision};
+#[cfg(feature = "schema")]
+pub use shape::Shape;
+#[cfg(feature = "schema")]
+pub(crate) use shape::{OTHER_REVISION, all_present, any_present, entries, is, or_null, present};
 pub use source_files::SourceFiles;
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
+pub(crate) use versions::version_is_unreadable;
+pub use versions::{Current, Migration, SchemaVersion, read};
 
 use crate::json::{Document, Identity, Reading, Violation};
 
@@ -75,8 +84,14 @@ pub trait Checkpoint:
     /// The name of the format, such as `task`.
     const FORMAT: &'static str;
 
-    /// The latest version of the format that this type writes, where the format counts versions.
+    /// The latest version of the format that this type writes, where its documents tell their version.
     const SCHEMA_VERSION: Option<u64> = None;
+
+    /// The released versions of the format, oldest first, each with what it brought. The last one is
+    /// [`SCHEMA_VERSION`](Checkpoint::SCHEMA_VERSION), where that is one.
+    ///
+    /// Documents of older versions stay readable: see [`read`].
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[];
 
     /// By what the elements of its lists are recognised when they change place.
     const IDENTITIES: &'static [Identity] = &[];
@@ -268,6 +283,7 @@ pub fn violations<C: Checkpoint>(
     knowledge: &Knowledge<'_>,
 ) -> Vec<Violation> {
     let mut inspection = Inspection::new(document, reading, knowledge);
+    inspection.version(&reading.value);
     reading.value.inspect(&mut inspection);
     let mut all = reading.violations.clone();
     all.extend(inspection.finish());

@@ -145,6 +145,21 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// What [`Timestamp::parse`] takes for a time, as a pattern: the format `date-time` of JSON Schema refuses the space
+/// that is tolerated, and most validators do not look at formats.
+#[cfg(feature = "schema")]
+impl Timestamp {
+    pub(crate) const PATTERN: &'static str = concat!(
+        "^(",
+        // Every year has these days,
+        "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))",
+        // and leap years this one.
+        "|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29",
+        ")[Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)([.][0-9]+)?",
+        "([Zz]|[+\u{2212}-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+    );
+}
+
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for Timestamp {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -152,7 +167,7 @@ impl schemars::JsonSchema for Timestamp {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "format": "date-time" })
+        schemars::json_schema!({ "type": "string", "pattern": Self::PATTERN })
     }
 
     fn inline_schema() -> bool {

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Claim, Clock, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff, Key,
-    Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, violations,
+    Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff,
+    Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, read,
+    violations,
 };
 use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
@@ -102,8 +103,10 @@ pub struct Loaded<C> {
     /// Whether parts of it could not be read, and are missing from
     /// [`checkpoint`](Loaded::checkpoint).
     pub is_partial: bool,
-    /// The whole document, with what the type does not know.
+    /// The whole document, with what the type does not know; of an older version, as its migrations left it.
     pub document: Document,
+    /// The version that is stored, where migrations brought it to the latest one; a save writes the latest.
+    pub migrated_from: Option<u64>,
     /// When it was last written, where the store knows.
     pub modified: Option<SystemTime>,
     /// What the store knows of the task beside the checkpoint.
@@ -212,21 +215,24 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     }
 
     fn judged_load(&self, key: &Key, stored: Stored) -> Result<Loaded<C>> {
-        let reading = stored
-            .document
-            .read::<C>()
-            .map_err(|error| Error::from(error).with_key(key))?;
+        let Current {
+            document,
+            reading,
+            migrated_from,
+            ..
+        } = read::<C>(&stored.document).map_err(|error| error.with_key(key))?;
         let knowledge = Knowledge {
             now: Some(self.clock.now()),
             key: self.judged(key),
             ..Knowledge::none()
         };
         Ok(Loaded {
-            violations: violations(&stored.document, &reading, &knowledge),
+            violations: violations(&document, &reading, &knowledge),
             is_partial: reading.is_partial(),
             checkpoint: reading.value,
+            migrated_from,
             revision: stored.revision,
-            document: stored.document,
+            document: document.into_owned(),
             modified: stored.modified,
             context: stored.context,
         })

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::Checkpoints;
 use crate::checkpoint::{
-    Checkpoint, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result, Truncation,
-    violations,
+    Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result,
+    Truncation, read, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
@@ -109,14 +109,15 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         document: &Document,
         change: &mut dyn FnMut(&mut C) -> Result<()>,
     ) -> Result<Option<Prepared>> {
-        let reading = document.read::<C>()?;
-        refuse_newer(&reading)?;
+        let current = read::<C>(document)?;
+        let reading = &current.reading;
+        refuse_newer(reading)?;
         let mut wanted = reading.value.clone();
         change(&mut wanted)?;
         if wanted == reading.value {
             return Ok(None);
         }
-        self.edited(document, &reading, wanted).map(Some)
+        self.edited(&current.document, reading, wanted).map(Some)
     }
 
     /// The text of a whole checkpoint, over the text that is there.
@@ -127,12 +128,12 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         mode: PutMode,
         standalone: bool,
     ) -> Result<Prepared> {
-        let reading = present.map(|present| present.read::<C>()).transpose()?;
-        if let Some(reading) = &reading {
-            refuse_newer(reading)?;
+        let current = present.map(read::<C>).transpose()?;
+        if let Some(current) = &current {
+            refuse_newer(&current.reading)?;
         }
         refuse_newer_value(&wanted)?;
-        let is_new_text = reading.is_none() || mode == PutMode::Replace;
+        let is_new_text = current.is_none() || mode == PutMode::Replace;
         if let (true, true, None, Some(version)) = (
             standalone,
             is_new_text,
@@ -141,35 +142,33 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         ) {
             wanted.set_schema_version(version);
         }
-        match (present, &reading) {
-            (Some(present), Some(reading)) if mode == PutMode::Edit => {
-                if wanted == reading.value {
+        match (present, &current) {
+            (Some(present), Some(current)) if mode == PutMode::Edit => {
+                if wanted == current.reading.value {
                     return Ok(Prepared::new(present.clone()));
                 }
-                self.edited(present, reading, wanted)
+                self.edited(&current.document, &current.reading, wanted)
             }
-            _ => self.replaced(present, reading.as_ref(), wanted),
+            _ => self.replaced(current.as_ref(), wanted),
         }
     }
 
     /// A new text, in the style of the one that is there.
-    fn replaced(
-        &self,
-        present: Option<&Document>,
-        reading: Option<&Reading<C>>,
-        mut wanted: C,
-    ) -> Result<Prepared> {
-        let mut truncation = self.finish(&mut wanted, reading.map(|reading| &reading.value))?;
+    fn replaced(&self, present: Option<&Current<'_, C>>, mut wanted: C) -> Result<Prepared> {
+        let before = present.map(|present| &present.reading.value);
+        let mut truncation = self.finish(&mut wanted, before)?;
         let mut lost = Vec::new();
-        if let (Some(present), Some(reading)) = (present, reading) {
-            lost = reading.left_out().to_vec();
+        if let Some(present) = present {
+            lost = present.reading.left_out().to_vec();
             if !lost.is_empty() && !self.allow_loss {
                 return Err(Error::new(ErrorKind::WouldLose { pointers: lost }));
             }
-            truncation.dropped.extend(raw_values(present, &lost));
+            truncation
+                .dropped
+                .extend(raw_values(&present.document, &lost));
         }
         let document = match present {
-            Some(present) => present.replace_with(&wanted)?,
+            Some(present) => present.document.replace_with(&wanted)?,
             None => Document::new(&wanted)?,
         };
         let read_back = document.read::<C>()?;
@@ -407,13 +406,8 @@ fn refuse_newer<C: Checkpoint>(reading: &Reading<C>) -> Result<()> {
 /// The version of a checkpoint that a later version of the format wrote, or may have written.
 pub(super) fn newer<C: Checkpoint>(reading: &Reading<C>) -> Option<Newer> {
     let known = C::SCHEMA_VERSION?;
-    let version = ["/schemaVersion", "/schema_version"];
-    let unreadable = reading
-        .left_out()
-        .iter()
-        .any(|pointer| version.iter().any(|version| pointer.ends_with(version)));
     match reading.value.schema_version() {
-        _ if unreadable => Some(Newer { found: None, known }),
+        _ if version_is_unreadable(reading) => Some(Newer { found: None, known }),
         found => found.filter(|found| *found > known).map(|found| Newer {
             found: Some(found),
             known,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Result,
-    Thresholds, Timestamp, violations,
+    Thresholds, Timestamp, read, violations,
 };
 use crate::json::{Code, Document, Violation};
 
@@ -88,7 +88,8 @@ impl Format {
 }
 
 fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result<Examined> {
-    let reading = document.read::<C>()?;
+    let current = read::<C>(document)?;
+    let reading = &current.reading;
     Ok(Examined {
         handoff: reading.value.handoff(),
         updated_at: reading.value.updated_at().cloned(),
@@ -98,7 +99,7 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
             .into_iter()
             .map(str::to_owned)
             .collect(),
-        violations: violations(document, &reading, knowledge),
+        violations: violations(&current.document, reading, knowledge),
     })
 }
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp,
+    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp, read,
     violations,
 };
 use crate::json::{Document, Violation};
@@ -33,7 +33,8 @@ pub(super) fn survey<C: Checkpoint>(
     knowledge: &Knowledge<'_>,
     now: DateTime<Utc>,
 ) -> Result<Surveyed> {
-    let reading = document.read::<C>()?;
+    let current = read::<C>(document)?;
+    let reading = &current.reading;
     let checkpoint = &reading.value;
     let files = checkpoint.files().into_iter().map(str::to_owned).collect();
     Ok(Surveyed {
@@ -43,7 +44,7 @@ pub(super) fn survey<C: Checkpoint>(
         progress: checkpoint.progress(now),
         files,
         plan: checkpoint.resume_plan(knowledge),
-        violations: violations(document, &reading, knowledge),
+        violations: violations(&current.document, reading, knowledge),
     })
 }
 
@@ -52,5 +53,5 @@ pub(super) fn notice<C: Checkpoint>(
     notice: Notice,
     now: DateTime<Utc>,
 ) -> Option<String> {
-    document.read::<C>().ok()?.value.notice(notice, now)
+    read::<C>(document).ok()?.reading.value.notice(notice, now)
 }

@@ -164,9 +164,15 @@ impl<'de, 'v> At<'de, 'v> {
             if is_integer && !fits {
                 return Err(self.place(Failure::out_of_range(number, &visitor)));
             }
-            // JSON has one kind of number: 2.0 and 2e0 are 2, as long as a float can tell.
+            // JSON has one kind of number: 2.0 and 2e0 are 2.
             if let (false, Some(whole)) = (is_integer, whole(number)) {
-                return self.placed(visitor.visit_i64(whole));
+                if let Ok(unsigned) = whole.parse() {
+                    return self.placed(visitor.visit_u64(unsigned));
+                }
+                if let Ok(signed) = whole.parse() {
+                    return self.placed(visitor.visit_i64(signed));
+                }
+                return Err(self.place(Failure::out_of_range(number, &visitor)));
             }
         }
         self.deserialize_any(visitor)
@@ -189,16 +195,41 @@ impl<'de, 'v> At<'de, 'v> {
     }
 }
 
-/// The integer that a number in another spelling is.
-fn whole(number: &str) -> Option<i64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let float: f64 = number.parse().ok()?;
-    let is_whole = float.fract() == 0.0 && float.abs() < EXACT;
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "it is whole and small enough"
-    )]
-    is_whole.then_some(float as i64)
+/// The digits of the integer that a number with a fraction or an exponent is; `None` when it is no integer. Not
+/// through a float, which would round: `9007199254740993.0` is not `9007199254740992`.
+fn whole(number: &str) -> Option<String> {
+    /// No integer type has as many digits.
+    const MOST_DIGITS: usize = 40;
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent),
+        None => (number, "0"),
+    };
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => ("-", mantissa),
+        None => ("", mantissa),
+    };
+    let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let after = after.trim_end_matches('0');
+    let digits = format!("{before}{after}");
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some("0".to_owned());
+    }
+    // An exponent that is no number is too large for one, to either side.
+    let exponent: i64 = match exponent.parse() {
+        Ok(exponent) => exponent,
+        Err(_) if exponent.starts_with('-') => return None,
+        Err(_) => i64::from(u32::MAX),
+    };
+    let places = exponent.saturating_sub(i64::try_from(after.len()).ok()?);
+    if places < 0 {
+        let cut = usize::try_from(places.unsigned_abs()).ok()?;
+        let (kept, dropped) = digits.split_at_checked(digits.len().checked_sub(cut)?)?;
+        let is_whole = !kept.is_empty() && dropped.bytes().all(|digit| digit == b'0');
+        return is_whole.then(|| format!("{sign}{kept}"));
+    }
+    let zeros = usize::try_from(places).map_or(MOST_DIGITS, |places| places.min(MOST_DIGITS));
+    Some(format!("{sign}{digits}{}", "0".repeat(zeros)))
 }
 
 fn lone_surrogate() -> Failure {
@@ -568,5 +599,35 @@ impl<'de> VariantAccess<'de> for Variant<'de, '_> {
             return self.member.wrong_type(&visitor);
         }
         self.member.deserialize_any(visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn a_whole_number_is_one_in_every_spelling() {
+        for (number, digits) in [
+            ("2.0", "2"),
+            ("2e0", "2"),
+            ("-1.50e1", "-15"),
+            ("1200e-2", "12"),
+            ("0.12e2", "12"),
+            ("0.0012e4", "12"),
+            ("-0.0", "0"),
+            ("0e999999999999999999999", "0"),
+            ("1E+2", "100"),
+            // Beyond what a float tells apart.
+            ("9007199254740993.0", "9007199254740993"),
+            ("1.8446744073709551615e19", "18446744073709551615"),
+        ] {
+            assert_eq!(whole(number).as_deref(), Some(digits), "{number}");
+        }
+        for number in ["0.5", "1e-1", "12e-3", "1.25e1", "1e-99999999999999999999"] {
+            assert_eq!(whole(number), None, "{number}");
+        }
+        // More digits than any integer has, and no more work than that.
+        assert!(whole("1e99999999999999999999").is_some_and(|digits| digits.len() < 50));
     }
 }

@@ -239,6 +239,46 @@ impl Document {
         Ok(true)
     }
 
+    /// Gives the member at `pointer` another name, and all members of its name; their values, places and layout stay.
+    /// Says whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError::AlreadyThere`] when the object has a member of the new name, another error for what is no member,
+    /// and when the text is no pointer.
+    pub fn rename(&mut self, pointer: &str, name: &str) -> Result<bool, EditError> {
+        let (container, index) = match self.place(pointer) {
+            Ok(Place::Value { container, index }) => (container, index),
+            Ok(Place::Root) => return Err(EditError::RootNotObject),
+            Ok(_) | Err(EditError::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if self.tree.kind(container) != Kind::Object {
+            return Err(self.bad_index(container, pointer));
+        }
+        if self.tree.name(index) == name {
+            return Ok(false);
+        }
+        if self.tree.member(container, name).is_some() {
+            let parent = pointer::parent(pointer).map_or("", |(parent, _)| parent);
+            return Err(EditError::AlreadyThere {
+                pointer: self.full(&pointer::join(parent, name)),
+            });
+        }
+        let quoted = Typed::of(name, self.at())?.tree.text;
+        let mut text = self.tree.text.clone();
+        let namesakes: Vec<Index> = (self.tree.children(container))
+            .filter(|&child| child == index || self.tree.is_namesake(child, index))
+            .collect();
+        // From the end, so that the places before stay where they are.
+        for child in namesakes.into_iter().rev() {
+            let span = self.tree.span(child);
+            text.replace_range(span.name as usize..span.name_end as usize, &quoted);
+        }
+        self.commit(text, pointer)?;
+        Ok(true)
+    }
+
     fn replace(
         &mut self,
         index: Index,
@@ -437,6 +477,33 @@ mod tests {
         );
         assert_eq!(set(text, "/b", &[1, 2, 3]), text);
         assert_eq!(set(r#"{"a":"\u0041"}"#, "/a", "A"), r#"{"a":"\u0041"}"#);
+    }
+
+    #[test]
+    fn renaming_keeps_all_but_the_name() {
+        let text = "{\"a\" : 1.0,\n \"\\u0061\": [ ], \"b\": {\"a\":2}}";
+        assert_eq!(
+            edited(text, |document| document.rename("/a", "x\"")),
+            "{\"x\\\"\" : 1.0,\n \"x\\\"\": [ ], \"b\": {\"a\":2}}"
+        );
+        assert_eq!(
+            edited(text, |document| document.rename("/b/a", "c")),
+            "{\"a\" : 1.0,\n \"\\u0061\": [ ], \"b\": {\"c\":2}}"
+        );
+        for (pointer, name) in [("/a", "a"), ("/none", "x"), ("/none/a", "x")] {
+            assert_eq!(
+                edited(text, |document| document.rename(pointer, name)),
+                text
+            );
+        }
+        let mut document = Document::from_text(text).unwrap();
+        for (pointer, name) in [("/a", "b"), ("/a/0", "x"), ("", "x"), ("a", "x")] {
+            assert!(
+                document.rename(pointer, name).is_err() || pointer == "/a/0",
+                "{pointer}"
+            );
+        }
+        assert_eq!(document.text(), text);
     }
 
     #[test]

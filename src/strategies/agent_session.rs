@@ -4,7 +4,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::timestamp;
+use super::arbitrary::arbitrary;
+use crate::checkpoint::Timestamp;
 use crate::formats::agent_session::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState};
 
 fn phrase() -> impl Strategy<Value = String> {
@@ -14,10 +15,7 @@ fn phrase() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A valid [`AgentCheckpoint`]: one primary in five; in progress every other time, else waiting,
-/// blocked (with 1 to 3 blockers; seldom some otherwise) or complete; 0 to 5 files, finished and next
-/// steps; a current step and the state of coordination three times in four; one in four took over.
-pub fn agent_checkpoint() -> impl Strategy<Value = AgentCheckpoint> {
+fn agent_checkpoint() -> impl Strategy<Value = AgentCheckpoint> {
     let id = prop_oneof![
         1 => Just("Agent-Primary".to_owned()),
         4 => "Secondary-[A-Z](-New)?",
@@ -40,21 +38,25 @@ pub fn agent_checkpoint() -> impl Strategy<Value = AgentCheckpoint> {
         ),
         1 => (Just(AgentStatus::Blocked), vec(phrase(), 1..4)),
     ];
-    let stamps = (timestamp(), timestamp(), any::<bool>());
+    let stamps = (any::<Timestamp>(), any::<Timestamp>(), any::<bool>());
     let steps = (
         option::weighted(0.75, phrase()),
         vec(phrase(), 0..6),
         vec(phrase(), 0..6),
         vec("feature_[0-9]{2}/[a-z]{2,8}\\.md", 0..6),
     );
-    let coordination = (timestamp(), 0..50_u8, timestamp(), timestamp()).prop_map(
-        |(inbox, unread, overview, own)| CoordinationState {
+    let coordination = (
+        any::<Timestamp>(),
+        0..50_u8,
+        any::<Timestamp>(),
+        any::<Timestamp>(),
+    )
+        .prop_map(|(inbox, unread, overview, own)| CoordinationState {
             last_inbox_check: Some(inbox),
             unread_messages: Some(unread.into()),
             last_epic_readme_update: Some(overview),
             last_status_update: Some(own),
-        },
-    );
+        });
     let before = option::weighted(0.25, ("Secondary-[A-Z]", phrase()));
     let rest = (
         option::weighted(0.75, coordination),
@@ -92,4 +94,11 @@ pub fn agent_checkpoint() -> impl Strategy<Value = AgentCheckpoint> {
             }
         },
     )
+}
+
+arbitrary! {
+    /// Primary 1 of 5; in progress 2 of 5, waiting, complete and blocked 1 of 5 each, the last with 1 to 3
+    /// blockers, of the others 1 of 5 with 1 or 2; 0 to 5 files, finished and next steps; a current step
+    /// and the state of coordination 3 of 4 each; 1 of 4 took over.
+    AgentCheckpoint => agent_checkpoint();
 }

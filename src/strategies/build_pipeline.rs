@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::timestamp;
+use super::arbitrary::arbitrary;
 use crate::checkpoint::Timestamp;
 use crate::formats::BuildCheckpoint;
 use crate::formats::build_pipeline::{
@@ -82,8 +82,8 @@ enum Stamps {
 
 fn stamps() -> impl Strategy<Value = Stamps> {
     prop_oneof![
-        timestamp().prop_map(Stamps::First),
-        (timestamp(), timestamp()).prop_map(|(a, b)| {
+        any::<Timestamp>().prop_map(Stamps::First),
+        (any::<Timestamp>(), any::<Timestamp>()).prop_map(|(a, b)| {
             if a.time() <= b.time() {
                 Stamps::Later(a, b)
             } else {
@@ -110,10 +110,7 @@ fn proofs() -> impl Strategy<Value = (Option<String>, Option<PresenceClass>, Opt
     )
 }
 
-/// A valid [`BuildCheckpoint`]: each status as often, 0 to 9 workstreams in all buckets that the status
-/// allows, half with the stamps of the later revision, three in ten with each of the proofs. One artifact
-/// in five is of any type.
-pub fn build_checkpoint() -> impl Strategy<Value = BuildCheckpoint> {
+fn build_checkpoint() -> impl Strategy<Value = BuildCheckpoint> {
     (
         (
             id(),
@@ -249,4 +246,11 @@ fn settle_proofs(build: &mut BuildCheckpoint, status: &BuildStatus) {
         reason: Some("there is no derived value".to_owned()),
         issue_id: Some(issue.to_owned()),
     });
+}
+
+arbitrary! {
+    /// Each of the five statuses as often; 0 to 9 workstreams in the buckets that the status allows; the
+    /// stamps of the later revision 1 of 2; each of the proofs 3 of 10, where the status allows it. 1 of 5
+    /// artifacts is of any type.
+    BuildCheckpoint => build_checkpoint();
 }

@@ -4,6 +4,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::checkpoint::Timestamp;
+
 /// Names that real checkpoint files use, so that generated objects often meet the types.
 const NAMES: &[&str] = &[
     "phase",
@@ -46,7 +48,7 @@ fn scalar() -> impl Strategy<Value = Value> {
         1 => any::<u64>().prop_map(Value::from),
         1 => (-1e9..1e9).prop_map(Value::from),
         1 => Just(Value::from("N/A")),
-        1 => super::timestamp().prop_map(|stamp| Value::from(stamp.text())),
+        1 => any::<Timestamp>().prop_map(|stamp| Value::from(stamp.text())),
         2 => "[a-z ]{0,12}".prop_map(Value::from),
         2 => any::<String>().prop_map(Value::from),
     ]
@@ -68,40 +70,4 @@ pub fn json_value() -> impl Strategy<Value = Value> {
 pub fn json_object() -> impl Strategy<Value = Value> {
     btree_map(name(), json_value(), 0..10)
         .prop_map(|members| Value::Object(members.into_iter().collect()))
-}
-
-/// The text of a value in one of the styles that people and programs write, each as often: two
-/// spaces, four spaces, tabs, one line, CRLF, with a byte order mark, with and without a last line
-/// end.
-pub fn restyled(value: Value) -> impl Strategy<Value = String> {
-    (0..5_u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        move |(indent, crlf, mark, last_line_end)| {
-            let mut text = match indent {
-                0 | 1 => format!("{value:#}"),
-                2 => reindented(&format!("{value:#}"), "    "),
-                3 => reindented(&format!("{value:#}"), "\t"),
-                _ => value.to_string(),
-            };
-            if last_line_end {
-                text.push('\n');
-            }
-            if crlf {
-                text = text.replace('\n', "\r\n");
-            }
-            if mark {
-                text.insert(0, '\u{feff}');
-            }
-            text
-        },
-    )
-}
-
-/// Line ends stand only between values: in a JSON string they are escaped.
-fn reindented(pretty: &str, unit: &str) -> String {
-    let lines = pretty.lines().map(|line| {
-        let content = line.trim_start_matches(' ');
-        let depth = (line.len() - content.len()) / 2;
-        format!("{}{content}", unit.repeat(depth))
-    });
-    lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,19 +1,76 @@
 //! Strategies for property tests, here and in downstream crates.
 //!
-//! Feature `proptest`. Each function says what it generates and how often.
+//! Feature `proptest`. The library's types have [`Arbitrary`](proptest::arbitrary::Arbitrary): `any::<C>()`
+//! is a checkpoint without violations. From it, and from the `Arbitrary` of a type of yours, five functions
+//! make what a test of an orchestrator, a store or a format needs:
+//!
+//! | function | values | what they are |
+//! |---|---|---|
+//! | [`valid`] | `C` | no violation |
+//! | [`any_shape`] | text | a JSON object around the shape of the type, valid or not |
+//! | [`oversized`] | `C` | no violation but lengths; over the size that a save keeps to |
+//! | [`with_unknown_fields`] | text | no violation, and members that the type does not declare |
+//! | [`as_agents_write_it`] | text | a JSON object with what real files have, mostly with violations |
+//!
+//! Each says what it generates and how often, and shrinks within its kind. [`json_object`] and
+//! [`json_value`] know nothing of a type, [`restyled`] lays out a value of yours, [`any_spelling`] is for
+//! enums that keep what they do not know.
+//!
+//! ```
+//! use agent_checkpoint::strategies::{as_agents_write_it, with_unknown_fields};
+//! use agent_checkpoint::{Document, TaskCheckpoint};
+//! use proptest::prelude::*;
+//!
+//! proptest! {
+//!     # #![proptest_config(ProptestConfig::with_cases(8))]
+//!     # /*
+//!     #[test]
+//!     # */
+//!     fn whatever_an_agent_wrote_is_read(text in as_agents_write_it::<TaskCheckpoint>()) {
+//!         let document = Document::from_text(text)?;
+//!         document.read::<TaskCheckpoint>()?;
+//!     }
+//!
+//!     # /*
+//!     #[test]
+//!     # */
+//!     fn what_is_set_does_not_cost_a_member(text in with_unknown_fields::<TaskCheckpoint>()) {
+//!         let mut document = Document::from_text(text)?;
+//!         let members = document.root().members().count();
+//!         document.set("/phase", "verification")?;
+//!         prop_assert_eq!(document.root().members().count(), members);
+//!     }
+//! }
+//! # whatever_an_agent_wrote_is_read();
+//! # what_is_set_does_not_cost_a_member();
+//! ```
 
 mod agent_session;
+mod any_shape;
+mod arbitrary;
+mod as_agents_write_it;
+mod boundaries;
 mod build_pipeline;
-mod deviating;
+mod builder_state;
+mod examine;
 mod json;
+mod members;
+mod oversized;
 mod sitebuilder;
 mod story_pipeline;
+mod style;
 mod task;
+mod tree;
+mod valid;
+mod vocabulary;
+mod with_unknown_fields;
 
-pub use agent_session::agent_checkpoint;
-pub use build_pipeline::build_checkpoint;
-pub use deviating::deviating;
-pub use json::{json_object, json_value, restyled};
-pub use sitebuilder::sitebuilder_checkpoint;
-pub use story_pipeline::{pipeline_state, story_checkpoint};
-pub use task::{task_checkpoint, timestamp};
+pub use any_shape::any_shape;
+pub use as_agents_write_it::as_agents_write_it;
+pub use examine::Examine;
+pub use json::{json_object, json_value};
+pub use oversized::oversized;
+pub use style::restyled;
+pub use valid::valid;
+pub use vocabulary::any_spelling;
+pub use with_unknown_fields::with_unknown_fields;

@@ -5,7 +5,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 
-use super::timestamp;
+use super::arbitrary::arbitrary;
 use crate::checkpoint::{Circumstances, Timestamp};
 use crate::formats::sitebuilder::{SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError};
 
@@ -18,7 +18,7 @@ fn subtask() -> impl Strategy<Value = SubtaskStatus> {
     ])
 }
 
-/// What becomes of a task: how often each is in [`sitebuilder_checkpoint`].
+/// What becomes of a task: how often each is in `any::<SitebuilderCheckpoint>()`.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Open,
@@ -26,25 +26,20 @@ enum End {
     Complete,
 }
 
-/// A valid [`SitebuilderCheckpoint`] as the library's operations leave it: 0 to 8 listed subtasks in
-/// any state, and one time in three more that are not listed; two of four in progress, one blocked by
-/// 1 or 2 errors, one complete with all criteria met; 0 to 3 criteria and review scores, 0 to 3 files;
-/// a heartbeat every other time. Stamps have the precisions of [`timestamp`].
-pub fn sitebuilder_checkpoint() -> impl Strategy<Value = SitebuilderCheckpoint> {
+fn sitebuilder_checkpoint() -> impl Strategy<Value = SitebuilderCheckpoint> {
     let end = proptest::sample::select(vec![End::Open, End::Open, End::Blocked, End::Complete]);
     let names = ("[a-z]{3,9}", "T[0-9]{3}", option::of("[A-Z][a-z ]{3,20}"));
-    let error =
-        ("[a-z_]{3,12}", "[A-Z][a-z ]{3,30}", timestamp()).prop_map(|(kind, message, at)| {
-            TaskError {
-                kind: Some(kind),
-                message: Some(message),
-                timestamp: Some(at),
-                blocking: Some(true),
-            }
-        });
+    let error = ("[a-z_]{3,12}", "[A-Z][a-z ]{3,30}", any::<Timestamp>()).prop_map(
+        |(kind, message, at)| TaskError {
+            kind: Some(kind),
+            message: Some(message),
+            timestamp: Some(at),
+            blocking: Some(true),
+        },
+    );
     (
         names,
-        timestamp(),
+        any::<Timestamp>(),
         vec(subtask(), 0..8),
         prop_oneof![2 => Just(0_u32), 1 => 1..30_u32],
         btree_map("[a-z_]{3,12}", any::<bool>(), 0..3),
@@ -109,4 +104,11 @@ pub fn sitebuilder_checkpoint() -> impl Strategy<Value = SitebuilderCheckpoint> 
                 made
             },
         )
+}
+
+arbitrary! {
+    /// As the library's operations leave it: in progress 1 of 2, blocked by 1 or 2 errors 1 of 4, complete
+    /// with all criteria met 1 of 4; 0 to 7 listed subtasks in any state and, 1 of 3 that is not complete,
+    /// up to 29 more that are not listed; 0 to 2 criteria, review scores and files; a heartbeat 1 of 2.
+    SitebuilderCheckpoint => sitebuilder_checkpoint();
 }

@@ -5,7 +5,8 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::timestamp;
+use super::arbitrary::arbitrary;
+use crate::checkpoint::Timestamp;
 use crate::formats::story_pipeline::{
     GitStats, InfraIssue, Number, PipelineState, StageResults, StageTimes, StorageMode,
     StoryCheckpoint, StoryState, Verdict,
@@ -27,10 +28,7 @@ fn verdict(of: &'static [Verdict]) -> impl Strategy<Value = Verdict> {
     proptest::sample::select(of)
 }
 
-/// A valid [`StoryCheckpoint`]: each of the four stages as often, in the later revision one time in
-/// four (then one time in four without a story id); up to 8 tasks, in stage 2 at any point between all left
-/// and all finished.
-pub fn story_checkpoint() -> impl Strategy<Value = StoryCheckpoint> {
+fn story_checkpoint() -> impl Strategy<Value = StoryCheckpoint> {
     let tasks = vec("[A-Z]{2,4}-[0-9]{1,4}", 0..9).prop_map(|mut tasks| {
         tasks.sort();
         tasks.dedup();
@@ -38,7 +36,7 @@ pub fn story_checkpoint() -> impl Strategy<Value = StoryCheckpoint> {
     });
     let numbers = (number(0, 4), number(1, 10), number(0, 100));
     let verdicts = (verdict(Verdict::of_stage(1)), verdict(Verdict::of_stage(3)));
-    let times = (timestamp(), timestamp(), 0..3_u8);
+    let times = (any::<Timestamp>(), any::<Timestamp>(), 0..3_u8);
     (
         (story_id(), "[a-z0-9]{3}-[0-9]{3}", "\\PC{1,40}"),
         (0..4_u8, tasks, 0..9_usize),
@@ -102,9 +100,7 @@ pub fn story_checkpoint() -> impl Strategy<Value = StoryCheckpoint> {
         )
 }
 
-/// A valid [`PipelineState`] of 0 to 5 stories in any state, each field there or not, counters within
-/// their limits. Counts of workers and stories need not agree with the tables, as in real ones.
-pub fn pipeline_state() -> impl Strategy<Value = PipelineState> {
+fn pipeline_state() -> impl Strategy<Value = PipelineState> {
     let states = proptest::sample::select(vec![
         StoryState::Queued,
         StoryState::Stage0,
@@ -114,8 +110,11 @@ pub fn pipeline_state() -> impl Strategy<Value = PipelineState> {
         StoryState::Done,
         StoryState::Paused,
     ]);
-    let times =
-        (option::of(timestamp()), option::of(timestamp())).prop_map(|(start, end)| StageTimes {
+    let times = (
+        option::of(any::<Timestamp>()),
+        option::of(any::<Timestamp>()),
+    )
+        .prop_map(|(start, end)| StageTimes {
             stage_2_start: start,
             stage_2_end: end,
             ..StageTimes::default()
@@ -140,8 +139,8 @@ pub fn pipeline_state() -> impl Strategy<Value = PipelineState> {
         option::of(any::<bool>()),
         option::of((0..9_u32).prop_map(Number::from)),
         option::of((0..9_u32).prop_map(Number::from)),
-        option::of(timestamp()),
-        option::of(timestamp()),
+        option::of(any::<Timestamp>()),
+        option::of(any::<Timestamp>()),
         option::of("pipeline-2026-0[1-9]-1[0-9]"),
         option::of(proptest::sample::select(vec![
             StorageMode::File,
@@ -193,4 +192,14 @@ pub fn pipeline_state() -> impl Strategy<Value = PipelineState> {
             infra_issues: issues,
             ..PipelineState::default()
         })
+}
+
+arbitrary! {
+    /// Each of the four stages as often; in the spelling of the later revision 1 of 4 (of these 1 of 4
+    /// without a story id); 0 to 8 tasks, in stage 2 at any point between all left and all finished.
+    StoryCheckpoint => story_checkpoint();
+
+    /// 0 to 5 stories in any state, 0 to 3 in each of the other tables, each single field there 1 of 2,
+    /// counters within their limits. Counts of workers and stories need not agree with the tables, as in real ones.
+    PipelineState => pipeline_state();
 }

@@ -1,30 +1,15 @@
-//! Task checkpoints.
+//! Task checkpoints and their parts.
 
-use chrono::{DateTime, Utc};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::checkpoint::{Precision, Timestamp};
+use super::arbitrary::arbitrary;
+use crate::checkpoint::{Checkpoint, Timestamp};
 use crate::formats::task::{
     CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
     Verification, VerificationResult,
 };
-
-/// A valid stamp between 2020 and 2030, in UTC; whole seconds two times in three, else with 3 or 9
-/// digits.
-pub fn timestamp() -> impl Strategy<Value = Timestamp> {
-    let precision = prop_oneof![
-        4 => Just(Precision::SECONDS),
-        1 => Just(Precision::MILLISECONDS),
-        1 => Just(Precision::NANOSECONDS),
-    ];
-    let seconds = 1_577_836_800_i64..1_893_456_000;
-    (seconds, 0..1_000_000_000_u32, precision).prop_map(|(seconds, nanos, precision)| {
-        let time = DateTime::<Utc>::from_timestamp(seconds, nanos).unwrap_or_default();
-        Timestamp::at(time, precision)
-    })
-}
 
 fn phrase() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -37,92 +22,84 @@ fn path() -> impl Strategy<Value = String> {
     "src(/[a-z]{1,6}){1,3}\\.(rs|ts|md)"
 }
 
-/// A valid [`TaskCheckpoint`] within the protocol's length limits (not its size): 0 to 12 finished
-/// and pending steps, a current step every other time, 0 to 4 decisions, seldom blockers.
-pub fn task_checkpoint() -> impl Strategy<Value = TaskCheckpoint> {
-    let completed = (phrase(), vec(path(), 0..3), vec(path(), 0..3), timestamp()).prop_map(
-        |(step, created, modified, at)| CompletedStep {
+fn stamp() -> impl Strategy<Value = Option<Timestamp>> {
+    any::<Timestamp>().prop_map(Some)
+}
+
+arbitrary! {
+    /// A step in 1 to 5 words (4 of 5) or up to 20 letters of any script, with 0 to 2 files made, as many
+    /// changed, and its time.
+    CompletedStep => (phrase(), vec(path(), 0..3), vec(path(), 0..3), stamp()).prop_map(
+        |(step, created, modified, timestamp)| CompletedStep {
             step: Some(step),
             files_created: created,
             files_modified: modified,
-            timestamp: Some(at),
+            timestamp,
         },
     );
-    let current = (phrase(), timestamp(), option::of("\\PC{0,60}")).prop_map(
-        |(description, started, note)| CurrentStep {
+
+    /// A step with its time; every other time with a note of up to 60 characters.
+    CurrentStep => (phrase(), stamp(), option::of("\\PC{0,60}")).prop_map(
+        |(description, started_at, partial_work)| CurrentStep {
             description: Some(description),
-            started_at: Some(started),
-            partial_work: note,
+            started_at,
+            partial_work,
         },
     );
-    let decision =
-        (phrase(), option::of("\\PC{0,60}"), timestamp()).prop_map(|(decision, rationale, at)| {
-            Decision {
-                decision: Some(decision),
-                rationale,
-                timestamp: Some(at),
-            }
-        });
-    let result = (
-        phrase(),
-        proptest::sample::select(vec![
-            ResultStatus::Pending,
-            ResultStatus::Passed,
-            ResultStatus::Failed,
-            ResultStatus::Skipped,
-        ]),
-        option::of(timestamp()),
-    )
-        .prop_map(|(activity, status, at)| {
+
+    /// A decision with its time; every other time with a reason of up to 60 characters.
+    Decision => (phrase(), option::of("\\PC{0,60}"), stamp()).prop_map(
+        |(decision, rationale, timestamp)| Decision {
+            decision: Some(decision),
+            rationale,
+            timestamp,
+        },
+    );
+
+    /// An activity with each of the listed results as often; every other time with the time it was run.
+    VerificationResult => (phrase(), any::<ResultStatus>(), option::of(any::<Timestamp>())).prop_map(
+        |(activity, status, run_at)| {
             let mut result = VerificationResult::new(activity, status);
-            result.run_at = at;
+            result.run_at = run_at;
             result
-        });
-    let verification = (option::of("US-[0-9]{3}\\.contract"), vec(result, 0..3)).prop_map(
-        |(contract, results)| Verification {
-            contract_ref: contract,
-            results,
         },
     );
-    let metadata = (
-        "[a-z]{2,6}-dev",
-        timestamp(),
-        proptest::sample::select(vec![
-            Reason::Periodic,
-            Reason::ContextLimit,
-            Reason::Failure,
-            Reason::Reassignment,
-            Reason::RateLimit,
-            Reason::Manual,
-        ]),
-        vec("[a-z]{2,6}-dev", 0..3),
-    )
-        .prop_map(|(created_by, at, reason, previous)| Metadata {
+
+    /// 0 to 2 results; every other time with the place of the criteria.
+    Verification => (option::of("US-[0-9]{3}\\.contract"), vec(any::<VerificationResult>(), 0..3)).prop_map(
+        |(contract_ref, results)| Verification { contract_ref, results },
+    );
+
+    /// Who, when and why, each of the listed reasons as often; 0 to 2 agents before.
+    Metadata => ("[a-z]{2,6}-dev", stamp(), any::<Reason>(), vec("[a-z]{2,6}-dev", 0..3)).prop_map(
+        |(created_by, last_updated_at, reason, previous_agents)| Metadata {
             created_by: Some(created_by),
-            last_updated_at: Some(at),
+            last_updated_at,
             reason: Some(reason),
-            previous_agents: previous,
-        });
-    let phase = proptest::sample::select(vec![
-        Phase::Planning,
-        Phase::Implementation,
-        Phase::Verification,
-        Phase::Documentation,
-    ]);
-    (
-        phase,
-        vec(completed, 0..12),
+            previous_agents,
+        },
+    );
+
+    /// Each phase as often; 0 to 11 finished and as many pending steps, a current step every other time,
+    /// 0 to 3 decisions, 1 or 2 blockers (1 of 5), a verification every other time, the schema's
+    /// version 1 of 5 times.
+    ///
+    /// Texts keep the protocol's lengths; the whole may be over the size that a save keeps to.
+    TaskCheckpoint => (
+        prop_oneof![4 => Just(None), 1 => Just(TaskCheckpoint::SCHEMA_VERSION)],
+        any::<Phase>(),
+        vec(any::<CompletedStep>(), 0..12),
         vec(phrase(), 0..12),
-        option::of(current),
-        vec(decision, 0..4),
+        option::of(any::<CurrentStep>()),
+        vec(any::<Decision>(), 0..4),
         prop_oneof![4 => Just(Vec::new()), 1 => vec(phrase(), 1..3)],
-        option::of(verification),
-        metadata,
+        option::of(any::<Verification>()),
+        any::<Metadata>(),
     )
         .prop_map(
-            |(phase, completed, pending, current, decisions, blockers, verification, metadata)| {
+            |(schema_version, phase, completed, pending, current, decisions, blockers, verification, metadata)| {
                 TaskCheckpoint {
-                    schema_version: None,
+                    schema_version,
                     phase: Some(phase),
                     completed_steps: completed,
                     pending_steps: pending,
@@ -133,5 +110,5 @@ pub fn task_checkpoint() -> impl Strategy<Value = TaskCheckpoint> {
                     metadata,
                 }
             },
-        )
+        );
 }

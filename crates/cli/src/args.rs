@@ -341,10 +341,11 @@ pub(crate) enum Verb {
         /// The format [default: all, as one object by name]
         #[arg(value_name = "FORMAT")]
         name: Option<String>,
-        /// For files as they are valid (read), or as this program writes them (write)
-        #[arg(long, value_name = "C", value_enum, default_value = "read")]
-        contract: Contract,
-        /// Write FORMAT.schema.json into this folder instead
+        /// For what is read without a violation of shape (read), what this program writes (write), or a model's
+        /// tool (tool) [default: read; with --out, all]
+        #[arg(long, value_name = "C", value_enum)]
+        contract: Option<Contract>,
+        /// Write FORMAT.CONTRACT.schema.json into this folder instead
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -405,10 +406,12 @@ pub(crate) enum ArchivedAs {
 /// For which side a schema is.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Contract {
-    /// A valid file
+    /// What is read without a violation of shape
     Read,
-    /// A file as this program writes it
+    /// What this program writes
     Write,
+    /// What a model gives as input of a tool
+    Tool,
 }
 
 /// The states of a story in its pipeline's state.

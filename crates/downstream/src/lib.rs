@@ -2,6 +2,8 @@
 //! its tests prove, that all of this can be done from outside the library.
 
 mod errand;
+#[cfg(test)]
+mod properties;
 
 use std::path::Path;
 

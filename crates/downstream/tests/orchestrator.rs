@@ -8,7 +8,7 @@ use std::path::Path;
 
 use agent_checkpoint::fleet::{FleetOptions, Source};
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{deviating, task_checkpoint};
+use agent_checkpoint::strategies::as_agents_write_it;
 use agent_checkpoint::{
     CheckpointStore, CheckpointStoreExt, Document, FileStore, Fleet, Key, Knowledge, MemoryStore,
     Outcome, TaskCheckpoint, Timestamp,
@@ -92,7 +92,7 @@ proptest! {
     /// Whatever agents write, this orchestrator loads it and destroys nothing.
     #[test]
     fn any_file_of_an_agent_loads_and_survives(
-        text in task_checkpoint().prop_flat_map(|task| deviating(serde_json::to_value(task).unwrap()))
+        text in as_agents_write_it::<TaskCheckpoint>()
     ) {
         let store = MemoryStore::new();
         let key = Key::new("a").unwrap();

@@ -63,6 +63,32 @@ fn encoded_put_aside(stem: &str) -> Option<String> {
     (name.strip_suffix(EXTENSION) == Some(stem)).then_some(plain)
 }
 
+/// What [`is_agent_id`] takes, of at most [`MAX_ID`] characters.
+#[cfg(feature = "schema")]
+pub(super) const ID_PATTERN: &str = concat!(
+    // Something is left when the leading `agent-` goes,
+    "^(?![Aa][Gg][Ee][Nn][Tt][_-]($|[\\s\\u0085]))",
+    // and neither control characters nor white space at the ends.
+    "[^\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]",
+    "([^\\u0000-\\u001f\\u007f-\\u009f]*",
+    "[^\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000])?$"
+);
+
+/// The longest id, in characters.
+const MAX_ID: usize = Key::MAX_BYTES;
+
+/// Whether a text is the id of an agent: 1 to 200 characters, none of them a control character, without white space
+/// at its ends, also where a leading `agent-` is left out. Whether a store can name a file after it is another
+/// matter: that counts bytes.
+pub(super) fn is_agent_id(text: &str) -> bool {
+    let stem = plain_stem(text);
+    text.chars().count() <= MAX_ID
+        && !text.chars().any(char::is_control)
+        && text.trim() == text
+        && !stem.is_empty()
+        && stem.trim_start() == stem
+}
+
 /// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
 #[must_use]
 pub fn same_agent(one: &str, other: &str) -> bool {

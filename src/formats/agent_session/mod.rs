@@ -24,11 +24,17 @@ pub use resume::corrupt_plan;
 pub use status::{AgentStatus, AgentType};
 
 use super::fields::{self, null_is_default};
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Pulse,
-    Result, ResumePlan, Status, Thresholds, Timestamp,
+    Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the agent-session protocol, Checkpoint File Format";
 
 /// How long after a write the next one is expected.
 pub const INTERVAL: TimeDelta = TimeDelta::minutes(15);
@@ -39,13 +45,16 @@ pub const INTERVAL: TimeDelta = TimeDelta::minutes(15);
 /// `agent_checkpoints/`, named after the agent: that of `Secondary-A` is `secondary_a.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["agent_id", "status", "last_checkpoint"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AgentCheckpoint {
     /// Which agent this is, such as `Agent-Primary` or `Secondary-A`; the file is named after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required, length(min = 1)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 200), extend("pattern" = layout::ID_PATTERN))
+    )]
     pub agent_id: Option<String>,
     /// Whether it coordinates the others or is one of them: `primary` or `secondary`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,14 +73,12 @@ pub struct AgentCheckpoint {
     pub phase: Option<String>,
     /// When the checkpoint was last written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub last_checkpoint: Option<Timestamp>,
     /// When the next write is due: 15 minutes after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_checkpoint_expected: Option<Timestamp>,
     /// What the agent is doing: `IN_PROGRESS`, `WAITING`, `BLOCKED` or `COMPLETE`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub status: Option<AgentStatus>,
     /// Whether work can go on from this checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,6 +114,7 @@ pub struct AgentCheckpoint {
 /// When an agent last took part in the group's coordination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CoordinationState {
@@ -159,6 +167,8 @@ fn said(text: Option<&str>) -> Option<&str> {
 
 impl Checkpoint for AgentCheckpoint {
     const FORMAT: &'static str = "agent-session";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] =
+        &[SchemaVersion::new(1, "One file for each agent of a group.")];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {

@@ -4,17 +4,20 @@ use super::{AgentCheckpoint, AgentStatus, CoordinationState, layout};
 use crate::checkpoint::{Inspection, Key};
 use crate::json::Code;
 
+impl AgentCheckpoint {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["agent_id", "last_checkpoint", "status"];
+}
+
 pub(super) fn inspect(agent: &AgentCheckpoint, inspection: &mut Inspection<'_>) {
-    inspection.require("agent_id");
+    inspection.require_all(AgentCheckpoint::REQUIRED);
     if let Some(id) = &agent.agent_id {
         agent_id(id, inspection);
     }
     inspection.known("/agent_type", agent.agent_type.as_ref());
-    inspection.require("last_checkpoint");
     inspection.timestamp("/last_checkpoint", agent.last_checkpoint.as_ref());
     let next = agent.next_checkpoint_expected.as_ref();
     inspection.expected_timestamp("/next_checkpoint_expected", next);
-    inspection.require("status");
     inspection.known("/status", agent.status.as_ref());
     if agent.status == Some(AgentStatus::Blocked)
         && !has_blocker(agent)
@@ -42,8 +45,13 @@ fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
     let own = Key::new(id).and_then(|key| layout::file_name(&key));
     match (own, inspection.knowledge().key) {
         (Err(error), _) => {
+            // A good id that is too long for a file fits no key that it could be kept under.
+            let code = match layout::is_agent_id(id) {
+                true => Code::KEY_MISMATCH,
+                false => Code::BAD_ID,
+            };
             let message = format!("no file can be named after {id:?}: {error}");
-            inspection.report("/agent_id", Code::BAD_ID, message);
+            inspection.report("/agent_id", code, message);
         }
         (Ok(name), Some(key)) if !layout::fits(&name, key) => {
             let message = format!("{id:?} is kept under {key}; its own file is {name}");

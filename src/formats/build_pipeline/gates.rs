@@ -6,7 +6,7 @@ use crate::checkpoint::{Error, Result};
 #[cfg(feature = "schema")]
 pub(super) const FIDELITY_PATTERN: &str = "^(pass|fail:[0-9]+)$";
 #[cfg(feature = "schema")]
-pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|waived):.+)$";
+pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|waived):[\\s\\S]+)$";
 
 /// The name of a gate without the workstream that it was passed for: `type-check` of
 /// `type-check (WS2)` and of `type-check:WS2`.

@@ -15,6 +15,8 @@ mod restart;
 mod resume;
 mod review;
 mod rules;
+#[cfg(feature = "schema")]
+mod schema;
 mod states;
 mod workstreams;
 
@@ -30,11 +32,18 @@ pub use layout::{FOLDER, is_build_id};
 pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Activity, Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Limits,
-    Operation, Progress, Pulse, Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
+    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation,
+    open_enum,
 };
 use crate::json::{Document, Identity};
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the build-pipeline protocol, Full Checkpoint Schema";
 
 open_enum! {
     /// The state of a build.
@@ -82,23 +91,15 @@ open_enum! {
 /// revision have `timestamp`, those of the later one `created_at` and `updated_at`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend(
-    "required" = ["prd", "status"],
-    "if" = {"anyOf": [{"required": ["created_at"]}, {"required": ["updated_at"]}]},
-    "then" = {"required": ["created_at", "updated_at"]},
-    "else" = {"required": ["timestamp"]},
-    "allOf" = [{
-        "if": {"properties": {"status": {"const": "failed"}}, "required": ["status"]},
-        "then": {"required": ["error"]},
-    }],
-)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED).other_revision(schema::OTHER_NAMES)))]
+#[cfg_attr(feature = "schema", schemars(transform = schema::conditions))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BuildCheckpoint {
     /// The id of the document: `PRD-` and three digits, or `EXEC-`, `ADR-`, `FIB-`, `GAP-`, `PERF-` or
     /// `ISS-` and then letters, digits, `.`, `_` and `-`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required, extend("pattern" = layout::ID_PATTERN)))]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = layout::ID_PATTERN)))]
     pub prd: Option<String>,
     /// A spelling of the id that the format does not have; read by [`id`](BuildCheckpoint::id).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +119,6 @@ pub struct BuildCheckpoint {
     pub current_phase: Option<f64>,
     /// The state of the build.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub status: Option<BuildStatus>,
     /// Ids of the workstreams that are done, such as `WS1`.
     #[serde(deserialize_with = "null_is_default")]
@@ -193,6 +193,7 @@ pub struct BuildCheckpoint {
 /// What failed in a build.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BuildError {
@@ -219,13 +220,8 @@ pub struct BuildError {
 /// What the adversarial review of the plan came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend(
-    "if" = {"properties": {"verdict": {"const": "overridden"}}, "required": ["verdict"]},
-    "then" = {
-        "required": ["override_reason"],
-        "properties": {"override_reason": {"pattern": "\\S"}},
-    },
-)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = schema::review_conditions))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AdversarialReview {
@@ -251,7 +247,7 @@ pub struct AdversarialReview {
         skip_serializing_if = "Option::is_none",
         serialize_with = "fields::plain"
     )]
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 2)))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 2)))]
     pub attempt: Option<f64>,
     /// The file with all findings.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -264,6 +260,7 @@ pub struct AdversarialReview {
 /// Why a build is complete without a passed gate B.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RenderProofWaiver {
@@ -278,6 +275,7 @@ pub struct RenderProofWaiver {
 /// A change to a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Fix {
@@ -301,6 +299,13 @@ impl Fix {
 
 impl Checkpoint for BuildCheckpoint {
     const FORMAT: &'static str = "build-pipeline";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[
+        SchemaVersion::new(1, "One timestamp; ids of PRDs."),
+        SchemaVersion::new(
+            2,
+            "created_at and updated_at for the timestamp, dormant workstreams, gates A and B, ids with other prefixes. Version 1 is read and written too.",
+        ),
+    ];
 
     const IDENTITIES: &'static [Identity] = &[
         Identity {

@@ -10,10 +10,15 @@ use super::{
 use crate::checkpoint::{ExecutionSpec, Inspection};
 use crate::json::{Code, pointer};
 
+impl BuildCheckpoint {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["prd", "status"];
+}
+
 pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
+    inspection.require_all(BuildCheckpoint::REQUIRED);
     identity(build, inspection);
     at_least(inspection, "/current_phase", build.current_phase, 0.0);
-    inspection.require("status");
     inspection.known("/status", build.status.as_ref());
     buckets(build, inspection);
     artifacts(build, inspection);
@@ -33,7 +38,6 @@ pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) 
 }
 
 fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
-    inspection.require("prd");
     let Some(id) = &build.prd else {
         return;
     };

@@ -10,10 +10,32 @@ pub use slots::{Slot, SlotPlace};
 
 use super::fields::null_is_default;
 use super::task::{TaskCheckpoint, rules};
-use crate::checkpoint::{Inspection, Timestamp};
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
+use crate::checkpoint::{Inspection, SchemaVersion, Timestamp};
 
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the builder-state protocol, Checkpoint Location";
+
+/// What is judged of a place that has a checkpoint.
+#[cfg(feature = "schema")]
+const JUDGED_IN_SLOTS: &[&str] = &["checkpoint"];
+
+/// The released versions of the host file.
+pub const SCHEMA_VERSIONS: &[SchemaVersion] = &[
+    SchemaVersion::new(
+        1,
+        "A checkpoint at the top level, in activePrd, and in each entry of adhocQueue.",
+    ),
+    SchemaVersion::new(
+        2,
+        "A checkpoint in activeWork, which replaced the former. Version 1 is read and written too.",
+    ),
+];
 
 /// The host file, usually `docs/builder-state.json`.
 ///
@@ -22,7 +44,7 @@ pub const FORMAT: &str = "builder-state";
 /// builder's own and is left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(Self::JUDGED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BuilderState {
@@ -49,7 +71,7 @@ pub struct BuilderState {
 /// The requirements document that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActivePrd {
@@ -79,7 +101,7 @@ pub struct ActivePrd {
 /// The work that is active, in later revisions of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActiveWork {
@@ -100,7 +122,7 @@ pub struct ActiveWork {
 /// A task outside any requirements document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS).of_any_type()))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdhocTask {
@@ -116,6 +138,18 @@ pub struct AdhocTask {
     /// Its checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TaskCheckpoint>,
+}
+
+/// The members that are judged; the others are the builder's own, in whatever types it has them.
+#[cfg(feature = "schema")]
+impl BuilderState {
+    const JUDGED: &'static [&'static str] = &[
+        "lastHeartbeat",
+        "activePrd",
+        "activeWork",
+        "adhocQueue",
+        "checkpoint",
+    ];
 }
 
 impl BuilderState {
@@ -142,6 +176,7 @@ impl BuilderState {
 fn inspect_checkpoint(checkpoint: Option<&TaskCheckpoint>, inspection: &mut Inspection<'_>) {
     if let Some(checkpoint) = checkpoint {
         inspection.within("checkpoint", |inspection| {
+            inspection.version(checkpoint);
             rules::inspect(checkpoint, inspection);
         });
     }

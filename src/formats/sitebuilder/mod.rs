@@ -24,11 +24,18 @@ pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
 pub use pulse::{LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, OpenEnum,
-    Operation, Progress, Pulse, Result, ResumePlan, Status, Thresholds, Timestamp, open_enum,
+    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
+    open_enum,
 };
 use crate::json::{Document, Identity};
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the sitebuilder protocol, Checkpoint Schema";
 
 open_enum! {
     /// The state of a task.
@@ -91,31 +98,27 @@ impl SubtaskStatus {
 /// project's root. Numbers may be whole or fractional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["checkpoint_id", "agent", "task_id", "status", "updated_at"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SitebuilderCheckpoint {
     /// The id of this run of the task: `{agent}-{task_id}-{YYYYMMDD-HHMMSS}`, with the time it began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub checkpoint_id: Option<String>,
     /// The type of the agent, such as `migration`; with the task's id it names the file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub agent: Option<String>,
     /// What the agent is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     /// The id of the task, such as `T060`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub task_id: Option<String>,
     /// What is to be done, in a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_title: Option<String>,
     /// The state of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub status: Option<TaskStatus>,
     /// How much is done, in percent: 0 to 100, and within 1 of completed by total subtasks.
     #[serde(
@@ -129,7 +132,6 @@ pub struct SitebuilderCheckpoint {
     pub started_at: Option<Timestamp>,
     /// When the checkpoint was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub updated_at: Option<Timestamp>,
     /// When the task was completed; `null` until then, required of a complete one.
     pub completed_at: Option<Timestamp>,
@@ -171,6 +173,7 @@ pub struct SitebuilderCheckpoint {
 /// The parts of a task: how many there are, and those that are listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Subtasks {
@@ -203,6 +206,7 @@ pub struct Subtasks {
 /// One part of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Subtask {
@@ -236,6 +240,7 @@ impl Subtask {
 /// Something that went wrong.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TaskError {
@@ -256,6 +261,7 @@ pub struct TaskError {
 /// Where the agent is in its material.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Context {
@@ -273,6 +279,7 @@ pub struct Context {
 /// The agent's sign of life.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Heartbeat {
@@ -293,6 +300,8 @@ pub struct Heartbeat {
 
 impl Checkpoint for SitebuilderCheckpoint {
     const FORMAT: &'static str = "sitebuilder";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] =
+        &[SchemaVersion::new(1, "One file for each task of an agent.")];
     const IDENTITIES: &'static [Identity] = &[
         Identity {
             list: "items",

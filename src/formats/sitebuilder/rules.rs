@@ -4,10 +4,14 @@ use super::{Heartbeat, SitebuilderCheckpoint, SubtaskStatus, Subtasks, TaskError
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
 
+impl SitebuilderCheckpoint {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] =
+        &["checkpoint_id", "agent", "task_id", "status", "updated_at"];
+}
+
 pub(super) fn inspect(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
-    for name in ["checkpoint_id", "agent", "task_id", "status", "updated_at"] {
-        inspection.require(name);
-    }
+    inspection.require_all(SitebuilderCheckpoint::REQUIRED);
     key(checkpoint, inspection);
     inspection.known("/status", checkpoint.status.as_ref());
     inspection.timestamp("/started_at", checkpoint.started_at.as_ref());

@@ -13,6 +13,8 @@ mod recognise;
 mod resume;
 mod root;
 mod rules;
+#[cfg(feature = "schema")]
+mod schema;
 mod spelling;
 mod state;
 
@@ -37,11 +39,17 @@ pub use state::{
     StoryState,
 };
 
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Layout,
-    Operation, Result, ResumePlan, Status, Timestamp, open_enum,
+    Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::json::Document;
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the story-pipeline protocol, Checkpoint Schema";
 
 open_enum! {
     /// What stage 1 or stage 3 concluded.
@@ -85,25 +93,22 @@ impl Verdict {
 /// `completed_at` for `timestamp` and no agent. Either is read, and each file keeps its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [
-    {"required": ["storyId", "stage", "agentId", "lastAction", "timestamp"]},
-    {"required": ["stage", "last_action", "completed_at"]},
-    {"required": ["stage", "last_action", "started_at"]},
-])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED).other_revision(schema::LATER_NAMES)))]
+#[cfg_attr(feature = "schema", schemars(transform = schema::conditions))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoryCheckpoint {
     /// The story's id: capital letters, a hyphen and digits, such as `SHOP-12`.
     #[serde(rename = "storyId", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[A-Z]+-[0-9]+$")))]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = schema::STORY_ID)))]
     pub story_id: Option<String>,
     /// The story's id, in the later revision, which may leave it out.
     #[serde(rename = "story_id", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[A-Z]+-[0-9]+$")))]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = schema::STORY_ID)))]
     pub snake_story_id: Option<String>,
     /// The stage: 0 plan, 1 validation, 2 execution, 3 quality gate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 3), extend("multipleOf" = 1)))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::stage"))]
     pub stage: Option<Number>,
     /// The worker's agent id, by which it can be resumed with all it knows.
     #[serde(rename = "agentId", skip_serializing_if = "Option::is_none")]
@@ -185,6 +190,16 @@ pub fn is_story_id(text: &str) -> bool {
 
 impl Checkpoint for StoryCheckpoint {
     const FORMAT: &'static str = "story-pipeline";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[
+        SchemaVersion::new(
+            1,
+            "Names in camelCase, one timestamp, the worker's agent id.",
+        ),
+        SchemaVersion::new(
+            2,
+            "Names in snake_case, started_at and completed_at for the timestamp; the story's id may be absent. Version 1 is read and written too.",
+        ),
+    ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 

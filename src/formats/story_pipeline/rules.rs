@@ -5,11 +5,16 @@ use super::{Number, StoryCheckpoint, StoryState, Verdict, is_said, is_story_id};
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
 
+impl StoryCheckpoint {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["stage"];
+}
+
 pub(super) fn inspect(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) {
     let spelling = spelling_in(inspection);
     required(spelling, inspection);
     ids(story, spelling, inspection);
-    ranges(story, spelling, inspection);
+    ranges(story, inspection);
     inspection.known("/verdict", story.verdict.as_ref());
     lists(story, spelling, inspection);
     if let Some(stage) = story.stage_number() {
@@ -19,7 +24,7 @@ pub(super) fn inspect(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) 
 }
 
 fn required(spelling: Spelling, inspection: &mut Inspection<'_>) {
-    inspection.require("stage");
+    inspection.require_all(StoryCheckpoint::REQUIRED);
     inspection.require(spelling::LAST_ACTION.of(spelling));
     match spelling {
         Spelling::CamelCase => {
@@ -36,6 +41,15 @@ fn required(spelling: Spelling, inspection: &mut Inspection<'_>) {
 }
 
 fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<'_>) {
+    for (name, id) in [
+        (spelling::STORY_ID.camel, &story.story_id),
+        (spelling::STORY_ID.snake, &story.snake_story_id),
+    ] {
+        if let Some(id) = id.as_deref().filter(|id| !is_story_id(id)) {
+            let message = format!("{id:?} is no story id, such as PROJ-42");
+            inspection.report(&pointer::join("", name), Code::BAD_ID, message);
+        }
+    }
     let Some(id) = story.story() else { return };
     let at = at(
         spelling::STORY_ID,
@@ -43,13 +57,6 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
         &story.story_id,
         &story.snake_story_id,
     );
-    if !is_story_id(id) {
-        inspection.report(
-            &at,
-            Code::BAD_ID,
-            format!("{id:?} is no story id, such as PROJ-42"),
-        );
-    }
     if let Some(key) = inspection.knowledge().key
         && key.as_str() != id
     {
@@ -66,7 +73,8 @@ fn at<T>(name: Name, spelling: Spelling, camel: &Option<T>, snake: &Option<T>) -
     )
 }
 
-fn ranges(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<'_>) {
+/// Every value is judged, also one that the other revision's name hides.
+fn ranges(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) {
     if let Some(stage) = story.stage
         && story.stage_number().is_none()
     {
@@ -79,28 +87,14 @@ fn ranges(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspecti
             inspection.report(member, Code::OUT_OF_RANGE, message);
         }
     };
-    let plan_score = at(
-        spelling::PLAN_SCORE,
-        spelling,
-        &story.plan_score,
-        &story.snake_plan_score,
-    );
-    within(&plan_score, story.plan_score(), 0, 4);
+    within("/planScore", story.plan_score, 0, 4);
+    within("/plan_score", story.snake_plan_score, 0, 4);
     within("/readiness", story.readiness, 1, 10);
-    let quality_score = at(
-        spelling::QUALITY_SCORE,
-        spelling,
-        &story.quality_score,
-        &story.snake_quality_score,
-    );
-    within(&quality_score, story.quality_score(), 0, 100);
-    match spelling {
-        Spelling::CamelCase => inspection.timestamp("/timestamp", story.timestamp.as_ref()),
-        Spelling::SnakeCase => {
-            inspection.timestamp("/started_at", story.started_at.as_ref());
-            inspection.timestamp("/completed_at", story.completed_at.as_ref());
-        }
-    }
+    within("/qualityScore", story.quality_score, 0, 100);
+    within("/quality_score", story.snake_quality_score, 0, 100);
+    inspection.timestamp("/timestamp", story.timestamp.as_ref());
+    inspection.timestamp("/started_at", story.started_at.as_ref());
+    inspection.timestamp("/completed_at", story.completed_at.as_ref());
 }
 
 fn completed_at(story: &StoryCheckpoint, spelling: Spelling) -> String {

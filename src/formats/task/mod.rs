@@ -15,12 +15,18 @@ use serde::{Deserialize, Serialize};
 
 pub use operations::{StepDone, StepStarted};
 
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Limits,
-    Operation, Result, ResumePlan, Status, Timestamp, Truncation, open_enum,
+    Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
+
+/// Where the members and their limits come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the builder-state protocol, Checkpoint Schema Addition";
 
 open_enum! {
     /// The phase a task is in.
@@ -73,7 +79,7 @@ open_enum! {
 /// Member names in the file are `camelCase`. Times are RFC 3339 with a zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["phase", "completedSteps", "pendingSteps", "metadata"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskCheckpoint {
@@ -82,7 +88,6 @@ pub struct TaskCheckpoint {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub schema_version: Option<u64>,
     /// The phase the task is in.
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub phase: Option<Phase>,
     /// Steps that are finished, oldest first.
     #[serde(deserialize_with = "null_is_default")]
@@ -108,12 +113,11 @@ pub struct TaskCheckpoint {
 /// A finished step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["step", "timestamp"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompletedStep {
     /// What was done: an action and its object, in a few words.
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub step: Option<String>,
     /// Files it made, relative to the project's root.
     #[serde(deserialize_with = "null_is_default")]
@@ -123,7 +127,6 @@ pub struct CompletedStep {
     pub files_modified: Vec<String>,
     /// When it was finished.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub timestamp: Option<Timestamp>,
 }
 
@@ -140,16 +143,14 @@ impl CompletedStep {
 /// The step that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["description", "startedAt"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CurrentStep {
     /// What is being done, as the plan has it.
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub description: Option<String>,
     /// When it was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub started_at: Option<Timestamp>,
     /// How far it is, in at most 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,12 +171,11 @@ impl CurrentStep {
 /// A decision that the next agent must respect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["decision", "timestamp"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Decision {
     /// What was decided.
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub decision: Option<String>,
     /// Why, in at most 100 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,6 @@ pub struct Decision {
     pub rationale: Option<String>,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub timestamp: Option<Timestamp>,
 }
 
@@ -200,7 +199,7 @@ impl Decision {
 /// How success is shown, and what has been shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {
@@ -215,15 +214,13 @@ pub struct Verification {
 /// What one activity of verification gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["activity", "status"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct VerificationResult {
     /// What was run.
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub activity: Option<String>,
     /// What came of it.
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub status: Option<ResultStatus>,
     /// When it was run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,21 +241,18 @@ impl VerificationResult {
 /// Who made the checkpoint, when and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = ["createdBy", "lastUpdatedAt", "reason"])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metadata {
     /// The agent that made the checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub created_by: Option<String>,
     /// When the checkpoint was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub last_updated_at: Option<Timestamp>,
     /// Why it was last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required))]
     pub reason: Option<Reason>,
     /// The agents that worked on the task before, oldest first.
     #[serde(deserialize_with = "null_is_default")]
@@ -268,6 +262,10 @@ pub struct Metadata {
 impl Checkpoint for TaskCheckpoint {
     const FORMAT: &'static str = "task";
     const SCHEMA_VERSION: Option<u64> = Some(1);
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[SchemaVersion::new(
+        1,
+        "The checkpoint object of the builder-state protocol, alone in a file that tells its version.",
+    )];
     const IDENTITIES: &'static [Identity] = &[
         Identity {
             list: "completedSteps",

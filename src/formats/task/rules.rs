@@ -1,28 +1,55 @@
 //! The rules of the format; source: the checkpoint schema of the builder-state protocol.
 
-use super::{CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification};
-use crate::checkpoint::{Checkpoint, Inspection};
+use super::{
+    CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification,
+    VerificationResult,
+};
+use crate::checkpoint::Inspection;
 use crate::json::Code;
 
+impl TaskCheckpoint {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] =
+        &["phase", "completedSteps", "pendingSteps", "metadata"];
+}
+
+impl CompletedStep {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["step", "timestamp"];
+}
+
+impl CurrentStep {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["description", "startedAt"];
+}
+
+impl Decision {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["decision", "timestamp"];
+}
+
+impl VerificationResult {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["activity", "status"];
+}
+
+impl Metadata {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["createdBy", "lastUpdatedAt", "reason"];
+}
+
 pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut Inspection<'_>) {
-    if let (Some(found), Some(known)) = (checkpoint.schema_version, TaskCheckpoint::SCHEMA_VERSION)
-        && found > known
-    {
-        inspection.report(
-            "/schemaVersion",
-            Code::NEWER_SCHEMA,
-            format!("version {found}; this library knows up to {known}"),
-        );
+    if checkpoint.schema_version == Some(0) {
+        let message = "versions are counted from 1";
+        inspection.report("/schemaVersion", Code::OUT_OF_RANGE, message);
     }
-    inspection.require("phase");
+    inspection.require_all(TaskCheckpoint::REQUIRED);
     inspection.known("/phase", checkpoint.phase.as_ref());
-    inspection.require("completedSteps");
     inspection.each(
         "completedSteps",
         &checkpoint.completed_steps,
         completed_step,
     );
-    inspection.require("pendingSteps");
     if let Some(step) = &checkpoint.current_step {
         inspection.within("currentStep", |inspection| current_step(step, inspection));
     }
@@ -30,7 +57,7 @@ pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut 
     if let Some(shown) = &checkpoint.verification {
         inspection.within("verification", |inspection| verification(shown, inspection));
     }
-    if inspection.require("metadata") {
+    if inspection.is_present("metadata") {
         inspection.within("metadata", |inspection| {
             metadata(&checkpoint.metadata, inspection);
         });
@@ -38,22 +65,19 @@ pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut 
 }
 
 fn completed_step(step: &CompletedStep, inspection: &mut Inspection<'_>) {
-    inspection.require("step");
-    inspection.require("timestamp");
+    inspection.require_all(CompletedStep::REQUIRED);
     inspection.timestamp("/timestamp", step.timestamp.as_ref());
 }
 
 fn current_step(step: &CurrentStep, inspection: &mut Inspection<'_>) {
-    inspection.require("description");
-    inspection.require("startedAt");
+    inspection.require_all(CurrentStep::REQUIRED);
     inspection.timestamp("/startedAt", step.started_at.as_ref());
     let limit = inspection.limits().partial_work;
     inspection.at_most("/partialWork", step.partial_work.as_deref(), limit);
 }
 
 fn decision(decision: &Decision, inspection: &mut Inspection<'_>) {
-    inspection.require("decision");
-    inspection.require("timestamp");
+    inspection.require_all(Decision::REQUIRED);
     inspection.timestamp("/timestamp", decision.timestamp.as_ref());
     let limit = inspection.limits().rationale;
     inspection.at_most("/rationale", decision.rationale.as_deref(), limit);
@@ -61,17 +85,14 @@ fn decision(decision: &Decision, inspection: &mut Inspection<'_>) {
 
 fn verification(verification: &Verification, inspection: &mut Inspection<'_>) {
     inspection.each("results", &verification.results, |result, inspection| {
-        inspection.require("activity");
-        inspection.require("status");
+        inspection.require_all(VerificationResult::REQUIRED);
         inspection.known("/status", result.status.as_ref());
         inspection.timestamp("/runAt", result.run_at.as_ref());
     });
 }
 
 fn metadata(metadata: &Metadata, inspection: &mut Inspection<'_>) {
-    inspection.require("createdBy");
-    inspection.require("lastUpdatedAt");
+    inspection.require_all(Metadata::REQUIRED);
     inspection.timestamp("/lastUpdatedAt", metadata.last_updated_at.as_ref());
-    inspection.require("reason");
     inspection.known("/reason", metadata.reason.as_ref());
 }

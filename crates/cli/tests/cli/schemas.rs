@@ -34,15 +34,21 @@ fn a_schema_is_printed_or_written() {
         &["schema", "--out", "new/schemas", "--contract", "write"],
     );
     assert_eq!(run.out.lines().count(), all.as_object().unwrap().len());
-    let text = project.read("new/schemas/task.schema.json");
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), task);
+    let text = project.read("new/schemas/sitebuilder.write.schema.json");
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), write);
     let published = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../schemas/task.schema.json"
+        "/../../docs/schemas/sitebuilder.write.schema.json"
     );
     assert_eq!(text, std::fs::read_to_string(published).unwrap());
     let run = project.expect(0, &["schema", "task", "--out", "one", "--json"]);
-    assert_eq!(run.json(), serde_json::json!(["one/task.schema.json"]));
+    let files = ["read", "tool", "write"].map(|it| format!("one/task.{it}.schema.json"));
+    assert_eq!(run.json(), serde_json::json!(files));
+    let tool = ["schema", "task", "--contract", "tool"];
+    assert_eq!(
+        project.expect(0, &tool).json()["additionalProperties"],
+        false
+    );
     let run = project.expect(2, &["schema", "paper"]);
     assert!(
         run.error().contains("\"paper\" is no known format"),

@@ -16,13 +16,21 @@ use serde_json::Value;
 pub use operations::AfterCrash;
 pub use pace::Pace;
 
+#[cfg(feature = "schema")]
+use super::schema;
 use super::{Counters, Number, layout, recognise};
+#[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation,
-    Progress, Pulse, Result, ResumePlan, Status, Timestamp, open_enum,
+    Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
+
+/// Where the members come from.
+#[cfg(feature = "schema")]
+const SOURCE: &str = "the story-pipeline protocol, Pipeline State Schema";
 
 /// How often a story goes from `FAIL` back to stage 2.
 pub const MAX_QUALITY_CYCLES: u32 = 2;
@@ -104,7 +112,7 @@ open_enum! {
 /// Maps are by story id unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("required" = [])))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PipelineState {
@@ -122,58 +130,104 @@ pub struct PipelineState {
     pub last_check: Option<Timestamp>,
     /// Where each story is.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<StoryState>")
+    )]
     pub story_state: BTreeMap<String, StoryState>,
     /// The name of each story's worker.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<String>")
+    )]
     pub worker_map: BTreeMap<String, String>,
     /// How often each story went from `FAIL` back to stage 2, at most 2 times.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 2})))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story_within::<0, 2>")
+    )]
     pub quality_cycles: BTreeMap<String, Number>,
     /// How often each story was validated again after `NO-GO`, at most once.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 1})))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story_within::<0, 1>")
+    )]
     pub validation_retries: BTreeMap<String, Number>,
     /// How often each story's worker was started again after a crash, at most once.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 0, "maximum": 1})))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story_within::<0, 1>")
+    )]
     pub crash_count: BTreeMap<String, Number>,
     /// The ids of the stories that wait, the first one first.
     #[serde(deserialize_with = "null_is_default")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::story_ids"))]
     pub priority_queue_ids: Vec<String>,
     /// What each stage of each story gave, for the report.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<StageResults>")
+    )]
     pub story_results: BTreeMap<String, StageResults>,
     /// Troubles of the infrastructure, for the report.
     #[serde(deserialize_with = "null_is_default")]
     pub infra_issues: Vec<InfraIssue>,
     /// The folder of each story's worktree; every story has one.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<String>")
+    )]
     pub worktree_map: BTreeMap<String, String>,
     /// The stories that must be done before each story.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::depends_on"))]
     pub depends_on: BTreeMap<String, Vec<String>>,
     /// The id of each status of Linear, by the status's name; empty with tasks in files.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "crate::checkpoint::entries::<String>")
+    )]
     pub status_cache: BTreeMap<String, String>,
     /// When each stage of each story began and ended.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<StageTimes>")
+    )]
     pub stage_timestamps: BTreeMap<String, StageTimes>,
     /// How much code each story gave.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<GitStats>")
+    )]
     pub git_stats: BTreeMap<String, GitStats>,
     /// When the pipeline began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline_start_time: Option<Timestamp>,
     /// How ready each story was at its `GO` of stage 1, 1 to 10: stage 3 may be faster for a ready one.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = {"type": "number", "minimum": 1, "maximum": 10})))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story_within::<1, 10>")
+    )]
     pub readiness_scores: BTreeMap<String, Number>,
     /// The name of the team of workers, such as `pipeline-2026-02-15`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_name: Option<String>,
     /// What was answered before the pipeline began, by question; every worker is told.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "crate::checkpoint::entries::<Value>")
+    )]
     pub business_answers: BTreeMap<String, Value>,
     /// Where tasks are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,12 +240,17 @@ pub struct PipelineState {
     pub project_brief: Option<ProjectBrief>,
     /// What each story is about.
     #[serde(deserialize_with = "entries")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "schema::by_story::<StoryBrief>")
+    )]
     pub story_briefs: BTreeMap<String, StoryBrief>,
 }
 
 /// What the stages of a story gave, in a word each, such as `skip` or `Done`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StageResults {
@@ -225,6 +284,7 @@ impl StageResults {
 /// A trouble of the infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct InfraIssue {
@@ -257,6 +317,7 @@ impl InfraIssue {
 /// When the stages of a story began and ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StageTimes {
@@ -289,16 +350,17 @@ pub struct StageTimes {
 /// How much code a story gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct GitStats {
-    /// Lines that came.
+    /// How many lines came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<Number>,
-    /// Lines that went.
+    /// How many lines went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_deleted: Option<Number>,
-    /// Files that differ.
+    /// How many files differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<Number>,
 }
@@ -306,6 +368,7 @@ pub struct GitStats {
 /// What the project is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProjectBrief {
@@ -326,6 +389,7 @@ pub struct ProjectBrief {
 /// What a story is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoryBrief {
@@ -383,6 +447,10 @@ impl PipelineState {
 
 impl Checkpoint for PipelineState {
     const FORMAT: &'static str = "story-pipeline-state";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[SchemaVersion::new(
+        1,
+        "The state of all stories, written by the lead.",
+    )];
     const IDENTITIES: &'static [Identity] = &[Identity {
         list: "infra_issues",
         by: &["type", "message"],

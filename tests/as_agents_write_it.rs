@@ -9,24 +9,18 @@
 mod common;
 
 use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint,
 };
 use agent_checkpoint::json::{Document, Kind, Node};
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{self, deviating, task_checkpoint};
+use agent_checkpoint::strategies::as_agents_write_it;
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, Checkpoints, Formats, Knowledge, Limits, MemoryStore, Outcome,
     ResumeOptions, TaskCheckpoint,
 };
 use common::{clock, key, time};
 use proptest::prelude::*;
-
-/// The texts of a strategy's checkpoints, bent.
-fn bent<C: Checkpoint + std::fmt::Debug>(
-    valid: impl Strategy<Value = C>,
-) -> impl Strategy<Value = String> {
-    valid.prop_flat_map(|checkpoint| deviating(serde_json::to_value(checkpoint).unwrap()))
-}
 
 /// All that must hold for one text, whatever its format.
 fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
@@ -82,46 +76,38 @@ fn collect(node: Node<'_>, into: &mut Vec<(String, std::ops::Range<usize>)>) {
 
 proptest! {
     #[test]
-    fn task(text in bent(task_checkpoint())) {
+    fn task(text in as_agents_write_it::<TaskCheckpoint>()) {
         holds::<TaskCheckpoint>(&text)?;
     }
 
     #[test]
-    fn agent_session(text in bent(strategies::agent_checkpoint())) {
+    fn agent_session(text in as_agents_write_it::<AgentCheckpoint>()) {
         holds::<AgentCheckpoint>(&text)?;
     }
 
     #[test]
-    fn sitebuilder(text in bent(strategies::sitebuilder_checkpoint())) {
+    fn sitebuilder(text in as_agents_write_it::<SitebuilderCheckpoint>()) {
         holds::<SitebuilderCheckpoint>(&text)?;
     }
 
     #[test]
-    fn story_pipeline(text in bent(strategies::story_checkpoint())) {
+    fn story_pipeline(text in as_agents_write_it::<StoryCheckpoint>()) {
         holds::<StoryCheckpoint>(&text)?;
     }
 
     #[test]
-    fn story_pipeline_state(text in bent(strategies::pipeline_state())) {
+    fn story_pipeline_state(text in as_agents_write_it::<PipelineState>()) {
         holds::<PipelineState>(&text)?;
     }
 
     #[test]
-    fn build_pipeline(text in bent(strategies::build_checkpoint())) {
+    fn build_pipeline(text in as_agents_write_it::<BuildCheckpoint>()) {
         holds::<BuildCheckpoint>(&text)?;
     }
 
     #[test]
-    fn builder_state(checkpoint in task_checkpoint().prop_flat_map(|task| {
-        let host = serde_json::json!({
-            "sessionId": "b-1",
-            "lastHeartbeat": "2026-03-02T08:00:00Z",
-            "activePrd": {"id": "p", "currentStory": "US-1", "checkpoint": task},
-            "adhocQueue": [{"id": "a", "status": "pending"}],
-        });
-        deviating(host)
-    })) {
-        let document = Document::from_text(checkpoint).unwrap();
+    fn builder_state(text in as_agents_write_it::<BuilderState>()) {
+        let document = Document::from_text(text).unwrap();
         let formats = Formats::default();
         let examine = formats.get("builder-state").unwrap().examine;
         examine(&document, &Knowledge::none()).unwrap();

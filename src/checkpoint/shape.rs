@@ -1,0 +1,296 @@
+//! What of a struct's rules its JSON Schema cannot learn from serde.
+
+use schemars::transform::Transform;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// What of a struct's rules its JSON Schema cannot learn from serde: which members are required, that `null`
+/// counts as absent, and where the rules come from.
+///
+/// Feature `schema`. Every struct of a format is `#[serde(default)]`, so that a missing member never costs its
+/// object; serde then calls nothing required. Say it here, and the schema accepts what
+/// [`inspect`](super::Checkpoint::inspect) reports nothing about:
+///
+/// ```
+/// use agent_checkpoint::schema::{Contract, Shape, schema};
+///
+/// #[derive(Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// #[schemars(transform = Shape::from("the errand protocol, chapter 2").required(Self::REQUIRED))]
+/// #[serde(default)]
+/// struct Errand {
+///     /// Stops that are left, in order.
+///     left: Vec<String>,
+///     /// Stops that were made, oldest first.
+///     made: Vec<String>,
+/// }
+///
+/// impl Errand {
+///     const REQUIRED: &[&str] = &["left"];
+/// }
+///
+/// let schema = schema::<Errand>(Contract::Read);
+/// assert_eq!(schema["required"], serde_json::json!(["left"]));
+/// let left = &schema["properties"]["left"]["description"];
+/// assert_eq!(left, "Stops that are left, in order. Source: the errand protocol, chapter 2.");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Shape {
+    source: &'static str,
+    required: &'static [&'static str],
+    null_is_absent: bool,
+    judged: Option<&'static [&'static str]>,
+    other_revision: &'static [&'static str],
+    of_any_type: bool,
+}
+
+/// Marks a member of another revision of the format; only inside the library.
+pub(crate) const OTHER_REVISION: &str = "x-other-revision";
+
+impl From<&'static str> for Shape {
+    /// A shape whose members come from this text; it stands at the end of each member's description that
+    /// does not name a source of its own.
+    fn from(source: &'static str) -> Shape {
+        Shape {
+            source,
+            required: &[],
+            null_is_absent: false,
+            judged: None,
+            other_revision: &[],
+            of_any_type: false,
+        }
+    }
+}
+
+impl Shape {
+    /// Members that must be there and not `null`.
+    #[must_use]
+    pub fn required(mut self, members: &'static [&'static str]) -> Shape {
+        self.required = members;
+        self
+    }
+
+    /// `null` counts as absent: it stands for any member that is not required. Only for a type whose members all
+    /// read it: options do, and lists with a deserializer of their own.
+    #[must_use]
+    pub fn null_is_absent(mut self) -> Shape {
+        self.null_is_absent = true;
+        self
+    }
+
+    /// Members of a revision that this library does not begin files in: they are read and kept, and no model is
+    /// asked for them.
+    #[must_use]
+    pub fn other_revision(mut self, members: &'static [&'static str]) -> Shape {
+        self.other_revision = members;
+        self
+    }
+
+    /// What is no object at all is accepted too: nobody judges it.
+    #[must_use]
+    pub fn of_any_type(mut self) -> Shape {
+        self.of_any_type = true;
+        self
+    }
+
+    /// Only these members are judged; the others are somebody else's, in whatever type they have them.
+    #[must_use]
+    pub fn judging(mut self, members: &'static [&'static str]) -> Shape {
+        self.judged = Some(members);
+        self
+    }
+}
+
+impl Transform for Shape {
+    fn transform(&mut self, schema: &mut Schema) {
+        let Some(schema) = schema.as_object_mut() else {
+            return;
+        };
+        let always_written = schema.get("required").cloned().unwrap_or_default();
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for (name, property) in properties {
+                let always = always_written.as_array();
+                let always = always.is_some_and(|names| names.iter().any(|it| it == name));
+                self.member(name, property, always);
+            }
+        }
+        require(schema, self.required);
+        if self.of_any_type {
+            schema.remove("type");
+        }
+    }
+}
+
+impl Shape {
+    /// Of what is always written nothing can be absent, so the type alone tells whether it may be `null`.
+    fn member(&self, name: &str, property: &mut Value, always_written: bool) {
+        if property == &Value::Bool(true) {
+            *property = json!({});
+        }
+        if self.judged.is_some_and(|judged| !judged.contains(&name)) {
+            let description = property.get("description").cloned();
+            *property = match always_written {
+                true => json!({ "description": description, "not": { "type": "null" } }),
+                false => json!({ "description": description }),
+            };
+        } else if self.required.contains(&name) {
+            without_null(property);
+        } else if self.null_is_absent && !always_written {
+            or_null(property);
+        }
+        if self.other_revision.contains(&name)
+            && let Value::Object(members) = property
+        {
+            members.insert(OTHER_REVISION.to_owned(), true.into());
+        }
+        if let Some(Value::String(text)) = property.get_mut("description")
+            && !text.contains("Source: ")
+        {
+            let end = if text.ends_with('.') { "" } else { "." };
+            *text = format!("{text}{end} Source: {}.", self.source);
+        }
+    }
+}
+
+/// Adds names to what a schema requires.
+fn require(schema: &mut Map<String, Value>, names: &[&str]) {
+    if names.is_empty() {
+        return;
+    }
+    let required = schema.entry("required").or_insert_with(|| json!([]));
+    if let Value::Array(required) = required {
+        for name in names {
+            if !required.iter().any(|known| known == name) {
+                required.push((*name).into());
+            }
+        }
+    }
+}
+
+/// Lets a schema accept `null` as well.
+pub(crate) fn or_null(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    if members.contains_key("$ref") {
+        let mut outer = Map::new();
+        if let Some(description) = members.remove("description") {
+            outer.insert("description".into(), description);
+        }
+        outer.insert("anyOf".into(), json!([schema.take(), {"type": "null"}]));
+        *schema = Value::Object(outer);
+        return;
+    }
+    match members.get_mut("type") {
+        Some(Value::Array(types)) if !types.iter().any(|kind| kind == "null") => {
+            types.push("null".into());
+        }
+        Some(Value::String(kind)) if kind != "null" => {
+            let kind = std::mem::take(kind);
+            members.insert("type".into(), json!([kind, "null"]));
+        }
+        _ => {}
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum")
+        && !values.iter().any(Value::is_null)
+    {
+        values.push(Value::Null);
+    }
+    if let Some(Value::Array(branches)) = members.get_mut("anyOf")
+        && !branches.iter().any(is_null)
+    {
+        branches.push(json!({"type": "null"}));
+    }
+}
+
+/// Lets a schema accept `null` no more.
+fn without_null(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [kind] = &types[..] {
+            let kind = kind.clone();
+            members.insert("type".into(), kind);
+        }
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(branches)) = members.get_mut("anyOf") {
+        branches.retain(|branch| !is_null(branch));
+        if let [Value::Object(branch)] = &branches[..] {
+            let branch = branch.clone();
+            members.remove("anyOf");
+            members.extend(branch);
+        }
+    }
+}
+
+fn is_null(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "null")
+}
+
+/// The schema of a map in which a `null` counts as absent, as a value too.
+pub(crate) fn entries<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut value = generator.subschema_for::<T>().to_value();
+    or_null(&mut value);
+    schemars::json_schema!({ "type": "object", "additionalProperties": value })
+}
+
+/// The condition that a document has a member other than `null`.
+pub(crate) fn present(name: &str) -> Value {
+    json!({ "required": [name], "properties": { name: { "not": { "type": "null" } } } })
+}
+
+/// The condition that a document has one of some members at least.
+pub(crate) fn any_present(names: &[&str]) -> Value {
+    json!({ "anyOf": names.iter().map(|name| present(name)).collect::<Vec<_>>() })
+}
+
+/// The condition that a document has all of some members.
+pub(crate) fn all_present(names: &[&str]) -> Value {
+    json!({ "allOf": names.iter().map(|name| present(name)).collect::<Vec<_>>() })
+}
+
+/// The condition that a member has one value.
+pub(crate) fn is(name: &str, value: impl Into<Value>) -> Value {
+    let value: Value = value.into();
+    json!({ "required": [name], "properties": { name: { "const": value } } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_comes_and_goes() {
+        for (without, with) in [
+            (
+                json!({"type": "string"}),
+                json!({"type": ["string", "null"]}),
+            ),
+            (
+                json!({"type": "string", "enum": ["a"]}),
+                json!({"type": ["string", "null"], "enum": ["a", null]}),
+            ),
+            (
+                json!({"$ref": "#/$defs/A", "description": "It."}),
+                json!({"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "description": "It."}),
+            ),
+            (
+                json!({"anyOf": [{"type": "string"}, {"type": "number"}]}),
+                json!({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}),
+            ),
+            (json!({}), json!({})),
+        ] {
+            let mut schema = without.clone();
+            for _ in 0..2 {
+                or_null(&mut schema);
+                assert_eq!(schema, with);
+            }
+            without_null(&mut schema);
+            assert_eq!(schema, without);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The versions of a format's schema, and how a document of an older one is read.
+
+use std::borrow::Cow;
+
+use super::inspection::VERSION_MEMBERS;
+use super::{Checkpoint, Error, ErrorKind, Result};
+use crate::json::{Document, EditError, Reading, Rewrite};
+
+/// Brings the text of a document from one version of its format to the next, by editing it: what it does not touch
+/// stays as it is.
+pub type Migration = fn(&mut Document) -> std::result::Result<(), EditError>;
+
+/// One released version of a format's schema.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SchemaVersion {
+    /// The version, counted from 1.
+    pub number: u64,
+    /// What it is or brought, in one line.
+    pub summary: &'static str,
+    /// Makes it of a document of the version before.
+    pub migration: Option<Migration>,
+}
+
+impl SchemaVersion {
+    /// A version of which every document of the version before is a document too, as far as the type can read.
+    #[must_use]
+    pub const fn new(number: u64, summary: &'static str) -> SchemaVersion {
+        SchemaVersion {
+            number,
+            summary,
+            migration: None,
+        }
+    }
+
+    /// A version that changed what was there: it moved a member, or changed what one means.
+    #[must_use]
+    pub const fn migrated(
+        number: u64,
+        summary: &'static str,
+        migration: Migration,
+    ) -> SchemaVersion {
+        SchemaVersion {
+            number,
+            summary,
+            migration: Some(migration),
+        }
+    }
+}
+
+/// A checkpoint read as the latest version of its format.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Current<'d, C> {
+    /// The document that was read: that which is stored, or what the migrations made of it.
+    pub document: Cow<'d, Document>,
+    /// What was read from it.
+    pub reading: Reading<C>,
+    /// The version of the stored document, where migrations brought it to the latest.
+    pub migrated_from: Option<u64>,
+}
+
+/// Reads a checkpoint, of whatever released version.
+///
+/// A document of an older version goes through the migrations of the versions since, in memory: the stored one is
+/// as it was until something is saved. One that tells no version is of the first. One of a newer version, or of a
+/// version that cannot be read, is read as it is.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unreadable`] when the type does not follow the rules of [`Checkpoint`];
+/// [`ErrorKind::Migration`] when a migration fails.
+pub fn read<C: Checkpoint>(document: &Document) -> Result<Current<'_, C>> {
+    let reading = document.read::<C>()?;
+    let Some((from, to)) = older(&reading) else {
+        return Ok(Current {
+            document: Cow::Borrowed(document),
+            reading,
+            migrated_from: None,
+        });
+    };
+    let mut migrated = document.clone();
+    let since = C::SCHEMA_VERSIONS.iter().filter(|it| it.number > from);
+    for (version, migrate) in since.filter_map(|it| Some((it.number, it.migration?))) {
+        migrate(&mut migrated).map_err(|error| failed(from, version, error))?;
+    }
+    let reading = migrated.read::<C>()?;
+    let mut current = reading.value.clone();
+    current.set_schema_version(to);
+    let rewrite = Rewrite::new().identities(C::IDENTITIES);
+    let rewritten = migrated
+        .rewrite(&reading, &current, &rewrite)
+        .map_err(|error| failed(from, to, error))?;
+    tracing::debug!(format = C::FORMAT, from, to, "migrated in memory");
+    Ok(Current {
+        document: Cow::Owned(rewritten.document),
+        reading: rewritten.reading,
+        migrated_from: Some(from),
+    })
+}
+
+fn failed(
+    from: u64,
+    to: u64,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
+    Error::new(ErrorKind::Migration { from, to }).with_source(source)
+}
+
+/// The version of what was read and the latest one, where there are migrations between them.
+fn older<C: Checkpoint>(reading: &Reading<C>) -> Option<(u64, u64)> {
+    let (first, last) = (C::SCHEMA_VERSIONS.first()?, C::SCHEMA_VERSIONS.last()?);
+    if version_is_unreadable(reading) {
+        return None;
+    }
+    let from = reading.value.schema_version().unwrap_or(first.number);
+    let mut since = C::SCHEMA_VERSIONS.iter().filter(|it| it.number > from);
+    since
+        .any(|version| version.migration.is_some())
+        .then_some((from, last.number))
+}
+
+/// Whether the document has a version that could not be read.
+pub(crate) fn version_is_unreadable<C>(reading: &Reading<C>) -> bool {
+    reading.left_out().iter().any(|pointer| {
+        let name = pointer.rsplit('/').next();
+        name.is_some_and(|name| VERSION_MEMBERS.contains(&name))
+    })
+}

@@ -1,0 +1,172 @@
+//! The schemas of several types, with ids and files.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+use super::{Contract, schema};
+use crate::checkpoint::{Checkpoint, Result, SchemaVersion};
+use crate::formats::{
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint, TaskCheckpoint, builder_state,
+};
+use crate::fsio::{self, Present};
+
+/// What the ids of the library's own schemas begin with. They name a schema; they are no addresses.
+const BASE: &str = "urn:agent-checkpoint:";
+
+/// The schemas of several types: by default those of every format of the library.
+///
+/// ```
+/// use agent_checkpoint::schema::{Contract, Schemas};
+///
+/// let task = Schemas::default().get("task", Contract::Read).unwrap();
+/// assert_eq!(task["$id"], "urn:agent-checkpoint:task.1.read");
+/// assert_eq!(task["$schema"], "https://json-schema.org/draft/2020-12/schema");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Schemas(Vec<Entry>);
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    base: String,
+    versions: &'static [SchemaVersion],
+    make: fn(Contract) -> Value,
+}
+
+impl Default for Schemas {
+    fn default() -> Schemas {
+        let mut host = Schemas::none().with::<TaskCheckpoint>();
+        host.0.push(Entry {
+            name: builder_state::FORMAT.to_owned(),
+            base: BASE.to_owned(),
+            versions: builder_state::SCHEMA_VERSIONS,
+            make: schema::<BuilderState>,
+        });
+        host.with::<AgentCheckpoint>()
+            .with::<SitebuilderCheckpoint>()
+            .with::<StoryCheckpoint>()
+            .with::<PipelineState>()
+            .with::<BuildCheckpoint>()
+    }
+}
+
+impl Schemas {
+    /// No schemas.
+    #[must_use]
+    pub fn none() -> Schemas {
+        Schemas(Vec::new())
+    }
+
+    /// These and those of a format; one with the same name is replaced. Its ids begin with
+    /// `urn:agent-checkpoint:`.
+    #[must_use]
+    pub fn with<C: Checkpoint + JsonSchema>(self) -> Schemas {
+        self.with_ids_from::<C>(BASE)
+    }
+
+    /// These and those of a format, with ids that begin with a text of yours, such as
+    /// `https://orchestrator.example/schemas/`.
+    #[must_use]
+    pub fn with_ids_from<C: Checkpoint + JsonSchema>(mut self, base: impl Into<String>) -> Schemas {
+        self.0.retain(|entry| entry.name != C::FORMAT);
+        self.0.push(Entry {
+            name: C::FORMAT.to_owned(),
+            base: base.into(),
+            versions: C::SCHEMA_VERSIONS,
+            make: schema::<C>,
+        });
+        self
+    }
+
+    /// Only that of one format; none when no format has this name.
+    #[must_use]
+    pub fn only(mut self, name: &str) -> Schemas {
+        self.0.retain(|entry| entry.name == name);
+        self
+    }
+
+    /// The names of the formats.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|entry| entry.name.as_str())
+    }
+
+    /// The released versions of a format's schema, oldest first, each with what it brought in a line.
+    #[must_use]
+    pub fn versions(&self, name: &str) -> &'static [SchemaVersion] {
+        self.entry(name).map_or(&[], |entry| entry.versions)
+    }
+
+    /// A schema, with its `$id`, which names the version, and a comment that tells the versions; `None` when no
+    /// format has this name.
+    #[must_use]
+    pub fn get(&self, name: &str, contract: Contract) -> Option<Value> {
+        self.entry(name).map(|entry| entry.schema(contract))
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.name == name)
+    }
+
+    /// Writes all schemas into a folder, which is made if need be, and gives the files:
+    /// `{format}.{contract}.schema.json` for each format and each [`Contract`].
+    ///
+    /// A file that has these bytes already is left alone, so that a build script causes no build. Each file is
+    /// replaced whole, so that nobody reads half of one.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the folder from being made, or a file from being written, with its path.
+    pub fn write_all(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for contract in Contract::ALL {
+            files.extend(self.write(folder.as_ref(), contract)?);
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Writes the schemas of one contract into a folder, as [`write_all`](Schemas::write_all) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_all`](Schemas::write_all).
+    pub fn write(&self, folder: impl AsRef<Path>, contract: Contract) -> Result<Vec<PathBuf>> {
+        let folder = folder.as_ref();
+        fsio::create_folder_durably(folder)?;
+        let written = self.0.iter().map(|entry| {
+            let path = folder.join(format!("{}.{contract}.schema.json", entry.name));
+            let text = format!("{:#}\n", entry.schema(contract));
+            if !fs_err::read(&path).is_ok_and(|present| present == text.as_bytes()) {
+                fsio::replace(&path, text.as_bytes(), Present::Whatever)?;
+            }
+            Ok(path)
+        });
+        written.collect()
+    }
+}
+
+impl Entry {
+    fn schema(&self, contract: Contract) -> Value {
+        let version = self.versions.last().map_or(1, |version| version.number);
+        let mut members = Map::new();
+        members.insert(
+            "$id".to_owned(),
+            format!("{}{}.{version}.{contract}", self.base, self.name).into(),
+        );
+        if !self.versions.is_empty() {
+            let told = self.versions.iter();
+            let told: Vec<_> = told
+                .map(|version| format!("{}: {}", version.number, version.summary))
+                .collect();
+            let comment = format!("Versions of {}. {}", self.name, told.join(" "));
+            members.insert("$comment".to_owned(), comment.into());
+        }
+        if let Value::Object(of_type) = (self.make)(contract) {
+            members.extend(of_type);
+        }
+        super::sorted::sorted(Value::Object(members))
+    }
+}

@@ -1,0 +1,38 @@
+//! The form in which schemas are given out: sorted, without the library's own marks.
+
+use serde_json::{Map, Value};
+
+use crate::checkpoint::OTHER_REVISION;
+
+/// Whether members keep their order depends on a feature of serde_json that any crate may switch on; required names
+/// come in the order of the fields.
+pub(super) fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.into_iter().collect();
+            members.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let members = members.into_iter().map(|(name, value)| {
+                let mut value = sorted(value);
+                if let ("required", Value::Array(names)) = (name.as_str(), &mut value) {
+                    names.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+                }
+                (name, value)
+            });
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::Array(elements) => elements.into_iter().map(sorted).collect(),
+        scalar => scalar,
+    }
+}
+
+/// Takes the marks of [`Shape`](super::Shape) out again.
+pub(super) fn without_marks(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.remove(OTHER_REVISION);
+            members.values_mut().for_each(without_marks);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(without_marks),
+        _ => {}
+    }
+}

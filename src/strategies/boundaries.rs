@@ -1,0 +1,236 @@
+//! Values at the edge of what a format takes: numbers, times and texts.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::tree::Tree;
+use super::vocabulary::respelled;
+use crate::checkpoint::Limits;
+
+/// Numbers in the spellings that readers disagree on.
+const NUMBERS: &[&str] = &[
+    "0",
+    "-0",
+    "-0.0",
+    "1",
+    "-1",
+    "1.0",
+    "0.5",
+    "1e2",
+    "1E+2",
+    "100e-2",
+    "2",
+    "3",
+    "4",
+    "5",
+    "10",
+    "11",
+    "99.5",
+    "100",
+    "100.5",
+    "101",
+    "4.0000000000000001",
+    "2147483648",
+    "4294967296",
+    "9007199254740991",
+    "9007199254740993",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551615",
+    "18446744073709551616",
+    "123456789012345678901234567890",
+    "1.7976931348623157e308",
+    "5e-324",
+    "1e-400",
+];
+
+/// Numbers that no `f64` holds: many readers refuse the whole text.
+const BEYOND_F64: &[&str] = &["1e400", "-1e400", "1.8e308"];
+
+/// Times and what is taken for one, at the edges of RFC 3339.
+const TIMES: &[&str] = &[
+    "2026-03-04T09:15:42Z",
+    "2026-03-04 09:15:42Z",
+    "2026-03-04t09:15:42z",
+    "2026-03-04T09:15:42z",
+    "2026-03-04_09:15:42Z",
+    "2026-03-04T09:15:42",
+    "2026-03-04",
+    "09:15:42Z",
+    "2026-03-04T09:15Z",
+    "2026-03-04T09:15:42 Z",
+    " 2026-03-04T09:15:42Z",
+    "2026-03-04T09:15:42Z ",
+    "2026-03-04T09:15:42Z\n",
+    "2026-03-04T24:00:00Z",
+    "2026-03-04T23:59:60Z",
+    "2016-12-31T23:59:60Z",
+    "2016-12-31T23:59:61Z",
+    "2026-03-04T12:00:60Z",
+    "2017-01-01T00:59:60+01:00",
+    "2026-03-04T09:60:00Z",
+    "2026-03-04T09:15:42+14:00",
+    "2026-03-04T09:15:42-12:00",
+    "2026-03-04T09:15:42+23:59",
+    "2026-03-04T09:15:42+24:00",
+    "2026-03-04T09:15:42+00:60",
+    "2026-03-04T09:15:42-00:00",
+    "2026-03-04T09:15:42+00:00",
+    "2026-03-04T09:15:42+0100",
+    "2026-03-04T09:15:42+01",
+    "2026-03-04T09:15:42\u{2212}01:00",
+    "2026-03-04T09:15:42 UTC",
+    "2026-02-30T00:00:00Z",
+    "2026-02-29T00:00:00Z",
+    "1900-02-29T00:00:00Z",
+    "2000-02-29T00:00:00Z",
+    "2024-02-29T00:00:00Z",
+    "2026-04-31T00:00:00Z",
+    "2026-00-10T00:00:00Z",
+    "2026-13-10T00:00:00Z",
+    "2026-01-00T00:00:00Z",
+    "2026-1-2T3:04:05Z",
+    "2026-03-04T09:15:42.Z",
+    "2026-03-04T09:15:42.1Z",
+    "2026-03-04T09:15:42,5Z",
+    "2026-03-04T09:15:42.123456789Z",
+    "2026-03-04T09:15:42.1234567891Z",
+    "2026-03-04T09:15:42.123456789012345678901234567890Z",
+    "0000-01-01T00:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "1969-12-31T23:59:59.5Z",
+    "9999-12-31T23:59:59Z",
+    "9999-12-31T23:59:59-14:00",
+    "10000-01-01T00:00:00Z",
+    "-0001-01-01T00:00:00Z",
+    "+2026-03-04T09:15:42Z",
+    "２０２６-03-04T09:15:42Z",
+    "2026-W10-3T09:15:42Z",
+    "2026-063T09:15:42Z",
+    "20260304T091542Z",
+    "Wed, 04 Mar 2026 09:15:42 GMT",
+    "1772615742",
+    "soon",
+    "",
+];
+
+/// What long texts are made of, each one code point or more: ASCII, two bytes, outside the basic plane,
+/// and two of which one combines.
+const LETTERS: &[&str] = &["x", "é", "😀", "e\u{301}"];
+
+/// A number as it is spelled: 1 of 20 is beyond `f64`, 1 of 5 any `i64`, `u64` or `f64`, the rest at an edge.
+pub(super) fn number() -> impl Strategy<Value = String> {
+    prop_oneof![
+        15 => select(NUMBERS).prop_map(str::to_owned),
+        1 => any::<i64>().prop_map(|number| number.to_string()),
+        1 => any::<u64>().prop_map(|number| number.to_string()),
+        2 => (-1e9..1e9).prop_map(|number: f64| number.to_string()),
+        1 => select(BEYOND_F64).prop_map(str::to_owned),
+    ]
+}
+
+/// What stands where a time belongs: each spelling as often, about half of them none by RFC 3339.
+pub(super) fn time() -> impl Strategy<Value = &'static str> {
+    select(TIMES)
+}
+
+/// How a text becomes another.
+#[derive(Clone, Debug)]
+pub(super) enum Near {
+    /// Nothing is left.
+    Empty,
+    /// Exactly so many code points of one letter.
+    Long(&'static str, usize),
+    /// In another spelling; see [`respelled`].
+    Spelled(u8),
+    /// With this in front.
+    After(&'static str),
+    /// With this behind it: a `$` in a pattern may overlook a line end.
+    Before(&'static str),
+    /// Its digits as those of another script, which `\d` may take.
+    Digits,
+    /// One more or one less of its last letter.
+    Last(bool),
+    /// Any text.
+    Other(String),
+}
+
+/// How a text becomes one near it: empty, as long as a limit (100 or 200 characters) or one more, another
+/// spelling, something more at an end, other digits, one letter more or less (9 of 10, each as
+/// often), or any text.
+pub(super) fn near() -> impl Strategy<Value = Near> {
+    let limits = Limits::default();
+    let lengths: Vec<usize> = [limits.rationale, limits.partial_work]
+        .into_iter()
+        .flatten()
+        .flat_map(|limit| [limit, limit + 1])
+        .collect();
+    prop_oneof![
+        2 => Just(Near::Empty),
+        2 => (select(LETTERS), select(lengths)).prop_map(|(letter, length)| Near::Long(letter, length)),
+        4 => (0..6_u8).prop_map(Near::Spelled),
+        2 => select(vec![" ", "-", "x", "../", "\u{feff}", "0"]).prop_map(Near::After),
+        2 => select(vec![" ", "\n", "-", "x", "/x", "\0", "0", "\u{301}"]).prop_map(Near::Before),
+        2 => Just(Near::Digits),
+        2 => any::<bool>().prop_map(Near::Last),
+        2 => any::<String>().prop_map(Near::Other),
+    ]
+}
+
+impl Near {
+    pub(super) fn of(&self, text: &str) -> String {
+        match self {
+            Near::Empty => String::new(),
+            Near::Long(letter, length) => letter.chars().cycle().take(*length).collect(),
+            Near::Spelled(how) => respelled(text, *how),
+            Near::After(front) => format!("{front}{text}"),
+            Near::Before(behind) => format!("{text}{behind}"),
+            Near::Digits => text.chars().map(in_other_digits).collect(),
+            Near::Last(more) => {
+                let mut text = text.to_owned();
+                match (more, text.pop()) {
+                    (true, Some(letter)) => text.extend([letter, letter]),
+                    (true, None) => text.push('x'),
+                    (false, _) => {}
+                }
+                text
+            }
+            Near::Other(text) => text.clone(),
+        }
+    }
+}
+
+/// The digit in the Arabic script; other letters as they are.
+fn in_other_digits(letter: char) -> char {
+    letter
+        .to_digit(10)
+        .and_then(|digit| char::from_u32(u32::from('٠') + digit))
+        .unwrap_or(letter)
+}
+
+/// A value of any type: `null`, a boolean, a number, a time, any text, an empty list or object, or seldom
+/// (1 of 12) lists or objects up to 60 levels deep.
+pub(super) fn scalar_or_deep() -> impl Strategy<Value = Tree> {
+    prop_oneof![
+        2 => Just(Tree::Null),
+        1 => any::<bool>().prop_map(Tree::Bool),
+        3 => number().prop_map(Tree::Number),
+        1 => time().prop_map(Tree::text),
+        2 => any::<String>().prop_map(Tree::Text),
+        1 => Just(Tree::List(Vec::new())),
+        1 => Just(Tree::Object(Vec::new())),
+        1 => (1..60_usize, any::<bool>()).prop_map(|(depth, in_lists)| deep(depth, in_lists)),
+    ]
+}
+
+fn deep(depth: usize, in_lists: bool) -> Tree {
+    (0..depth).fold(Tree::Null, |inside, _| {
+        if in_lists {
+            Tree::List(vec![inside])
+        } else {
+            Tree::Object(vec![("deep".to_owned(), inside)])
+        }
+    })
+}

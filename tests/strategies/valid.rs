@@ -1,0 +1,28 @@
+//! `any` and `valid`: nothing that breaks a rule.
+
+use agent_checkpoint::Document;
+use agent_checkpoint::strategies::{Examine, valid};
+use proptest::arbitrary::{Arbitrary, any};
+
+use crate::{for_each_type, sample, shrink_all_ways};
+
+fn assert_valid<C: Examine>(value: &C) {
+    let document = Document::new(value).unwrap();
+    let violations = C::examine(&document).unwrap();
+    assert!(violations.is_empty(), "{violations:?}\n{}", document.text());
+    assert_eq!(document.read::<C>().unwrap().value, *value);
+}
+
+/// Also without the look that `valid` has at each value.
+fn any_has_no_violations<C: Arbitrary + Examine>() {
+    for value in sample(&any::<C>(), 300) {
+        assert_valid(&value);
+    }
+}
+for_each_type!(any_has_no_violations);
+
+fn shrinks_through_valid_values<C: Arbitrary + Examine>() {
+    let seen = shrink_all_ways(&valid::<C>(), 6, |value| assert_valid(&value));
+    assert!(seen > 200, "only {seen} steps");
+}
+for_each_type!(shrinks_through_valid_values);
