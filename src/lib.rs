@@ -80,7 +80,7 @@
 //! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
 //! | `template` | yes | prompts and messages (`resume::Prompts`), rendered with minijinja |
 //! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) |
-//! | `testkit` | no | a seam at which each call to the file system can be watched and made to fail ([`fsio::seam`]) |
+//! | `testkit` | no | a test of each rule of the contract for a store or a format of your own (module `testkit`), and a seam at which each call to the file system can be made to fail (`fsio::seam`) |
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) |
 //!
@@ -110,6 +110,8 @@ pub mod store;
 pub mod strategies;
 #[cfg(feature = "template")]
 mod template;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
@@ -166,3 +168,8 @@ struct Readme;
 #[cfg(all(doctest, feature = "template"))]
 #[doc = include_str!("../docs/recorder.md")]
 struct RecorderPage;
+
+/// And those of the page on the testkit.
+#[cfg(all(doctest, feature = "testkit"))]
+#[doc = include_str!("../docs/testkit.md")]
+struct TestkitPage;

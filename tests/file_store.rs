@@ -8,8 +8,7 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use agent_checkpoint::checkpoint::{Archive, DropReason, Dropped};
@@ -19,7 +18,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{DeleteOptions, PutOptions, Query};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileOptions,
-    FileStore, Limits,
+    FileStore,
 };
 use common::{EXAMPLE, key, task, time, tree};
 
@@ -268,64 +267,6 @@ fn a_change_by_a_program_without_the_lock_is_seen_and_kept() {
         fs::read_to_string(&path).unwrap(),
         "{\"n\":2,\"foreign\":true}"
     );
-}
-
-/// The variable that makes this test binary a worker of the test below.
-const WORKER: &str = "AGENT_CHECKPOINT_TEST_WORKER";
-
-#[test]
-fn a_worker_of_the_test_below() {
-    let Ok(path) = std::env::var(WORKER) else {
-        return;
-    };
-    let store = FileStore::open(PathBuf::from(path));
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
-    for _ in 0..25 {
-        tasks
-            .update(&key("shared"), |task| {
-                let count = task.pending_steps.len();
-                task.pending_steps.push(format!("step {count}"));
-            })
-            .unwrap();
-    }
-}
-
-#[test]
-fn updates_of_many_processes_and_threads_are_all_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = FileStore::open(folder.path());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
-    tasks.create(&key("shared"), &task(&[])).unwrap();
-    let workers: Vec<_> = (0..4)
-        .map(|_| {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "a_worker_of_the_test_below"])
-                .env(WORKER, folder.path())
-                .stdout(std::process::Stdio::null())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                for _ in 0..25 {
-                    tasks
-                        .update(&key("shared"), |task| {
-                            let count = task.pending_steps.len();
-                            task.pending_steps.push(format!("step {count}"));
-                        })
-                        .unwrap();
-                }
-            });
-        }
-    });
-    for mut worker in workers {
-        assert!(worker.wait().unwrap().success());
-    }
-    let expected: Vec<_> = (0..150).map(|n| format!("step {n}")).collect();
-    let loaded = tasks.get(&key("shared")).unwrap();
-    assert_eq!(loaded.checkpoint.pending_steps, expected);
 }
 
 #[test]

@@ -15,11 +15,12 @@ use agent_checkpoint::checkpoint::Dropped;
 use agent_checkpoint::fsio::Durability;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
+use agent_checkpoint::testkit::MovableClock;
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, FileOptions, FileStore, Keep, Key, MemoryStore, Result,
     Saved, Stored,
 };
-use model::{MovableClock, Subject, follow, steps};
+use model::{Subject, follow, steps};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 

@@ -23,7 +23,8 @@ impl EntryId {
     }
 
     /// The state that is there now, which is no entry of its own yet.
-    pub(crate) fn current() -> Self {
+    #[must_use]
+    pub fn current() -> Self {
         EntryId::of(CURRENT)
     }
 
@@ -93,6 +94,18 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
+    /// A state of this name, that can be read or why not; all else is not known. For whoever writes a store.
+    #[must_use]
+    pub fn new(id: EntryId, revision: std::result::Result<Revision, Corrupt>) -> Self {
+        HistoryEntry {
+            id,
+            revision,
+            saved: None,
+            bytes: 0,
+            pinned: false,
+        }
+    }
+
     /// Whether this is the state that is there now.
     #[must_use]
     pub fn is_current(&self) -> bool {

@@ -63,6 +63,8 @@ const TRANSACT_ATTEMPTS: usize = 16;
 /// * Where several of these are wrong at once, the error tells one of them.
 /// * Methods block, and may be called from many threads.
 ///
+/// The module `testkit` (feature `testkit`) makes a test of each of these for a store of your own.
+///
 /// [`capabilities`]: CheckpointStore::capabilities
 pub trait CheckpointStore: Send + Sync {
     /// The document under a key, or `None` when there is none.

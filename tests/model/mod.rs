@@ -10,39 +10,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use agent_checkpoint::checkpoint::{DropReason, Dropped, Fenced};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Change, DeleteOptions, Put, PutOptions, Query};
+use agent_checkpoint::testkit::MovableClock;
 use agent_checkpoint::{
     CheckpointStore, CheckpointStoreExt, ClaimRequest, Clock, EntryId, Error, ErrorKind, Expect,
     Fence, Keep, Key, Outcome, RecoverOptions, Recovery, Revision, Stored,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
-
-/// A clock that a test moves, forward and back.
-#[derive(Clone, Debug)]
-pub(crate) struct MovableClock(Arc<AtomicI64>);
-
-impl MovableClock {
-    pub(crate) fn new() -> Self {
-        MovableClock(Arc::new(AtomicI64::new(1_800_000_000)))
-    }
-
-    fn step(&self, seconds: i64) {
-        self.0.fetch_add(seconds, Ordering::Relaxed);
-    }
-}
-
-impl Clock for MovableClock {
-    fn now(&self) -> DateTime<Utc> {
-        DateTime::from_timestamp(self.0.load(Ordering::Relaxed), 0).unwrap()
-    }
-}
 
 /// A store to be compared with the model: new, empty, and with a clock that the test moves.
 pub(crate) trait Subject {

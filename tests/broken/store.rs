@@ -1,0 +1,234 @@
+//! A broken store: each method does what the right one does, but for the faults.
+
+use std::time::Duration;
+
+use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped, Fence, Revision};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{
+    Capabilities, Change, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome, Page, PutOptions,
+    Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+};
+use agent_checkpoint::{CheckpointStore, ErrorKind, Expect, Key, Result};
+use chrono::{DateTime, Utc};
+
+use super::Broken;
+use super::Fault::*;
+
+impl CheckpointStore for Broken {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        if let Some((_, document)) = self.waiting(key) {
+            return Ok(Some(Stored::new(document)));
+        }
+        if self.fault == CachesReads {
+            let mut read = self.own.read.lock().unwrap();
+            if !read.contains_key(key) {
+                read.insert(key.clone(), self.right.load(key)?);
+            }
+            return Ok(read[key].clone());
+        }
+        let found = self.right.load(&self.name(key));
+        match (self.fault, found) {
+            (DefaultForNothing, Ok(None)) => {
+                Ok(Some(Stored::new(Document::from_text("{}").unwrap())))
+            }
+            (CorruptIsNothing, Err(error)) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
+                Ok(None)
+            }
+            (FailedReadIsNothing, Err(_)) => Ok(None),
+            (CountsRevisions, Ok(Some(mut stored))) => {
+                let count = self.shared.puts.load(std::sync::atomic::Ordering::Relaxed);
+                stored.revision = Revision::of(count.to_string().as_bytes());
+                Ok(Some(stored))
+            }
+            (_, found) => found,
+        }
+    }
+
+    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+        self.put_wrongly(key, document, options)
+    }
+
+    fn transact(
+        &self,
+        key: &Key,
+        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
+    ) -> Result<Saved> {
+        self.transact_wrongly(key, change)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        let key = &self.name(key);
+        self.own.read.lock().unwrap().remove(key);
+        let mut asked = options.clone().fenced(self.fence(key, options.fence));
+        if self.fault == DeletesWhatever {
+            asked.expect = Expect::Any;
+        }
+        let deleted = self.right.delete(key, &asked);
+        match self.fault {
+            DeletesAlways => deleted.map(|_| true),
+            SaysEveryDeleteIsDone => Ok(deleted.unwrap_or(true)),
+            _ => deleted,
+        }
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        let mut page = self.right.list(query)?;
+        match self.fault {
+            ListsBackwards => page.keys.reverse(),
+            PagesLeaveOneOut if query.after.is_some() && page.keys.len() > 1 => {
+                page.keys.remove(0);
+            }
+            ListsNames => {
+                let named = |key: &Key| Key::new(key.as_str().replace(['/', '\\'], "_"));
+                page.keys = page.keys.iter().map(named).collect::<Result<_>>()?;
+                page.keys.sort();
+            }
+            _ => {}
+        }
+        Ok(page)
+    }
+
+    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+        match self.fault {
+            KeepsCutsInMemory => Ok(self.own.cut.lock().unwrap().clone()),
+            _ => self.right.overflow(&self.name(key)),
+        }
+    }
+
+    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        match self.fault {
+            CompanionOfAnyRevision => Ok(self.shared.companion.lock().unwrap().clone()),
+            _ => self.right.companion(key, revision),
+        }
+    }
+
+    fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
+        if self.fault != BeatsInTheDocument {
+            return self.right.beat(key, now, fence);
+        }
+        let beat = Document::from_text(format!("{{\"beat\":{}}}", now.timestamp())).unwrap();
+        self.right.put(key, &beat, &PutOptions::new())
+    }
+
+    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+        self.claim_wrongly(key, request)
+    }
+
+    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+        let renewed = self.right.renew(key, fence, time_to_live);
+        match self.fault {
+            RenewsForAnybody => renewed.or_else(|_| Ok(self.right.claimed(key)?.unwrap())),
+            _ => renewed,
+        }
+    }
+
+    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+        self.release_wrongly(key, fence)
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        self.right.claimed(key)
+    }
+
+    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        let mut entries = self.right.history(key)?;
+        match self.fault {
+            HistoryOldestFirst => {
+                let past = usize::from(entries.first().is_some_and(HistoryEntry::is_current));
+                entries[past..].reverse();
+            }
+            PrunesWhatWasDeleted if self.right.load(key)?.is_none() => entries.clear(),
+            _ => {}
+        }
+        Ok(entries)
+    }
+
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        let stored = self.right.load_revision(key, entry);
+        match self.fault {
+            GivesAnotherState => stored.or_else(|error| self.right.load(key)?.ok_or(error)),
+            _ => stored,
+        }
+    }
+
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        self.right.pin(key, entry, pinned)
+    }
+
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        if self.fault == PrunesWhatIsPinned {
+            for entry in self.right.history(key)? {
+                self.right.pin(key, &entry.id, false)?;
+            }
+        }
+        self.right.prune(key, keep)
+    }
+
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let mut asked = options.clone();
+        match self.fault {
+            RecoversWithNothing => asked.with = Recovery::Fresh,
+            RecoversForAnybody => asked.fence = self.last_fence(key),
+            RecoversWhatIsRight => drop(self.right.delete(key, &DeleteOptions::new())?),
+            RecoversNothing if self.right.load(key)?.is_none() => {
+                return Ok(Recovered::healthy(options.with));
+            }
+            _ => {}
+        }
+        self.right.recover(key, &asked)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut offered = self.right.capabilities();
+        match self.fault {
+            HasMoreThanItSays => offered = Capabilities::none(),
+            BeatsInTheDocument => offered.heartbeat = true,
+            _ => {}
+        }
+        offered
+    }
+}
+
+impl Broken {
+    /// The key under which a document is kept.
+    pub(super) fn name(&self, key: &Key) -> Key {
+        match self.fault {
+            OneDocumentForAll => Key::new("all").unwrap(),
+            NamesFilesNaively => Key::new(key.as_str().replace(['/', '\\', ':'], "_")).unwrap(),
+            _ => key.clone(),
+        }
+    }
+
+    /// What is not written yet.
+    fn waiting(&self, key: &Key) -> Option<(Key, Document)> {
+        let waiting = self.own.waiting.lock().unwrap().clone();
+        waiting.filter(|(waits, _)| waits == key)
+    }
+
+    /// Writes what waits.
+    pub(super) fn write_waiting(&self) -> Result<()> {
+        let waiting = self.own.waiting.lock().unwrap().take();
+        if let Some((key, document)) = waiting {
+            self.right.put(&key, &document, &PutOptions::new())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        if self.fault == WritesWhenDropped {
+            self.write_waiting().unwrap();
+        }
+    }
+}
+
+/// What a put says that was not done.
+pub(super) fn as_if_done(present: Option<&Stored>, document: &Document, outcome: Outcome) -> Saved {
+    let revision = Revision::of(document.text().as_bytes());
+    Saved::new(
+        outcome,
+        revision,
+        present.map(|stored| stored.revision.clone()),
+    )
+}

@@ -1,0 +1,298 @@
+//! The stores of the library, as the testkit wants them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_checkpoint::checkpoint::{Dropped, Layout};
+use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
+use agent_checkpoint::testkit::{Harness, MovableClock, Place, fail_call};
+use agent_checkpoint::{
+    BuilderStateStore, CheckpointStore, Document, FileOptions, FileStore, Keep, Key, MemoryStore,
+    Result, Saved, Stored,
+};
+use tempfile::TempDir;
+
+/// More than this is refused by the stores of files here.
+const MAX_BYTES: u64 = 2_000_000;
+
+fn key(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+/// What is no document, but has a part that can be read.
+const DAMAGE: &str = "{\"n\": 7, \"x\": [1, 2";
+
+pub(crate) struct InMemory;
+
+struct Memory {
+    store: Arc<MemoryStore>,
+    clock: MovableClock,
+}
+
+impl Harness for InMemory {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        let clock = MovableClock::new();
+        let store = Arc::new(MemoryStore::new().with_clock(clock.clone()));
+        Ok(Box::new(Memory { store, clock }))
+    }
+}
+
+impl Place for Memory {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        Ok(Box::new(Arc::clone(&self.store)))
+    }
+
+    fn clock(&self) -> Option<MovableClock> {
+        Some(self.clock.clone())
+    }
+
+    fn keeps(&self) -> Option<usize> {
+        Some(Keep::COUNT)
+    }
+}
+
+/// A store that has nothing but compare-and-swap, and leaves all else to the trait.
+#[derive(Clone, Default)]
+pub(crate) struct OnlySwaps(Arc<MemoryStore>);
+
+impl CheckpointStore for OnlySwaps {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        self.0.load(key)
+    }
+
+    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+        self.0.put(key, document, options)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.0.delete(key, options)
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        self.0.list(query)
+    }
+
+    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.0.overflow(key)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::none()
+    }
+}
+
+pub(crate) struct Plain;
+
+impl Harness for Plain {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(OnlySwaps::default()))
+    }
+}
+
+impl Place for OnlySwaps {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// Stores of files, in a folder or of one file.
+#[derive(Clone)]
+pub(crate) struct Files {
+    single: bool,
+    history: bool,
+    layout: Layout,
+    keys: Vec<Key>,
+}
+
+impl Files {
+    pub(crate) fn in_a_folder() -> Files {
+        Files {
+            single: false,
+            history: true,
+            layout: Layout::default(),
+            keys: Vec::new(),
+        }
+    }
+
+    pub(crate) fn of_one_file() -> Files {
+        Files {
+            single: true,
+            ..Files::in_a_folder()
+        }
+    }
+
+    /// With the file names of a protocol, and keys that it takes as they are.
+    pub(crate) fn named(mut self, layout: Layout, keys: [&str; 2]) -> Files {
+        self.layout = layout;
+        self.keys = keys.map(key).to_vec();
+        self
+    }
+
+    pub(crate) fn without_history(mut self) -> Files {
+        self.history = false;
+        self
+    }
+
+    pub(crate) fn open(&self, folder: &Path, clock: Option<MovableClock>) -> FileStore {
+        let mut options = FileOptions::default().with_max_bytes(MAX_BYTES);
+        if let Some(clock) = clock {
+            options = options.with_clock(clock);
+        }
+        if !self.history {
+            options = options.without_history();
+        }
+        let store = match self.single {
+            true => FileStore::single(folder.join("work/checkpoint.json"), options).unwrap(),
+            false => FileStore::with_options(folder.join("new/store"), options),
+        };
+        store.with_layout(self.layout)
+    }
+}
+
+pub(crate) struct FilesPlace {
+    files: Files,
+    pub(crate) folder: TempDir,
+    clock: MovableClock,
+}
+
+impl FilesPlace {
+    pub(crate) fn new(files: Files) -> FilesPlace {
+        FilesPlace {
+            files,
+            folder: tempfile::tempdir().unwrap(),
+            clock: MovableClock::new(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> FileStore {
+        self.files
+            .open(self.folder.path(), Some(self.clock.clone()))
+    }
+}
+
+impl Harness for Files {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(FilesPlace::new(self.clone())))
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        // At the time where the clocks of this place begin.
+        let clock = Some(MovableClock::new());
+        Some(Ok(Box::new(self.open(Path::new(address), clock))))
+    }
+}
+
+impl Place for FilesPlace {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        Ok(Box::new(self.store()))
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.folder.path().display().to_string())
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        let only = self.store().key().cloned();
+        only.into_iter().chain(self.files.keys.clone()).collect()
+    }
+
+    fn damage(&self, key: &Key) -> Result<bool> {
+        fs::write(self.store().path(key)?, DAMAGE).unwrap();
+        Ok(true)
+    }
+
+    fn clock(&self) -> Option<MovableClock> {
+        Some(self.clock.clone())
+    }
+
+    fn keeps(&self) -> Option<usize> {
+        self.files.history.then_some(Keep::COUNT)
+    }
+
+    fn max_bytes(&self) -> Option<u64> {
+        Some(MAX_BYTES)
+    }
+
+    fn fail(&self, number: usize, run: &mut dyn FnMut()) -> Option<bool> {
+        Some(fail_call(number, run))
+    }
+}
+
+/// A host file with room for two checkpoints.
+pub(crate) struct HostFile;
+
+const HOST: &str =
+    "{\n  \"activePrd\": {\n    \"id\": \"p\"\n  },\n  \"adhocQueue\": [{\"id\": \"x\"}]\n}\n";
+
+struct HostPlace {
+    folder: TempDir,
+    clock: MovableClock,
+}
+
+impl HostPlace {
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("builder-state.json")
+    }
+}
+
+fn open_host(path: &Path, clock: MovableClock) -> BuilderStateStore {
+    let options = FileOptions::default()
+        .with_max_bytes(MAX_BYTES)
+        .with_clock(clock);
+    BuilderStateStore::with_options(path, options)
+}
+
+impl Harness for HostFile {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        let place = HostPlace {
+            folder: tempfile::tempdir().unwrap(),
+            clock: MovableClock::new(),
+        };
+        fs::write(place.path(), HOST).unwrap();
+        Ok(Box::new(place))
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        let store = open_host(Path::new(address), MovableClock::new());
+        Some(Ok(Box::new(store)))
+    }
+}
+
+impl Place for HostPlace {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        Ok(Box::new(open_host(&self.path(), self.clock.clone())))
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.path().display().to_string())
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        vec![key("active"), key("adhoc:x")]
+    }
+
+    fn damage(&self, _: &Key) -> Result<bool> {
+        let mut text = fs::read_to_string(self.path()).unwrap();
+        text.push('}');
+        fs::write(self.path(), text).unwrap();
+        Ok(true)
+    }
+
+    fn clock(&self) -> Option<MovableClock> {
+        Some(self.clock.clone())
+    }
+
+    fn keeps(&self) -> Option<usize> {
+        Some(Keep::COUNT)
+    }
+
+    fn max_bytes(&self) -> Option<u64> {
+        Some(MAX_BYTES)
+    }
+
+    fn fail(&self, number: usize, run: &mut dyn FnMut()) -> Option<bool> {
+        Some(fail_call(number, run))
+    }
+}

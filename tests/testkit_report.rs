@@ -1,0 +1,190 @@
+//! What the testkit tells: reports, waivers, and the tables of its page.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod stores;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use agent_checkpoint::testkit::checkpoint::checks;
+use agent_checkpoint::testkit::{Conformance, Harness, Place, Report, Verdict, report, rules};
+use agent_checkpoint::{CheckpointStore, MemoryStore, Result, TaskCheckpoint, store_conformance};
+use stores::{Files, InMemory, Plain};
+
+mod named {
+    use super::*;
+
+    store_conformance!(in_memory, InMemory);
+
+    pub(crate) fn report() -> Report {
+        in_memory::report()
+    }
+}
+
+#[test]
+fn a_report_is_the_same_each_time_and_says_what_was_not_proved() {
+    let first = named::report();
+    assert_eq!(first, named::report());
+    assert!(first.is_conformant(), "{}", first.to_markdown());
+    let names: Vec<_> = first.lines.iter().map(|line| line.rule).collect();
+    assert_eq!(names, rules().map(|rule| rule.name).collect::<Vec<_>>());
+    let markdown = first.to_markdown();
+    let skipped = "| `a_heartbeat_leaves_the_document` | skipped: needs `heartbeat` |";
+    assert!(markdown.contains(skipped), "{markdown}");
+    assert!(markdown.ends_with("14 skipped, 0 failed.\n"), "{markdown}");
+    let json = serde_json::to_value(&first).unwrap();
+    assert_eq!(json["lines"][0]["verdict"], "held");
+    assert_eq!(json["lines"][0]["rule"], "reading_makes_nothing");
+    assert_eq!(json["lines"][17]["why"], "needs `heartbeat`");
+}
+
+/// A store that says less than it does is not let off these.
+#[test]
+fn whole_documents_revisions_and_conflicts_cannot_be_waived() {
+    let report = report(&Plain);
+    for rule in [
+        "what_is_put_comes_back_to_the_byte",
+        "every_spelling_and_unknown_field_stays",
+        "what_is_refused_leaves_what_was_there",
+        "a_revision_is_that_of_the_bytes",
+        "the_same_bytes_again_are_no_write",
+        "what_is_said_to_be_unchanged_is_unchanged",
+        "a_put_with_another_expectation_is_a_conflict",
+        "a_delete_with_another_expectation_is_a_conflict",
+        "of_many_threads_that_expect_nothing_one_wins",
+        "of_many_threads_that_expect_one_revision_one_wins",
+        "every_transaction_of_many_threads_is_there",
+        "of_many_openings_that_expect_one_revision_one_wins",
+        "every_transaction_of_many_openings_is_there",
+        "who_reads_sees_whole_documents_that_never_go_back",
+        "a_reopened_store_has_all_that_was_saved",
+    ] {
+        let found = rules().find(|known| known.name == rule).unwrap();
+        assert!(!found.can_be_waived(), "{rule}");
+        let line = report.lines.iter().find(|line| line.rule == rule).unwrap();
+        assert_eq!(line.verdict, Verdict::Held, "{rule}");
+    }
+}
+
+/// Says that it keeps processes apart, and gives no address.
+struct Boasts;
+
+struct BoastsPlace(Box<dyn Place>);
+
+impl Harness for Boasts {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(BoastsPlace(Files::in_a_folder().place()?)))
+    }
+}
+
+impl Place for BoastsPlace {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        self.0.open()
+    }
+}
+
+#[test]
+fn a_promise_that_nothing_can_prove_is_a_failure() {
+    let rule = "of_many_processes_that_expect_one_revision_one_wins";
+    let rule = rules().find(|known| known.name == rule).unwrap();
+    let verdict = Conformance::of(&Boasts).with_child("none").judge(rule);
+    assert!(
+        matches!(&verdict, Verdict::Failed(why) if why.contains("has no address")),
+        "{verdict:?}"
+    );
+    // Where nobody can start processes it is not proved, and said so.
+    let verdict = Conformance::of(&Files::in_a_folder()).judge(rule);
+    assert!(matches!(&verdict, Verdict::Skipped(_)), "{verdict:?}");
+}
+
+/// A harness that cannot be used fails every rule: nothing passes for want of a place.
+#[test]
+fn a_place_that_cannot_be_made_is_a_failure_and_so_is_a_panic() {
+    struct Nowhere;
+    impl Harness for Nowhere {
+        fn place(&self) -> Result<Box<dyn Place>> {
+            Err(agent_checkpoint::Error::refused("no room"))
+        }
+    }
+    assert_eq!(report(&Nowhere).failed().count(), rules().count());
+
+    struct Panics;
+    impl Harness for Panics {
+        fn place(&self) -> Result<Box<dyn Place>> {
+            std::panic::panic_any("the place is on fire")
+        }
+    }
+    let rule = rules().next().unwrap();
+    let verdict = Conformance::of(&Panics).judge(rule);
+    assert_eq!(
+        verdict,
+        Verdict::Failed("panicked: the place is on fire".to_owned())
+    );
+}
+
+/// A store behind a pointer is proved like the store.
+#[test]
+fn stores_behind_pointers_are_stores() {
+    struct Boxed;
+    struct BoxedPlace(Arc<MemoryStore>);
+    impl Harness for Boxed {
+        fn place(&self) -> Result<Box<dyn Place>> {
+            Ok(Box::new(BoxedPlace(Arc::default())))
+        }
+    }
+    impl Place for BoxedPlace {
+        fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+            let store: Box<dyn CheckpointStore> = Box::new(Arc::clone(&self.0));
+            Ok(Box::new(store))
+        }
+    }
+    let report = report(&Boxed);
+    assert!(report.is_conformant(), "{}", report.to_markdown());
+}
+
+/// The tables of the page, as they must be.
+fn tables() -> String {
+    let mut text =
+        "| rule | what it proves | needs | can be waived |\n|---|---|---|---|\n".to_owned();
+    for rule in rules() {
+        let needs: Vec<_> = rule.needs.iter().map(ToString::to_string).collect();
+        let waived = if rule.can_be_waived() { "yes" } else { "no" };
+        let needs = if needs.is_empty() {
+            "nothing".to_owned()
+        } else {
+            needs.join(", ")
+        };
+        text += &format!(
+            "| `{}` | {} | {needs} | {waived} |\n",
+            rule.name, rule.about
+        );
+    }
+    text += "\n| check of a type | what it proves |\n|---|---|\n";
+    for check in checks::<TaskCheckpoint>() {
+        text += &format!("| `{}` | {} |\n", check.name, check.about);
+    }
+    text
+}
+
+/// When a rule changes: `AGENT_CHECKPOINT_WRITE_DOCS=1 cargo test --test testkit_report` writes them anew.
+#[test]
+fn the_page_has_a_table_of_the_rules() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/testkit.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- rules -->\n", "<!-- end of rules -->\n");
+    let (before, rest) = page.split_once(begin).unwrap();
+    let (found, after) = rest.split_once(end).unwrap();
+    let expected = format!("\n{}\n", tables());
+    if std::env::var_os("AGENT_CHECKPOINT_WRITE_DOCS").is_some() {
+        fs::write(&path, format!("{before}{begin}{expected}{end}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        found, expected,
+        "docs/testkit.md has other rules than the testkit"
+    );
+}
