@@ -1,21 +1,22 @@
 //! Writes the JSON Schemas of the checkpoints that this orchestrator keeps, so that its agents' tools
 //! can check what they write.
 
-use std::error::Error;
-use std::path::PathBuf;
+#[cfg(feature = "schema")]
+#[path = "src/errand.rs"]
+#[allow(dead_code, unreachable_pub, reason = "only its schema is needed here")]
+mod errand;
 
-use agent_checkpoint::schema::{Contract, schema};
-use agent_checkpoint::{TaskCheckpoint, formats::BuildCheckpoint};
+use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::var("OUT_DIR")?);
-    for (name, schema) in [
-        ("task", schema::<TaskCheckpoint>(Contract::Read)),
-        ("build-pipeline", schema::<BuildCheckpoint>(Contract::Read)),
-    ] {
-        let text = serde_json::to_string_pretty(&schema)?;
-        std::fs::write(folder.join(format!("{name}.schema.json")), text)?;
-    }
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/errand.rs");
+    #[cfg(feature = "schema")]
+    {
+        use agent_checkpoint::schema::Schemas;
+        let schemas = Schemas::default()
+            .with_ids_from::<errand::Errand>("https://orchestrator.example/schemas/");
+        schemas.write_all(std::env::var("OUT_DIR")?)?;
+    }
     Ok(())
 }

@@ -111,12 +111,12 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
     ) -> Result<Option<Prepared>> {
         let current = read::<C>(document)?;
         let reading = &current.reading;
-        refuse_newer(reading)?;
         let mut wanted = reading.value.clone();
         change(&mut wanted)?;
         if wanted == reading.value {
             return Ok(None);
         }
+        refuse_newer(reading)?;
         self.edited(&current.document, reading, wanted).map(Some)
     }
 

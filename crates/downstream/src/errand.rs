@@ -1,30 +1,39 @@
 //! A format of this orchestrator's own.
 
-use agent_checkpoint::checkpoint::DoneItem;
+use agent_checkpoint::checkpoint::{DoneItem, SchemaVersion};
+#[cfg(feature = "schema")]
+use agent_checkpoint::schema::Shape;
 use agent_checkpoint::{Checkpoint, Handoff, Inspection, Status, Timestamp};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 /// An errand with stops.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::from("the errand handbook, chapter 2").required(Self::REQUIRED)))]
 #[serde(default)]
 pub struct Errand {
-    /// Stops that were made.
+    /// Stops that were made, oldest first.
     pub made: Vec<String>,
-    /// Stops that are left.
+    /// Stops that are left, in order.
     pub left: Vec<String>,
+    /// How many seconds a stop takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_per_stop: Option<u32>,
     /// When it was last changed.
     pub changed: Option<Timestamp>,
 }
 
 impl Errand {
+    const REQUIRED: &'static [&'static str] = &["left"];
+
     /// An errand of these stops.
     #[must_use]
     pub fn new(stops: &[&str], now: DateTime<Utc>) -> Self {
         Errand {
-            made: Vec::new(),
             left: stops.iter().map(|&stop| stop.to_owned()).collect(),
             changed: Some(Timestamp::like(None, now)),
+            ..Errand::default()
         }
     }
 
@@ -38,6 +47,8 @@ impl Errand {
 
 impl Checkpoint for Errand {
     const FORMAT: &'static str = "errand";
+    const SCHEMA_VERSIONS: &'static [SchemaVersion] =
+        &[SchemaVersion::new(1, "An errand with stops.")];
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.changed.as_ref()
@@ -63,7 +74,7 @@ impl Checkpoint for Errand {
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {
-        inspection.require("left");
+        inspection.require_all(Self::REQUIRED);
         inspection.timestamp("/changed", self.changed.as_ref());
     }
 }

@@ -2,25 +2,31 @@
 //! its tests prove, that all of this can be done from outside the library.
 
 mod errand;
-#[cfg(test)]
+#[cfg(all(test, feature = "proptest"))]
 mod properties;
+#[cfg(all(test, feature = "proptest", feature = "schema"))]
+mod shapes;
+mod team;
 
 use std::path::Path;
 
 use agent_checkpoint::{
-    Begun, CheckpointStore, CheckpointStoreExt, Format, Formats, Key, Result, ResumeDecision,
-    ResumeOptions,
+    Begun, CheckpointStore, CheckpointStoreExt, Format, Formats, Key, Result, Resume,
+    ResumeDecision, ResumeOptions,
 };
 use chrono::Utc;
 
 pub use errand::Errand;
+pub use team::Team;
 
-/// The JSON Schema of `task` checkpoints, written when this crate was built.
-pub const TASK_SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/task.schema.json"));
+/// The JSON Schema of errands, written when this crate was built.
+#[cfg(feature = "schema")]
+pub const ERRAND_SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/errand.read.schema.json"));
 
-/// The JSON Schema of `build-pipeline` checkpoints, written when this crate was built.
-pub const BUILD_SCHEMA: &str =
-    include_str!(concat!(env!("OUT_DIR"), "/build-pipeline.schema.json"));
+/// The input schema of a tool with which a model tells of a build, written when this crate was built.
+#[cfg(feature = "schema")]
+pub const BUILD_TOOL_SCHEMA: &str =
+    include_str!(concat!(env!("OUT_DIR"), "/build-pipeline.tool.schema.json"));
 
 /// The formats that this orchestrator speaks: those of the library and its own.
 #[must_use]
@@ -55,10 +61,21 @@ pub fn next(store: &dyn CheckpointStore, key: &Key, stops: &[&str], root: &Path)
         Begun::Found(_) => {
             let resume = errands.resume(key, &ResumeOptions::new(root))?;
             Ok(match resume.plan.decision {
-                ResumeDecision::Continue | ResumeDecision::Verify => Next::Resume(resume.prompt()?),
+                ResumeDecision::Continue | ResumeDecision::Verify => Next::Resume(prompt(&resume)?),
                 ResumeDecision::Refuse => Next::Nothing,
                 _ => Next::Ask(resume.plan.questions),
             })
         }
     }
+}
+
+#[cfg(feature = "template")]
+fn prompt(resume: &Resume) -> Result<String> {
+    resume.prompt()
+}
+
+/// Without templates the plan is all that is told.
+#[cfg(not(feature = "template"))]
+fn prompt(resume: &Resume) -> Result<String> {
+    Ok(resume.plan.message.clone())
 }

@@ -15,10 +15,12 @@ impl Arbitrary for Errand {
 
     fn arbitrary_with((): ()) -> Self::Strategy {
         let stops = || vec("[a-z]{3,9}", 0..5);
-        (stops(), stops(), any::<Option<Timestamp>>())
-            .prop_map(|(made, left, changed)| Errand {
+        let pace = proptest::option::of(0..86_400_u32);
+        (stops(), stops(), pace, any::<Option<Timestamp>>())
+            .prop_map(|(made, left, seconds_per_stop, changed)| Errand {
                 made,
                 left,
+                seconds_per_stop,
                 changed,
             })
             .boxed()
