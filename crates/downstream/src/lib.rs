@@ -77,5 +77,6 @@ fn prompt(resume: &Resume) -> Result<String> {
 /// Without templates the plan is all that is told.
 #[cfg(not(feature = "template"))]
 fn prompt(resume: &Resume) -> Result<String> {
-    Ok(resume.plan.message.clone())
+    let next = resume.plan.start_at.as_deref().unwrap_or_default();
+    Ok(format!("{} Go on with: {next}", resume.plan.message))
 }

@@ -10,7 +10,7 @@ use agent_checkpoint::fleet::{FleetOptions, Source};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
     CheckpointStore, CheckpointStoreExt, Document, FileStore, Fleet, Key, Knowledge, MemoryStore,
-    Outcome, TaskCheckpoint, Timestamp,
+    Timestamp,
 };
 use agent_checkpoint_downstream::{Errand, Next, Team, formats, next};
 
@@ -128,6 +128,7 @@ fn an_errand_is_watched_like_every_other_checkpoint() {
 #[cfg(feature = "proptest")]
 mod properties {
     use agent_checkpoint::strategies::as_agents_write_it;
+    use agent_checkpoint::{Outcome, TaskCheckpoint};
     use proptest::prelude::*;
 
     use super::*;
