@@ -75,19 +75,23 @@
 //!
 //! # Features
 //!
-//! | feature | default | adds |
-//! |---|---|---|
-//! | `schema` | yes | JSON Schema of every checkpoint type (module `schema`) |
-//! | `template` | yes | prompts and messages (`resume::Prompts`), rendered with minijinja |
-//! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) |
-//! | `testkit` | no | a test of each rule of the contract for a store or a format of your own (module `testkit`), and a seam at which each call to the file system can be made to fail (`fsio::seam`) |
-//! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) |
-//! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) |
+//! | feature | default | adds | crates it needs |
+//! |---|---|---|---|
+//! | `schema` | yes | JSON Schema of every checkpoint type, for files, for models' tools and at build time (module `schema`) | schemars |
+//! | `template` | yes | prompts and messages (`resume::Prompts`) | minijinja |
+//! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) | ignore |
+//! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) | signal-hook |
+//! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) | proptest |
+//! | `testkit` | no | tests of a store or a format of yours (module `testkit`), and the seam at which calls to the file system are made to fail ([`fsio::seam`]) | none |
+//!
+//! Features only add. Without any of them the library reads, writes, judges and plans; it renders no prompt.
 //!
 //! # Time
 //!
 //! Only [`SystemClock`] reads the clock. Whatever decides something takes the time as an argument or
 //! from the [`Clock`] that the [`Checkpoints`] were given.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod checkpoint;
 mod checkpoints;
@@ -145,6 +149,9 @@ pub mod _guide {
     #[doc = include_str!("../docs/guide/own-format.md")]
     pub mod own_format {}
 
+    #[doc = include_str!("../docs/guide/own-store.md")]
+    pub mod own_store {}
+
     #[doc = include_str!("../docs/guide/resume.md")]
     pub mod resume {}
 
@@ -170,6 +177,6 @@ struct Readme;
 struct RecorderPage;
 
 /// And those of the page on the testkit.
-#[cfg(all(doctest, feature = "testkit"))]
+#[cfg(all(doctest, feature = "testkit", feature = "proptest"))]
 #[doc = include_str!("../docs/testkit.md")]
 struct TestkitPage;

@@ -75,3 +75,71 @@ fn the_example_of_the_page_on_strategies_is_that_of_the_downstream_crate() {
         "docs/strategies.md shows other tests"
     );
 }
+
+/// Every page's Rust code is compiled: as a doc test, or because it is the text of a file that is.
+#[test]
+fn the_rust_code_of_every_page_is_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let mut pages = Vec::new();
+    texts(&root.join("docs"), "md", &mut pages);
+    texts(&root.join("src"), "md", &mut pages);
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    pages.push((root.join("README.md").display().to_string(), readme));
+    let mut count = 0;
+    for (path, page) in pages {
+        let blocks = page.lines().filter(|line| line.starts_with("```rust"));
+        let blocks: Vec<_> = blocks.collect();
+        assert!(
+            blocks
+                .iter()
+                .all(|block| ["```rust", "```rust,no_run"].contains(block)),
+            "{path}: {blocks:?}"
+        );
+        let name = Path::new(&path)
+            .strip_prefix(root)
+            .unwrap()
+            .display()
+            .to_string();
+        let is_shown_code = name.ends_with("strategies.md");
+        let included = format!("include_str!(\"../{}\")", name.replace('\\', "/"));
+        assert!(
+            blocks.is_empty() || is_shown_code || library.contains(&included),
+            "{name} has code that nothing compiles"
+        );
+        count += blocks.len();
+    }
+    assert!(count >= 12, "{count}");
+}
+
+/// Links from one page to another, and to files, lead somewhere.
+#[test]
+fn every_link_of_a_page_leads_to_a_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = Vec::new();
+    texts(&root.join("docs"), "md", &mut pages);
+    for page in ["README.md", "CHANGELOG.md", "fuzz/README.md"] {
+        let path = root.join(page);
+        pages.push((
+            path.display().to_string(),
+            fs::read_to_string(path).unwrap(),
+        ));
+    }
+    let mut count = 0;
+    for (path, page) in pages {
+        let folder = Path::new(&path).parent().unwrap();
+        for link in page
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(')'))
+        {
+            let target = link.0.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") || target.contains(char::is_whitespace) {
+                continue;
+            }
+            assert!(folder.join(target).exists(), "{path}: {target}");
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count}");
+}

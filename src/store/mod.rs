@@ -377,8 +377,12 @@ macro_rules! forward {
 
 forward!(&S, Box<S>, std::sync::Arc<S>);
 
-/// Checks what is there against what a writer expects.
-pub(crate) fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> Result<()> {
+/// Checks what is there against what a writer expects; for those who write a store.
+///
+/// # Errors
+///
+/// [`ErrorKind::Conflict`] with the key, what was expected and what is there.
+pub fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> Result<()> {
     let fits = match (expect, present) {
         (Expect::Any, _) | (Expect::Absent, None) => true,
         (Expect::Revision(wanted), Some(present)) => *wanted == present.revision,

@@ -22,31 +22,15 @@
 //! use std::sync::{Arc, Mutex};
 //!
 //! use agent_checkpoint::checkpoint::Dropped;
-//! use agent_checkpoint::store::{Capabilities, DeleteOptions, Outcome, Page, PutOptions, Query};
-//! use agent_checkpoint::testkit::{self, Harness, Place};
-//! use agent_checkpoint::{
-//!     CheckpointStore, Document, Error, ErrorKind, Expect, Key, Result, Saved, Stored,
+//! use agent_checkpoint::store::{
+//!     Capabilities, DeleteOptions, Outcome, Page, PutOptions, Query, check_expected,
 //! };
+//! use agent_checkpoint::testkit::{self, Harness, Place};
+//! use agent_checkpoint::{CheckpointStore, Document, Key, Result, Saved, Stored};
 //!
 //! /// Documents with what was cut from them.
 //! #[derive(Clone, Default)]
 //! struct Rows(Arc<Mutex<BTreeMap<Key, (Option<Stored>, Vec<Dropped>)>>>);
-//!
-//! fn check(key: &Key, expect: &Expect, present: Option<&Stored>) -> Result<()> {
-//!     let found = present.map(|stored| stored.revision.clone());
-//!     let fits = match expect {
-//!         Expect::Any => true,
-//!         Expect::Absent => found.is_none(),
-//!         Expect::Revision(wanted) => found.as_ref() == Some(wanted),
-//!     };
-//!     match fits {
-//!         true => Ok(()),
-//!         false => {
-//!             let expected = expect.clone();
-//!             Err(Error::new(ErrorKind::Conflict { expected, found }).with_key(key))
-//!         }
-//!     }
-//! }
 //!
 //! impl CheckpointStore for Rows {
 //!     fn load(&self, key: &Key) -> Result<Option<Stored>> {
@@ -57,7 +41,7 @@
 //!     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
 //!         let mut rows = self.0.lock().unwrap();
 //!         let (present, cut) = rows.entry(key.clone()).or_default();
-//!         check(key, &options.expect, present.as_ref())?;
+//!         check_expected(key, &options.expect, present.as_ref())?;
 //!         let stored = Stored::new(document.clone());
 //!         let previous = present.as_ref().map(|stored| stored.revision.clone());
 //!         let outcome = Outcome::of(previous.as_ref(), &stored.revision);
@@ -80,7 +64,7 @@
 //!     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
 //!         let mut rows = self.0.lock().unwrap();
 //!         let (present, _) = rows.entry(key.clone()).or_default();
-//!         check(key, &options.expect, present.as_ref())?;
+//!         check_expected(key, &options.expect, present.as_ref())?;
 //!         Ok(present.take().is_some())
 //!     }
 //!
