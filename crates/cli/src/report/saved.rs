@@ -10,6 +10,7 @@ use crate::output::Outcome;
 /// Reports a save: a line for each thing that was done, for a person, or the whole of it as JSON; what was cut and what is wrong
 /// now goes to standard error in either case.
 pub(crate) fn report(outcome: &mut Outcome, global: &Global, saved: &Saved, lines: &[String]) {
+    outcome.is_done = true;
     if global.json {
         outcome.json(saved);
     } else {

@@ -146,19 +146,46 @@ fn a_reader_that_leaves_early_is_told_nothing_more() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn output_that_cannot_be_written_is_an_error() {
+fn output_that_cannot_be_written_is_an_error_that_says_what_was_done() {
     let project = Project::with("t.json", TASK);
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let mut command = project.command();
-    let output = command
-        .args(["show", "t.json"])
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.starts_with("ckpt: cannot write"), "{errors}");
+    let at = ["--store", "t.json"];
+    for (arguments, is_change) in [
+        (vec!["show"], false),
+        (vec!["start"], false),
+        (vec!["history"], false),
+        (vec!["claim"], false),
+        (vec!["convert", "--to", "task"], false),
+        (vec!["step", "start", "Make c"], true),
+        (vec!["set", "/phase=\"planning\""], true),
+        (vec!["convert", "--to", "task", "--out", "u.json"], true),
+        (vec!["prune", "--keep", "3"], true),
+        (vec!["history", "--pin", "current"], true),
+        (vec!["claim", "--agent", "dev"], true),
+    ] {
+        let arguments = match arguments[0] {
+            "set" => ["set", "t.json", arguments[1]].to_vec(),
+            _ => [&arguments[..], &at].concat(),
+        };
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = project.command();
+        let output = command.args(&arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let line = errors.lines().find(|line| line.starts_with("ckpt: "));
+        let line = line.unwrap_or_else(|| panic!("{arguments:?}: {errors}"));
+        assert!(line.starts_with("ckpt: cannot write"), "{line}");
+        let says = match is_change {
+            true => "the change was made all the same",
+            false => "nothing was changed",
+        };
+        assert!(line.contains(says), "{arguments:?}: {line}");
+    }
+    assert!(
+        project
+            .read("t.json")
+            .contains("\"description\": \"Make c\"")
+    );
 }
