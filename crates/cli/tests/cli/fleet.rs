@@ -53,6 +53,28 @@ fn the_gravest_of_all_files_wins() {
 }
 
 #[test]
+fn a_plan_that_is_not_there_is_no_task() {
+    let project = Project::with("folder/x", "");
+    for missing in ["planned.txt", "plans/next.JSON", "./tasks", "/nowhere/tasks"] {
+        let run = project.expect(2, &["status", ".", "--planned", missing]);
+        assert!(
+            run.error().starts_with(&format!("{missing}: there is no ")),
+            "{run:?}"
+        );
+    }
+    // Names of tasks that look a little like it.
+    for task in ["T1.5", "a/b", "folder", "v2.media@painter"] {
+        let run = project.expect(0, &["status", ".", "--planned", task]);
+        let name = task.split('@').next().unwrap();
+        assert!(run.out.contains(name), "{run:?}");
+    }
+    if cfg!(unix) {
+        let run = project.expect(2, &["status", ".", "--planned", "/dev/null"]);
+        assert!(run.error().contains("is not a regular file"), "{run:?}");
+    }
+}
+
+#[test]
 fn what_is_expected_and_planned_is_shown() {
     let project = one("IN_PROGRESS", "08:00:00");
     project.write("plan.txt", "T1\n\nT2@content\n");
