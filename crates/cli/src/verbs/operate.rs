@@ -67,7 +67,7 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let saved = target.store().beat(&target.key, now, global.fence);
     let saved = saved.map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
-    saved::report(&mut outcome, global, &saved, &["heartbeat".to_owned()]);
+    saved::report(&mut outcome, &target, global, &saved, &["heartbeat".to_owned()]);
     Ok(outcome)
 }
 
@@ -143,7 +143,7 @@ fn change(
             outcome.note(note);
         }
     }
-    saved::report(&mut outcome, global, &saved, &lines);
+    saved::report(&mut outcome, &target, global, &saved, &lines);
     for (_, reported) in &reports {
         heed_context(&reported.operation, &mut outcome);
     }

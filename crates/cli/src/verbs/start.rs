@@ -126,7 +126,7 @@ fn begin<C: Checkpoint>(
                     [first, ..] => format!("{}, first: {first}", count(plan.len(), "step")),
                 }
             );
-            saved::report(&mut outcome, global, &created, &[line]);
+            saved::report(&mut outcome, target, global, &created, &[line]);
             Ok(outcome)
         }
         _ => already_there(target, global),

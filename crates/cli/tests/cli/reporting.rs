@@ -305,6 +305,19 @@ fn a_checkpoint_over_its_size_is_a_finding() {
         "{run:?}"
     );
     assert!(project.read("t.json").contains(&long));
+    // The finished step would not have made room for it, and is still there.
+    assert!(project.read("t.json").contains("Made a"));
+    assert!(!run.err.contains("cut /"), "{run:?}");
+    let command = "ckpt set t.json '/decisions/0/decision=\"…\"'\n";
+    assert!(run.err.ends_with(command), "{run:?}");
+    project.expect(0, &["set", "t.json", "/decisions/0/decision=\"…\""]);
+    project.expect(0, &["decide", "short", "--store", "t.json"]);
+
+    let project = Project::with("builder-state.json", EXAMPLE);
+    let run = project.expect(1, &["decide", &long, "--store", "builder-state.json"]);
+    let pointer = "/activePrd/checkpoint/decisions/";
+    let command = format!("ckpt set builder-state.json '{pointer}");
+    assert!(run.err.contains(&command), "{run:?}");
 }
 
 #[test]
