@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given;
 use crate::output::Outcome;
-use crate::report::saved;
+use crate::report::{plan, saved};
 use crate::reported::Reported;
 
 /// What a report did.
@@ -244,6 +244,9 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             format!("started: {text}")
         }
         Operation::StepStart { text } => format!("already in progress: {text}"),
+        Operation::StepDone {
+            text: Some(text), ..
+        } if !is_changed => format!("done already: {text}; {}", what_is_left(after)),
         Operation::StepDone { .. } => {
             let done = after.done.last();
             let done = done.map_or("step", |item| item.text.as_str());
@@ -264,6 +267,7 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             }
         }
     };
+    told.notes.extend(plan::of_step(operation, before, after));
     told
 }
 
