@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation, SourceFiles};
-use agent_checkpoint::formats::story_pipeline::PipelineState;
-use agent_checkpoint::formats::{AgentCheckpoint, builder_state};
-use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, builder_state};
+use agent_checkpoint::{Checkpoint, ErrorKind, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
 use crate::args::{Global, Report};
@@ -195,6 +195,7 @@ fn apply<C: Checkpoint>(
         .by(global.agent.as_deref(), global.session.as_deref());
     let mut told = Vec::new();
     let mut at_line = None;
+    let mut at_operation = None;
     let saved = target
         .checkpoints::<C>(global)
         .try_update(&target.key, |checkpoint| {
@@ -202,6 +203,7 @@ fn apply<C: Checkpoint>(
             told.clear();
             for (line, Reported { operation, force }) in reports {
                 at_line = *line;
+                at_operation = Some(operation);
                 let before = checkpoint.clone();
                 let mut circumstances = circumstances.forced(*force);
                 if let Some(state) = state {
@@ -221,7 +223,14 @@ fn apply<C: Checkpoint>(
             at_line = None;
             Ok(())
         })
-        .map_err(|error| target.error(error));
+        .map_err(|error| {
+            let lacks = matches!(error.kind(), ErrorKind::Unsupported { .. });
+            let mut failure = target.error(error);
+            let operation = at_operation.filter(|_| lacks).map(Operation::name);
+            let other = operation.and_then(|name| instead_of(name, target.format.name));
+            failure.message.extend(other);
+            failure
+        });
     match (saved, at_line) {
         (Ok(saved), _) => Ok((saved, told)),
         (Err(failure), None) => Err(failure),
@@ -232,6 +241,30 @@ fn apply<C: Checkpoint>(
             ),
             ..failure
         }),
+    }
+}
+
+/// How a format comes to what an operation does that it lacks.
+fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
+    match (operation, format) {
+        ("complete", TaskCheckpoint::FORMAT | builder_state::FORMAT) => Some(
+            "; it is complete when its last step is done and nothing is in the way: report that with \
+             `ckpt step done`",
+        ),
+        ("heartbeat", builder_state::FORMAT) => {
+            Some("; its host file has the heartbeat: `ckpt heartbeat`, outside of a batch")
+        }
+        ("heartbeat", StoryCheckpoint::FORMAT) => {
+            Some("; the state of its pipeline has the heartbeat: `ckpt heartbeat --store .pipeline/state.json`")
+        }
+        ("heartbeat", _) => Some("; each report of it shows that its agent is alive"),
+        ("pause", TaskCheckpoint::FORMAT | builder_state::FORMAT) => {
+            Some("; what is in the way is reported with `ckpt block`")
+        }
+        ("restart", TaskCheckpoint::FORMAT | SitebuilderCheckpoint::FORMAT) => {
+            Some("; put the checkpoint aside with `ckpt archive --as aborted` and begin anew with `ckpt start`")
+        }
+        _ => None,
     }
 }
 
