@@ -37,7 +37,9 @@ fn started(text: &str, before: &Handoff) -> Option<String> {
         return None;
     }
     if before.done.iter().any(|step| step.text == text) {
-        return Some(format!("{text:?} is finished already, and begins once more"));
+        return Some(format!(
+            "{text:?} is finished already, and begins once more"
+        ));
     }
     let planned = &before.pending;
     (!planned.is_empty()).then(|| match nearest(text, planned) {
@@ -48,7 +50,11 @@ fn started(text: &str, before: &Handoff) -> Option<String> {
 
 fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
     let is_left = |step: &&String| after.pending.contains(step);
-    let left: Vec<&String> = before.pending.iter().filter(|step| !is_left(step)).collect();
+    let left: Vec<&String> = before
+        .pending
+        .iter()
+        .filter(|step| !is_left(step))
+        .collect();
     let of_current = before.in_progress.first().filter(|current| {
         let mut open = after.in_progress.iter();
         !open.any(|item| item.text == current.text)
@@ -63,9 +69,7 @@ fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
     let how = |near: &str| format!("where that is meant, report it with --pending {near:?}");
     match (of_current, left.as_slice(), near) {
         // What was done reads otherwise than what was planned: so it should, unless it reads like another.
-        (Some(current), _, Some(near))
-            if distance(text, near) < distance(text, &current.text) =>
-        {
+        (Some(current), _, Some(near)) if distance(text, near) < distance(text, &current.text) => {
             Some(format!(
                 "{text:?} was finished as the current step {:?}; in the plan is still {near:?}",
                 current.text

@@ -67,7 +67,13 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let saved = target.store().beat(&target.key, now, global.fence);
     let saved = saved.map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
-    saved::report(&mut outcome, &target, global, &saved, &["heartbeat".to_owned()]);
+    saved::report(
+        &mut outcome,
+        &target,
+        global,
+        &saved,
+        &["heartbeat".to_owned()],
+    );
     Ok(outcome)
 }
 
@@ -254,16 +260,16 @@ fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
         ("heartbeat", builder_state::FORMAT) => {
             Some("; its host file has the heartbeat: `ckpt heartbeat`, outside of a batch")
         }
-        ("heartbeat", StoryCheckpoint::FORMAT) => {
-            Some("; the state of its pipeline has the heartbeat: `ckpt heartbeat --store .pipeline/state.json`")
-        }
+        ("heartbeat", StoryCheckpoint::FORMAT) => Some(
+            "; the state of its pipeline has the heartbeat: `ckpt heartbeat --store .pipeline/state.json`",
+        ),
         ("heartbeat", _) => Some("; each report of it shows that its agent is alive"),
         ("pause", TaskCheckpoint::FORMAT | builder_state::FORMAT) => {
             Some("; what is in the way is reported with `ckpt block`")
         }
-        ("restart", TaskCheckpoint::FORMAT | SitebuilderCheckpoint::FORMAT) => {
-            Some("; put the checkpoint aside with `ckpt archive --as aborted` and begin anew with `ckpt start`")
-        }
+        ("restart", TaskCheckpoint::FORMAT | SitebuilderCheckpoint::FORMAT) => Some(
+            "; put the checkpoint aside with `ckpt archive --as aborted` and begin anew with `ckpt start`",
+        ),
         _ => None,
     }
 }

@@ -51,7 +51,10 @@ fn the_result_goes_into_a_file_that_is_not_there() {
         "host.json",
     ];
     let run = project.expect(0, &arguments);
-    assert_eq!(run.out, "made host.json (builder-state) from t.json (task), which stays as it is\n");
+    assert_eq!(
+        run.out,
+        "made host.json (builder-state) from t.json (task), which stays as it is\n"
+    );
     assert_eq!(project.names(), ["host.json", "t.json"]);
     project.expect(0, &["validate", "host.json", "--format", "builder-state"]);
     let written = project.read("host.json");

@@ -286,7 +286,10 @@ fn a_format_without_an_operation_says_how_it_comes_to_the_same() {
         (&["complete"][..], "when its last step is done"),
         (&["heartbeat"], "each report of it shows"),
         (&["pause"], "`ckpt block`"),
-        (&["restart", "--because", "x"], "`ckpt archive --as aborted`"),
+        (
+            &["restart", "--because", "x"],
+            "`ckpt archive --as aborted`",
+        ),
     ] {
         let run = project.expect(2, &[words, &["--store", "t.json"]].concat());
         assert!(run.error().contains("it has step start, "), "{run:?}");
@@ -295,7 +298,8 @@ fn a_format_without_an_operation_says_how_it_comes_to_the_same() {
     let batch = "{\"op\": \"note\", \"text\": \"half\"}\n{\"op\": \"complete\"}\n";
     let run = project.ckpt_given(&["batch", "--store", "t.json"], batch);
     assert!(
-        run.error().starts_with("line 2 of standard input: t.json: ")
+        run.error()
+            .starts_with("line 2 of standard input: t.json: ")
             && run.error().contains("when its last step is done"),
         "{run:?}"
     );

@@ -424,7 +424,14 @@ fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
     let project = Project::new();
     let place = ["--store", "t.json"];
     let say = |words: &[&str]| project.expect(0, &[words, &place].concat());
-    let run = say(&["start", "--plan", "Wire it", "Write tests", "Twice", "Twice"]);
+    let run = say(&[
+        "start",
+        "--plan",
+        "Wire it",
+        "Write tests",
+        "Twice",
+        "Twice",
+    ]);
     assert_eq!(
         run.err,
         "note: \"Twice\" is in the plan more than once; each has to be finished\n"

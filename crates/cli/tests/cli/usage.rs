@@ -23,6 +23,26 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec!["set", "a.json"], "POINTER=JSON"),
         (vec!["set", "a.json", "/phase"], "POINTER=JSON"),
         (
+            vec!["step"],
+            "`ckpt step` is followed by one of: start, done;",
+        ),
+        (vec!["gate"], "`ckpt gate` is followed by one of: pass;"),
+        (vec!["prune", "a", "--keep", "-5"], "it is a whole number"),
+        (
+            vec!["show", "a", "--max-bytes", "-5"],
+            "it is a whole number",
+        ),
+        (
+            vec!["context", "--used", "-0.5"],
+            "a fraction, such as 0.78",
+        ),
+        (vec!["step", "done", "-5"], "end the command with '-- -5'"),
+        (
+            vec!["show", "--store", "f", "--key", ""],
+            "name the task with --key",
+        ),
+        (vec!["start", "--store", "f.json", "--agent", ""], "--agent"),
+        (
             vec!["set", "a.json", "/a=1", "--expect", "42"],
             "is no revision",
         ),
