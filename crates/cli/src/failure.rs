@@ -49,6 +49,10 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
         ErrorKind::WouldLose { .. } => " (--allow-loss)",
         ErrorKind::TooLarge { .. } | ErrorKind::WouldBeTooLarge { .. } => " (--max-bytes N)",
         ErrorKind::InvalidKey { .. } => "; name the task with --key, or its file",
+        ErrorKind::NoSuchSlot { .. } => "; name another with --slot",
+        ErrorKind::UnknownFormat { name: None, .. } => " with --format",
+        ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
+        ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",
         ErrorKind::Claimed { .. } => {
             "; the fence is shown with --fence N, and `ckpt claim --agent A --take-over` takes the task from an \
              owner that is known to be dead"

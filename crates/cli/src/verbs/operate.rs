@@ -54,8 +54,17 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
     if let Some(fence) = global.fence.filter(|_| gives_away) {
         let target = Target::to_write(global)?;
         let claim = target.store().release(&target.key, fence);
-        let claim = claim.map_err(|error| target.error(error))?;
-        outcome.note(format!("the claim of {} was given back", claim.owner));
+        match claim {
+            Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
+            // The change is made and told; only the claim stands still.
+            Err(error) => {
+                let mut failure = target.error(error);
+                failure.message.push_str(
+                    "; the task was reassigned, and its claim was not given back: `ckpt release`",
+                );
+                outcome.fail(&failure);
+            }
+        }
     }
     Ok(outcome)
 }
@@ -69,7 +78,7 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
     saved::report(
         &mut outcome,
-        &target,
+        target,
         global,
         &saved,
         &["heartbeat".to_owned()],
