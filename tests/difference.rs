@@ -182,6 +182,20 @@ fn a_step_reported_in_other_words_is_not_called_dropped() {
 }
 
 #[test]
+fn an_empty_list_of_a_step_that_is_told_is_no_change_of_its_own() {
+    let before = task(&["Wire toggle"]);
+    let mut after = before.clone();
+    let step = StepDone::new("Wire toggle").creating("a.rs");
+    after.finish_step(&step, time(NOON)).unwrap();
+    let told = lines(&before, &after);
+    assert!(told.contains(&"file created: a.rs".to_owned()), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("[]")), "{told:?}");
+    // By itself it is one.
+    let (bare, full) = (json!({"s": [{"a": 1}]}), json!({"s": [{"a": 1, "f": []}]}));
+    assert_eq!(plain(&bare, &full), ["/s/0/f: added []"]);
+}
+
+#[test]
 fn the_examples_of_a_build_are_told() {
     let read = |name: &str| {
         let path = format!(

@@ -39,6 +39,32 @@ fn counted(text: &str) -> Vec<(&str, &str, &str)> {
     .collect()
 }
 
+/// A line without its numbers and its spaces, which differ from run to run.
+fn shape(line: &str) -> String {
+    let words = line.split_whitespace();
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let plain = words.map(|word| word.trim_matches(is_number).to_owned());
+    plain.collect::<Vec<_>>().join(" ")
+}
+
+/// The part of the README that shows this run.
+fn assert_as_the_readme_shows_it(text: &str) {
+    let readme = include_str!("../README.md");
+    let (_, shown) = readme.split_once("```text\n").expect("the run");
+    let (shown, _) = shown.split_once("```").expect("its end");
+    let run: Vec<String> = text.lines().map(shape).collect();
+    // Of the stamp only the beginning is the same.
+    let cut = |line: &str| match line.split_once(" (modified ") {
+        Some((start, _)) => start.to_owned(),
+        None => line.to_owned(),
+    };
+    for line in shown.lines().filter(|line| !line.trim().is_empty()) {
+        let line = cut(&shape(line));
+        let is_there = run.iter().any(|other| cut(other) == line);
+        assert!(is_there, "the run does not say {line:?}:\n{text}");
+    }
+}
+
 #[test]
 fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice() {
     let text = shown(&[]);
@@ -70,6 +96,7 @@ fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice()
     }
     if cfg!(unix) {
         assert!(text.contains("SIGKILL"), "{text}");
+        assert_as_the_readme_shows_it(&text);
     }
     let expected = [
         ("1×", "1×", "agent-one"),

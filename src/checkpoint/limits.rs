@@ -83,7 +83,8 @@ impl Limits {
 pub struct Truncation {
     /// Each piece that went, whole, in the order it went.
     pub dropped: Vec<Dropped>,
-    /// Set when the checkpoint is over its size and nothing is left that may be cut.
+    /// Set when the checkpoint is over its size and what may be cut would not bring it within: then
+    /// nothing is cut for its size.
     pub over_budget: Option<OverBudget>,
     /// Where the store keeps what went, for a person; set once it is kept.
     pub kept_in: Option<String>,
@@ -149,21 +150,34 @@ impl std::fmt::Display for DropReason {
     }
 }
 
-/// A checkpoint that is over its size with nothing left that may be cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// A checkpoint that is over its size, whatever is cut of what may be cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverBudget {
     /// Its compact form, in bytes.
     pub bytes: usize,
     /// The limit, in bytes.
     pub limit: usize,
+    /// Where its longest text is, as a JSON pointer: the first to be shortened.
+    pub longest: Option<String>,
 }
 
 impl OverBudget {
     /// `bytes` where at most `limit` were wanted.
     #[must_use]
     pub fn new(bytes: usize, limit: usize) -> Self {
-        OverBudget { bytes, limit }
+        OverBudget {
+            bytes,
+            limit,
+            longest: None,
+        }
+    }
+
+    /// Names the longest text by its JSON pointer.
+    #[must_use]
+    pub fn with_longest(mut self, pointer: impl Into<String>) -> Self {
+        self.longest = Some(pointer.into());
+        self
     }
 }
 

@@ -273,7 +273,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         }
         wanted.stamp_change(before, self.clock.now());
         let truncation = wanted.shrink(&self.limits, before);
-        if let Some(over) = truncation.over_budget {
+        if let Some(over) = &truncation.over_budget {
             tracing::warn!(bytes = over.bytes, limit = over.limit, "over the size");
         }
         Ok(truncation)

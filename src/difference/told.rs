@@ -3,7 +3,7 @@
 //! A changed text is told if two things hold: one of those changes says it, letter by letter, and the hand-off was
 //! read from this very place. The second is found out by reading the document once more with a mark in every such
 //! place, and looking for the marks in the hand-off. A value for which either does not hold is listed by its pointer,
-//! so a doubt never hides a change.
+//! so a doubt never hides a change. Of an element that is told, an empty list in it says nothing more.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,14 @@ pub(super) fn besides(
         // What is told to be gone may leave a null, and the other way round.
         let rest = |leaves: Vec<Leaf>| -> Vec<Leaf> {
             let null = matches!(leaves.as_slice(), [only] if only.json == "null" && only.pointer == delta.pointer);
-            let rest = leaves.into_iter().filter(|leaf| !leaf.told && !null);
+            // What has nothing in it says no more of a thing that is told to be there.
+            let says_nothing = |leaf: &Leaf| {
+                leaf.pointer != delta.pointer
+                    && (leaf.json == "null" || leaf.json.starts_with(['[', '{']))
+            };
+            let rest = leaves
+                .into_iter()
+                .filter(|leaf| !leaf.told && !null && (told == 0 || !says_nothing(leaf)));
             rest.collect()
         };
         let whole = |node: Option<Node<'_>>| node.map(|node| node.raw().to_owned());

@@ -49,7 +49,10 @@ impl Scan<'_> {
         let entries = match fsio::list(folder) {
             Ok(entries) => entries,
             Err(error) => {
-                return self.skip(folder, WhyNotScanned::Unreadable(error.to_string()));
+                // What the system said: the error itself names the folder once more, and gives advice of its own.
+                let source = std::error::Error::source(&error);
+                let reason = source.map_or_else(|| error.to_string(), ToString::to_string);
+                return self.skip(folder, WhyNotScanned::Unreadable(reason));
             }
         };
         let mut entries: Vec<(PathBuf, FileType)> = entries

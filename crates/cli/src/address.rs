@@ -186,6 +186,15 @@ impl Target {
         error.with_path(&self.path).into()
     }
 
+    /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
+    pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
+        let host = read::document(&self.path, u64::MAX).ok().flatten();
+        let place = self.slot.as_ref().zip(host);
+        let place = place.and_then(|(slot, host)| slot.find(&host).ok());
+        let base = place.map_or_else(String::new, |place| place.pointer);
+        format!("{base}{pointer}")
+    }
+
     /// The key, where the file itself is not the address.
     pub(crate) fn shown_key(&self) -> Option<&Key> {
         self.slot.is_none().then_some(&self.key)

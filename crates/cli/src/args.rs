@@ -8,7 +8,7 @@ use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::{Fence, Timestamp};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -77,16 +77,16 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "T", value_parser = time)]
     pub(crate) now: Option<DateTime<Utc>>,
     /// Who is writing
-    #[arg(long, global = true, value_name = "A")]
+    #[arg(long, global = true, value_name = "A", value_parser = words)]
     pub(crate) agent: Option<String>,
     /// The session that is writing
-    #[arg(long, global = true, value_name = "S")]
+    #[arg(long, global = true, value_name = "S", value_parser = words)]
     pub(crate) session: Option<String>,
     /// The fence of your claim, as `ckpt claim` printed it; needed for every change while a claim stands
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
     /// The largest file that is read, in bytes
-    #[arg(long, global = true, value_name = "N", default_value_t = 16 * 1024 * 1024)]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, default_value_t = 16 * 1024 * 1024)]
     pub(crate) max_bytes: u64,
 }
 
@@ -161,7 +161,7 @@ pub(crate) enum Verb {
         templates: Option<PathBuf>,
         /// Leave out the oldest finished steps, then the oldest reasons of decisions, until the prompt has at most N
         /// tokens (of 4 bytes)
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
         budget_tokens: Option<usize>,
         /// What the task is, where the file does not say it
         #[arg(long, value_name = "TEXT")]
@@ -298,13 +298,13 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Keep so many [default: 10, unless another limit is given]
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
         keep: Option<usize>,
         /// Keep none that was written longer ago, such as `36h` or `30days`
         #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
         older_than: Option<Duration>,
         /// Keep so many bytes together
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
         within_bytes: Option<u64>,
     },
     /// Claim a task for --agent, and print the fence that its changes must show; without --agent, say who holds it
@@ -315,7 +315,7 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// How long the claim stands unless it is claimed again, such as `90s` or `2h`
-        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = humantime::parse_duration)]
+        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = claimed_for)]
         time_to_live: Duration,
         /// Take the task from an owner whose claim still stands, because it is known to be dead
         #[arg(long)]
@@ -376,7 +376,12 @@ pub(crate) struct Status {
     #[arg(long, value_name = "FILE|TASK", num_args = 1.., value_parser = words)]
     pub(crate) planned: Vec<String>,
     /// How many folders deep
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 8
+    )]
     pub(crate) depth: usize,
     /// From which silence on an agent is late [default: by its protocol]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
@@ -521,13 +526,18 @@ pub(crate) struct OptionalText {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Used {
     /// The part that is used, such as 0.78
-    #[arg(long, value_name = "FRACTION", value_parser = used, required_unless_present = "messages")]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = used, required_unless_present = "messages")]
     pub(crate) used: Option<ContextUse>,
     /// The messages so far, where nothing tells the tokens
-    #[arg(long, value_name = "N", conflicts_with = "used")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        conflicts_with = "used"
+    )]
     pub(crate) messages: Option<u64>,
     /// How many messages stand for the whole context
-    #[arg(long, value_name = "N", default_value_t = MOST_MESSAGES, requires = "messages",
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = MOST_MESSAGES, requires = "messages",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) of: u64,
 }
@@ -715,6 +725,18 @@ fn used(text: &str) -> Result<ContextUse, String> {
 /// What is said of a number that is no part of a context.
 pub(crate) const NO_FRACTION: &str = "a part of the context is a fraction, such as 0.78 for 78 %";
 
+/// How long a claim stands.
+fn claimed_for(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() {
+        return Err("a claim stands for longer than no time, such as 15m".to_owned());
+    }
+    let latest = TimeDelta::from_std(time).ok();
+    let end = latest.and_then(|time| Utc::now().checked_add_signed(time));
+    end.map(|_| time)
+        .ok_or_else(|| "a claim cannot stand for that long; give a time such as 15m".to_owned())
+}
+
 fn worked(text: &str) -> Result<TimeDelta, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     TimeDelta::from_std(time).map_err(|error| error.to_string())
@@ -754,7 +776,31 @@ fn usage(text: &str) -> Failure {
         .collect();
     if lines.first().is_some_and(|line| line.starts_with("error:")) {
         let joined = lines.join("; ");
-        return Failure::new(joined.trim_start_matches("error:").trim().to_owned());
+        let joined = joined.trim_start_matches("error:").trim();
+        let joined = joined.replace(
+            "invalid digit found in string",
+            "it is a whole number, such as 10",
+        );
+        // What follows `--` is no option any more.
+        return Failure::new(joined.replace("as a value, use", "as a value, end the command with"));
     }
-    Failure::new("no verb; `ckpt --help` lists them")
+    // The help of a verb that needs another word after it.
+    let verb = lines
+        .iter()
+        .find_map(|line| line.strip_prefix("Usage: ckpt "));
+    let verb = verb
+        .and_then(|line| line.split_once(" ["))
+        .map(|(verb, _)| verb);
+    let command = verb.and_then(|verb| Args::command().find_subcommand(verb).cloned());
+    match command {
+        Some(command) => {
+            let (verb, words) = (command.get_name(), command.get_subcommands());
+            let words: Vec<&str> = words.map(clap::Command::get_name).collect();
+            Failure::new(format!(
+                "`ckpt {verb}` is followed by one of: {}; `ckpt {verb} --help` says more",
+                words.join(", ")
+            ))
+        }
+        None => Failure::new("no verb; `ckpt --help` lists them"),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use agent_checkpoint::checkpoint::Fenced;
 use agent_checkpoint::{Error, ErrorKind};
 
 use crate::exit::Exit;
@@ -36,10 +37,38 @@ impl From<Error> for Failure {
         if matches!(error.kind(), ErrorKind::Corrupt(_)) {
             message = format!("{message}; {AFTER_CORRUPTION}");
         }
-        if matches!(error.kind(), ErrorKind::Transition { .. }) {
-            message.push_str(" (--force)");
-        }
+        message.push_str(option(error.kind(), &message));
         Failure { exit, message }
+    }
+}
+
+/// The options of the command line for what an error of the library advises.
+fn option(kind: &ErrorKind, message: &str) -> &'static str {
+    match kind {
+        ErrorKind::Transition { .. } => " (--force)",
+        ErrorKind::WouldLose { .. } => " (--allow-loss)",
+        ErrorKind::TooLarge { .. } | ErrorKind::WouldBeTooLarge { .. } => " (--max-bytes N)",
+        ErrorKind::InvalidKey { .. } => "; name the task with --key, or its file",
+        ErrorKind::NoSuchSlot { .. } => "; name another with --slot",
+        ErrorKind::UnknownFormat { name: None, .. } => " with --format",
+        ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
+        ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",
+        ErrorKind::Claimed { .. } => {
+            "; the fence is shown with --fence N, and `ckpt claim --agent A --take-over` takes the task from an \
+             owner that is known to be dead"
+        }
+        ErrorKind::Fenced { why, .. } => match why {
+            Fenced::Expired { .. } => " (`ckpt claim --renew --fence N`)",
+            Fenced::Released { .. } | Fenced::Unknown => " (`ckpt claim --agent A`)",
+            _ => "",
+        },
+        ErrorKind::NotRecoverable { .. } if message.contains("there is nothing ") => {
+            "; check the place and --key, or begin with `ckpt start`"
+        }
+        ErrorKind::Unreadable { .. } if message.ends_with("taking it over") => {
+            " (`ckpt claim --agent A --take-over`)"
+        }
+        _ => "",
     }
 }
 

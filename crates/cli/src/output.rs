@@ -17,6 +17,8 @@ pub(crate) struct Outcome {
     pub(crate) notes: Vec<String>,
     /// The exit code.
     pub(crate) exit: Exit,
+    /// Whether what was asked for is done, so that it must not be run again to see what came of it.
+    pub(crate) is_done: bool,
 }
 
 impl Outcome {
@@ -135,8 +137,15 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
         .and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let next = match outcome.is_done {
+                true => {
+                    "the change was made all the same and only this report of it is lost; do not run it again, \
+                     look at what is there (`ckpt show`; of a claim `ckpt claim` without --agent)"
+                }
+                false => "nothing was changed; see where it leads and run it again",
+            };
             notes.push(format!(
-                "ckpt: cannot write to standard output: {error}; see where it leads and run it again"
+                "ckpt: cannot write to standard output: {error}; {next}"
             ));
             exit = Exit::Failed;
         }

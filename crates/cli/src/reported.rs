@@ -1,7 +1,10 @@
 //! What is reported, from the words of the command line or a line of JSON.
 
+use std::fmt;
+
 use agent_checkpoint::checkpoint::{ContextUse, ItemKind, Operation};
-use serde::Deserialize;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::args::{self, Forcible, Gate, Item, Report, Step};
@@ -24,7 +27,7 @@ impl Reported {
 
     /// What a line of JSON reports, or what is wrong with the line.
     pub(crate) fn parse(line: &str) -> Result<Reported, String> {
-        let mut members: Map<String, Value> =
+        let Members(mut members) =
             serde_json::from_str(line).map_err(|error| format!("is no JSON object ({error})"))?;
         let force = match members.remove("force") {
             None => false,
@@ -43,6 +46,36 @@ impl Reported {
             operation: line.operation(),
             force,
         })
+    }
+}
+
+/// The members of a line, each of them once: of two values one would be lost.
+struct Members(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
+        deserializer.deserialize_map(EachOnce)
+    }
+}
+
+struct EachOnce;
+
+impl<'de> Visitor<'de> for EachOnce {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut found: A) -> Result<Members, A::Error> {
+        let mut members = Map::new();
+        while let Some((name, value)) = found.next_entry::<String, Value>()? {
+            if members.contains_key(&name) {
+                return Err(de::Error::custom(format_args!("{name:?} is there twice")));
+            }
+            members.insert(name, value);
+        }
+        Ok(Members(members))
     }
 }
 
@@ -467,6 +500,18 @@ mod tests {
             (
                 r#"{"op":"note","text":"a","why":"b"}"#,
                 "unknown field `why`",
+            ),
+            (
+                r#"{"op":"decide","text":"a","text":"b"}"#,
+                "\"text\" is there twice",
+            ),
+            (
+                r#"{"op":"note","op":"block","text":"a"}"#,
+                "\"op\" is there twice",
+            ),
+            (
+                r#"{"op":"pause","force":false,"force":true}"#,
+                "\"force\" is there twice",
             ),
             (r#"{"op":"stage","name":1.5}"#, "a whole number"),
             (r#"{"op":"context","used":78}"#, "a fraction, such as 0.78"),

@@ -2,8 +2,9 @@
 //!
 //! What has no place in the new checkpoint is kept too. In this order, each only as far as needed: the note on partial work and the reasons of new
 //! decisions to their lengths, finished steps to the newest, then for the size of the whole the
-//! oldest finished steps, reasons, and the note. Pending steps, decisions, blockers and the current
-//! step are never cut.
+//! oldest finished steps, reasons, and the note. Where all of these together would not bring it within
+//! its size, none of them is cut for it. Pending steps, decisions, blockers, the current step and the
+//! words of a finished one are never cut.
 
 use std::collections::HashSet;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use super::TaskCheckpoint;
 use crate::checkpoint::{DropReason, Dropped, Limits, OverBudget, Truncation};
+use crate::json::{Document, Kind, Node};
 
 /// How short a reason and a note become before the checkpoint is called over its size.
 const SHORTEST_TEXT: usize = 40;
@@ -177,10 +179,36 @@ fn fit_size(
     let Some(limit) = limits.total_bytes else {
         return;
     };
-    let mut size = compact_size(checkpoint);
+    let size = compact_size(checkpoint);
     if size <= limit || before.is_some_and(|before| size <= compact_size(before)) {
         return;
     }
+    let whole = checkpoint.clone();
+    let cut_so_far = truncation.dropped.len();
+    cut_to_size(checkpoint, size, limit, limits, truncation);
+    let cut_to = compact_size(checkpoint);
+    if cut_to <= limit {
+        return;
+    }
+    // What does not bring it within its size is no reason to lose anything: one long text would take all
+    // finished steps with it.
+    *checkpoint = whole;
+    truncation.dropped.truncate(cut_so_far);
+    let over = OverBudget::new(size, limit);
+    truncation.over_budget = Some(match longest_text(checkpoint) {
+        Some(pointer) => over.with_longest(pointer),
+        None => over,
+    });
+}
+
+/// Cuts what may be cut, as far as needed.
+fn cut_to_size(
+    checkpoint: &mut TaskCheckpoint,
+    mut size: usize,
+    limit: usize,
+    limits: &Limits,
+    truncation: &mut Truncation,
+) {
     let reason = DropReason::Bytes(limit);
 
     let mut oldest = 0;
@@ -211,9 +239,28 @@ fn fit_size(
     {
         shorten(note, reason, "/currentStep/partialWork", limits, truncation);
     }
-    let size = compact_size(checkpoint);
-    if size > limit {
-        truncation.over_budget = Some(OverBudget::new(size, limit));
+}
+
+/// Where the longest text of a checkpoint is.
+fn longest_text(checkpoint: &TaskCheckpoint) -> Option<String> {
+    let document = Document::new(checkpoint).ok()?;
+    let mut longest = (0, None);
+    measure(document.root(), &mut longest);
+    longest.1
+}
+
+fn measure(node: Node<'_>, longest: &mut (usize, Option<String>)) {
+    match node.kind() {
+        Kind::Object => node
+            .members()
+            .for_each(|(_, member)| measure(member, longest)),
+        Kind::Array => node
+            .elements()
+            .for_each(|element| measure(element, longest)),
+        Kind::String if node.raw().len() > longest.0 => {
+            *longest = (node.raw().len(), Some(node.pointer().to_string()));
+        }
+        _ => {}
     }
 }
 
@@ -313,11 +360,48 @@ mod tests {
         let pending = checkpoint.pending_steps.clone();
         let truncation = shrink(&mut checkpoint, &Limits::default(), None);
         assert_eq!(checkpoint.pending_steps, pending);
-        assert_eq!(checkpoint.completed_steps, steps(10)[7..]);
-        assert_eq!(truncation.dropped.len(), 7);
+        // Nothing goes for a size that it would not bring.
+        assert_eq!(checkpoint.completed_steps, steps(10));
+        assert_eq!(truncation.dropped, []);
         let over = truncation.over_budget.unwrap();
         assert_eq!(over.bytes, compact_size(&checkpoint));
         assert_eq!(over.limit, 2048);
+        assert_eq!(over.longest.unwrap(), "/pendingSteps/100");
+    }
+
+    #[test]
+    fn a_long_text_takes_no_finished_steps_with_it() {
+        let reason = "r".repeat(90);
+        let mut checkpoint = task(9);
+        checkpoint
+            .completed_steps
+            .push(CompletedStep::new("x".repeat(3000)));
+        checkpoint.decisions = vec![Decision {
+            rationale: Some(reason.clone()),
+            ..Decision::new("b")
+        }];
+        let whole = checkpoint.clone();
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(9)));
+        assert_eq!(checkpoint, whole);
+        assert_eq!(truncation.dropped, []);
+        let over = truncation.over_budget.unwrap();
+        assert_eq!(over.longest.unwrap(), "/completedSteps/9/step");
+
+        // What is too many or too long by itself goes all the same.
+        checkpoint.completed_steps.push(CompletedStep::new("more"));
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(9)));
+        assert_eq!(checkpoint.completed_steps.len(), 10);
+        assert_eq!(truncation.dropped.len(), 1);
+        assert!(truncation.over_budget.is_some());
+
+        // Once three newer steps are there it goes as the oldest of those that go.
+        for text in ["one", "two"] {
+            checkpoint.completed_steps.push(CompletedStep::new(text));
+        }
+        let truncation = shrink(&mut checkpoint, &Limits::default(), None);
+        assert!(truncation.over_budget.is_none());
+        assert!(checkpoint.completed_steps.len() >= 3);
+        assert!(compact_size(&checkpoint) <= 2048);
     }
 
     #[test]

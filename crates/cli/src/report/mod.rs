@@ -1,6 +1,7 @@
 //! What is said in the same words by several verbs.
 
 pub(crate) mod checkpoint;
+pub(crate) mod plan;
 pub(crate) mod resume;
 pub(crate) mod saved;
 mod style;

@@ -1,6 +1,6 @@
 //! The verdict of a resume.
 
-use agent_checkpoint::{ResumeDecision, ResumePlan};
+use agent_checkpoint::{ResumeDecision, ResumePlan, ResumeReason};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -51,7 +51,7 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
 pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, restarts: bool) {
     explain(outcome, plan);
     let advice = match plan.decision {
-        ResumeDecision::Refuse => "start another task instead",
+        ResumeDecision::Refuse => instead(&plan.reasons),
         ResumeDecision::Restart if restarts => {
             "begin anew with `ckpt restart --because TEXT --session ID`"
         }
@@ -65,4 +65,24 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
         exit: exit(plan.decision),
         message: format!("{place}: {}; {advice}", plan.message),
     });
+}
+
+/// What to do where a task is not to be resumed.
+fn instead(reasons: &[ResumeReason]) -> &'static str {
+    let is_held = |reason: &ResumeReason| matches!(reason, ResumeReason::Held { .. });
+    let is_newer = |reason: &ResumeReason| matches!(reason, ResumeReason::NewerSchema { .. });
+    // Who holds what is complete does not matter.
+    let is_over = |reason: &ResumeReason| {
+        matches!(reason, ResumeReason::Complete | ResumeReason::NotResumable)
+    };
+    if reasons.iter().any(is_over) {
+        "start another task instead"
+    } else if reasons.iter().any(is_held) {
+        "if the claim is yours, say so with --agent and --session or with --fence; else start another task, or take \
+         this one from an owner that is known to be dead with `ckpt claim --agent A --take-over`"
+    } else if reasons.iter().any(is_newer) {
+        "update this program, or start another task"
+    } else {
+        "start another task instead"
+    }
 }

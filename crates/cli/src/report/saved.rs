@@ -1,15 +1,23 @@
 //! What came of a change.
 
 use agent_checkpoint::Saved;
-use agent_checkpoint::checkpoint::Dropped;
+use agent_checkpoint::checkpoint::{Dropped, OverBudget};
 
 use super::violation;
+use crate::address::Target;
 use crate::args::Global;
 use crate::output::Outcome;
 
 /// Reports a save: a line for each thing that was done, for a person, or the whole of it as JSON; what was cut and what is wrong
 /// now goes to standard error in either case.
-pub(crate) fn report(outcome: &mut Outcome, global: &Global, saved: &Saved, lines: &[String]) {
+pub(crate) fn report(
+    outcome: &mut Outcome,
+    target: &Target,
+    global: &Global,
+    saved: &Saved,
+    lines: &[String],
+) {
+    outcome.is_done = true;
     if global.json {
         outcome.json(saved);
     } else {
@@ -20,12 +28,8 @@ pub(crate) fn report(outcome: &mut Outcome, global: &Global, saved: &Saved, line
     for dropped in &saved.truncation.dropped {
         outcome.note(cut(dropped, saved.truncation.kept_in.as_deref()));
     }
-    if let Some(over) = saved.truncation.over_budget {
-        outcome.warn(format!(
-            "the checkpoint has {} bytes, more than the {} it should have, and nothing is left that may be cut; \
-             shorten its texts",
-            over.bytes, over.limit
-        ));
+    if let Some(over) = &saved.truncation.over_budget {
+        outcome.warn(too_large(over, target));
         outcome.found();
     }
     for found in &saved.violations {
@@ -44,4 +48,15 @@ fn cut(dropped: &Dropped, kept_in: Option<&str>) -> String {
         return format!("the checkpoint as it was before is put aside; {kept}");
     }
     format!("cut {} ({}); {kept}", dropped.pointer, dropped.reason)
+}
+
+/// That a checkpoint is too large, where most of it is, and what makes it smaller.
+fn too_large(over: &OverBudget, target: &Target) -> String {
+    let (bytes, limit, place) = (over.bytes, over.limit, target.path.display());
+    let pointer = over.longest.as_deref().unwrap_or_default();
+    let pointer = target.pointer_in_file(pointer);
+    format!(
+        "the checkpoint has {bytes} bytes, more than the {limit} it should have, and nothing that may be cut would \
+         bring it there; its longest text is {pointer}, shorten it with: ckpt set {place} '{pointer}=\"…\"'"
+    )
 }

@@ -26,6 +26,7 @@ fn span(seconds: u64) -> String {
         (0, 0, 0) => format!("{seconds} s"),
         (0, 0, _) => format!("{minutes} min"),
         (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        (730.., _, _) => format!("{} years", days / 365),
         _ => format!("{days} d {} h", hours % 24),
     }
 }
@@ -46,6 +47,8 @@ mod tests {
             ("2026-03-02T08:40:00Z", "3 h 20 min ago"),
             ("2026-02-28T11:00:00Z", "2 d 1 h ago"),
             ("2026-03-02T14:05:00+02:00", "5 min in the future"),
+            ("2098-11-28T06:00:00Z", "72 years in the future"),
+            ("2024-03-03T12:00:00Z", "729 d 0 h ago"),
             ("soon", "unknown: \"soon\" is no time"),
         ] {
             let stamp = Timestamp::parse(stamp);

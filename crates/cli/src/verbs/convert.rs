@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::checkpoint::{DoneItem, Knowledge};
 use agent_checkpoint::formats::{builder_state, convert, members_not_held};
 use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::json::{Document, Violation};
@@ -62,6 +62,7 @@ pub(super) fn run(
     }
     handoff.description = resume.description;
     handoff.agent = handoff.agent.or_else(|| global.agent.clone());
+    let earlier: Vec<_> = resume.earlier.iter().map(finished).collect();
     handoff.done.splice(0..0, resume.earlier);
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
@@ -71,8 +72,9 @@ pub(super) fn run(
     let source = target.load()?;
     let whole = source.as_ref().map(|source| as_it_is(source, &target, &to));
     if let Some(whole) = whole.transpose()?.flatten() {
-        // Only what stands around the checkpoint is left behind.
+        // Only what stands around the checkpoint is left behind, and what was cut from it before.
         not_held.retain(|line| line.starts_with("task: ") || line.starts_with("description: "));
+        not_held.extend(earlier);
         document = whole;
     }
     if !is_own_name {
@@ -105,11 +107,11 @@ pub(super) fn run(
         });
     } else if let Some(out) = out {
         outcome.line(crate::output::one_line(&format!(
-            "{} ({}) is now {} ({})",
-            target.path.display(),
-            target.format.name,
+            "made {} ({}) from {} ({}), which stays as it is",
             out.display(),
-            to.name
+            to.name,
+            target.path.display(),
+            target.format.name
         )));
     } else {
         outcome.out.push_str(document.text());
@@ -127,6 +129,11 @@ pub(super) fn run(
         outcome.found();
     }
     Ok(outcome)
+}
+
+/// A finished step as it is listed when it is not held.
+fn finished(step: &DoneItem) -> String {
+    format!("finished: {}", step.text)
 }
 
 /// Fails when there is something where the result is to go.

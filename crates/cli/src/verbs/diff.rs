@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use agent_checkpoint::EntryId;
 use agent_checkpoint::difference::Difference;
-use agent_checkpoint::{EntryId, Error, ErrorKind};
 use serde::Serialize;
 
 use super::history::{entries, find};
@@ -63,8 +63,9 @@ fn before(target: &Target, entry: &EntryId) -> Result<EntryId, Failure> {
     let at = entries.iter().position(|known| known.id == *entry);
     let before = at.and_then(|at| entries.get(at + 1));
     before.map(|before| before.id.clone()).ok_or_else(|| {
-        target.error(Error::new(ErrorKind::NoSuchRevision {
-            wanted: format!("the state before {entry}"),
-        }))
+        Failure::new(format!(
+            "{}: no state before {entry} is known; `ckpt history` lists those there are",
+            target.path.display()
+        ))
     })
 }

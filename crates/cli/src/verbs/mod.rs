@@ -31,6 +31,7 @@ use crate::output::Outcome;
 /// Does what the command line says.
 pub(crate) fn run(args: Args) -> Outcome {
     let global = &args.global;
+    let does_more_than_look = does_more_than_look(&args.verb, global);
     let outcome: Result<Outcome, Failure> = match args.verb {
         Verb::Detect { files } => detect::run(&files, global),
         Verb::Validate { files, known } => validate::run(&files, &known, global),
@@ -144,7 +145,29 @@ pub(crate) fn run(args: Args) -> Outcome {
             out,
         } => schema::run(name.as_deref(), contract, out.as_deref(), global),
     };
-    outcome.unwrap_or_else(Outcome::from)
+    match outcome {
+        Ok(mut outcome) => {
+            outcome.is_done |= does_more_than_look;
+            outcome
+        }
+        Err(failure) => failure.into(),
+    }
+}
+
+/// Whether a verb that came to its end did something. Reports and `start` say it themselves.
+fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
+    match verb {
+        Verb::Set { .. }
+        | Verb::Restore { .. }
+        | Verb::Recover { .. }
+        | Verb::Archive { .. }
+        | Verb::Prune { .. }
+        | Verb::Release { .. } => true,
+        Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
+        Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
+        Verb::Convert { out, .. } | Verb::Schema { out, .. } => out.is_some(),
+        _ => false,
+    }
 }
 
 /// The present, or what `--now` says it is.

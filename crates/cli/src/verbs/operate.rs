@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation, SourceFiles};
-use agent_checkpoint::formats::story_pipeline::PipelineState;
-use agent_checkpoint::formats::{AgentCheckpoint, builder_state};
-use agent_checkpoint::{Checkpoint, Handoff, Saved, TaskCheckpoint};
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, builder_state};
+use agent_checkpoint::{Checkpoint, ErrorKind, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
 use crate::args::{Global, Report};
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given;
 use crate::output::Outcome;
-use crate::report::saved;
+use crate::report::{plan, saved};
 use crate::reported::Reported;
 
 /// What a report did.
@@ -54,8 +54,17 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
     if let Some(fence) = global.fence.filter(|_| gives_away) {
         let target = Target::to_write(global)?;
         let claim = target.store().release(&target.key, fence);
-        let claim = claim.map_err(|error| target.error(error))?;
-        outcome.note(format!("the claim of {} was given back", claim.owner));
+        match claim {
+            Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
+            // The change is made and told; only the claim stands still.
+            Err(error) => {
+                let mut failure = target.error(error);
+                failure.message.push_str(
+                    "; the task was reassigned, and its claim was not given back: `ckpt release`",
+                );
+                outcome.fail(&failure);
+            }
+        }
     }
     Ok(outcome)
 }
@@ -67,7 +76,13 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let saved = target.store().beat(&target.key, now, global.fence);
     let saved = saved.map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
-    saved::report(&mut outcome, global, &saved, &["heartbeat".to_owned()]);
+    saved::report(
+        &mut outcome,
+        target,
+        global,
+        &saved,
+        &["heartbeat".to_owned()],
+    );
     Ok(outcome)
 }
 
@@ -143,7 +158,7 @@ fn change(
             outcome.note(note);
         }
     }
-    saved::report(&mut outcome, global, &saved, &lines);
+    saved::report(&mut outcome, &target, global, &saved, &lines);
     for (_, reported) in &reports {
         heed_context(&reported.operation, &mut outcome);
     }
@@ -195,6 +210,7 @@ fn apply<C: Checkpoint>(
         .by(global.agent.as_deref(), global.session.as_deref());
     let mut told = Vec::new();
     let mut at_line = None;
+    let mut at_operation = None;
     let saved = target
         .checkpoints::<C>(global)
         .try_update(&target.key, |checkpoint| {
@@ -202,6 +218,7 @@ fn apply<C: Checkpoint>(
             told.clear();
             for (line, Reported { operation, force }) in reports {
                 at_line = *line;
+                at_operation = Some(operation);
                 let before = checkpoint.clone();
                 let mut circumstances = circumstances.forced(*force);
                 if let Some(state) = state {
@@ -221,7 +238,14 @@ fn apply<C: Checkpoint>(
             at_line = None;
             Ok(())
         })
-        .map_err(|error| target.error(error));
+        .map_err(|error| {
+            let lacks = matches!(error.kind(), ErrorKind::Unsupported { .. });
+            let mut failure = target.error(error);
+            let operation = at_operation.filter(|_| lacks).map(Operation::name);
+            let other = operation.and_then(|name| instead_of(name, target.format.name));
+            failure.message.extend(other);
+            failure
+        });
     match (saved, at_line) {
         (Ok(saved), _) => Ok((saved, told)),
         (Err(failure), None) => Err(failure),
@@ -235,6 +259,30 @@ fn apply<C: Checkpoint>(
     }
 }
 
+/// How a format comes to what an operation does that it lacks.
+fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
+    match (operation, format) {
+        ("complete", TaskCheckpoint::FORMAT | builder_state::FORMAT) => Some(
+            "; it is complete when its last step is done and nothing is in the way: report that with \
+             `ckpt step done`",
+        ),
+        ("heartbeat", builder_state::FORMAT) => {
+            Some("; its host file has the heartbeat: `ckpt heartbeat`, outside of a batch")
+        }
+        ("heartbeat", StoryCheckpoint::FORMAT) => Some(
+            "; the state of its pipeline has the heartbeat: `ckpt heartbeat --store .pipeline/state.json`",
+        ),
+        ("heartbeat", _) => Some("; each report of it shows that its agent is alive"),
+        ("pause", TaskCheckpoint::FORMAT | builder_state::FORMAT) => {
+            Some("; what is in the way is reported with `ckpt block`")
+        }
+        ("restart", TaskCheckpoint::FORMAT | SitebuilderCheckpoint::FORMAT) => Some(
+            "; put the checkpoint aside with `ckpt archive --as aborted` and begin anew with `ckpt start`",
+        ),
+        _ => None,
+    }
+}
+
 /// What a report did, in a line.
 fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Handoff) -> Told {
     let mut told = Told::default();
@@ -244,6 +292,9 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             format!("started: {text}")
         }
         Operation::StepStart { text } => format!("already in progress: {text}"),
+        Operation::StepDone {
+            text: Some(text), ..
+        } if !is_changed => format!("done already: {text}; {}", what_is_left(after)),
         Operation::StepDone { .. } => {
             let done = after.done.last();
             let done = done.map_or("step", |item| item.text.as_str());
@@ -264,6 +315,7 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             }
         }
     };
+    told.notes.extend(plan::of_step(operation, before, after));
     told
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::json::Violation;
+use agent_checkpoint::json::{Code, Violation};
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered};
 use agent_checkpoint::staleness::TrackedFile;
 use agent_checkpoint::{
@@ -22,6 +22,7 @@ use crate::given::Given;
 use crate::output::Outcome;
 use crate::read;
 use crate::report::resume::{goes_on, verdict};
+use crate::report::violation;
 
 /// How the prompt is made.
 pub(super) struct How<'a> {
@@ -111,6 +112,12 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
             over.tokens
         ));
         outcome.found();
+    }
+    // What hides nothing from the next agent does not change the decision; it is told all the same.
+    for found in &resume.violations {
+        if [Code::BYTE_ORDER_MARK, Code::TOO_LONG].contains(&found.code) {
+            outcome.note(format!("{}; nothing is missing for it", violation(found)));
+        }
     }
     if global.json {
         outcome.json(&report(&target, &resume, rendered.as_ref()));

@@ -14,7 +14,7 @@ use crate::dispatch::dispatch;
 use crate::failure::Failure;
 use crate::given::spec_of;
 use crate::output::Outcome;
-use crate::report::{count, resume, saved};
+use crate::report::{count, plan, resume, saved};
 
 /// What is begun.
 pub(super) struct What<'a> {
@@ -126,7 +126,10 @@ fn begin<C: Checkpoint>(
                     [first, ..] => format!("{}, first: {first}", count(plan.len(), "step")),
                 }
             );
-            saved::report(&mut outcome, global, &created, &[line]);
+            saved::report(&mut outcome, target, global, &created, &[line]);
+            for note in plan::twice(plan) {
+                outcome.note(note);
+            }
             Ok(outcome)
         }
         _ => already_there(target, global),

@@ -41,7 +41,7 @@ pub(super) fn run(to: &To, target: &Target, global: &Global) -> Result<Outcome, 
         to.to,
         who.unwrap_or(target.key.as_str())
     );
-    saved::report(&mut outcome, global, &taken.saved, &[line]);
+    saved::report(&mut outcome, target, global, &taken.saved, &[line]);
     let words = messages::handoff_note_from(&taken.before, &old.display().to_string());
     outcome.note(format!("give the new agent this:\n{}", words.trim_end()));
     Ok(outcome)

@@ -86,6 +86,7 @@ fn a_file_that_fits_no_format_needs_one_named() {
         let error = run.error();
         assert!(error.starts_with("a.json: fits no known format"), "{run:?}");
         assert!(error.contains("task, builder-state"), "{run:?}");
+        assert!(error.ends_with("with --format"), "{run:?}");
     }
     let run = project.expect(1, &["validate", "a.json", "--format", "task"]);
     assert!(
@@ -96,6 +97,28 @@ fn a_file_that_fits_no_format_needs_one_named() {
     let run = project.expect(2, &["show", "a.json", "--format", "tsak"]);
     assert!(
         run.error().contains("\"tsak\" is no known format"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn a_slot_that_is_not_there_is_told_with_its_option() {
+    let project = Project::with("b.json", EXAMPLE);
+    let run = project.expect(2, &["show", "b.json", "--slot", "adhoc:zz"]);
+    let error = run.error();
+    assert!(
+        error.ends_with("it has active; name another with --slot"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn a_state_before_the_only_one_is_no_entry_that_a_user_named() {
+    let project = Project::with("t.json", TASK);
+    let run = project.expect(2, &["diff", "t.json"]);
+    assert!(
+        run.error()
+            .starts_with("t.json: no state before current is known"),
         "{run:?}"
     );
 }

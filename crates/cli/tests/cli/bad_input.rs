@@ -57,6 +57,7 @@ fn a_file_over_the_limit_is_not_read() {
             run.error().contains("t.json has ") && run.err.contains("limit"),
             "{run:?}"
         );
+        assert!(run.error().contains("(--max-bytes N)"), "{run:?}");
     }
     assert_eq!(project.read("t.json"), TASK);
     let run = project.expect(3, &["validate", "t.json", "--json", "--max-bytes", "100"]);

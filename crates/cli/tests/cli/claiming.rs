@@ -158,3 +158,66 @@ fn a_claim_needs_an_owner_and_a_release_a_fence() {
     assert!(unknown.error().contains("no such claim"), "{unknown:?}");
     project.expect(2, &["claim", "t.json", "--agent", "a", "--for", "soon"]);
 }
+
+#[test]
+fn a_refusal_names_the_options_that_go_on() {
+    let project = Project::with("t.json", TASK);
+    let claimed = project.expect(0, &with(&["claim", "t.json", "--agent", "one"], &AT));
+    let fence = claimed.out.trim_end();
+    for refused in [
+        &["claim", "t.json", "--agent", "two"][..],
+        &["note", "x", "--store", "t.json"],
+        &["set", "t.json", "/x=1"],
+    ] {
+        let run = project.expect(4, &with(refused, &AT));
+        for option in ["--fence N", "--agent A --take-over"] {
+            assert!(run.error().contains(option), "{run:?}");
+        }
+    }
+    // The owner may have left out who it is.
+    let run = project.ckpt(&with(&["resume", "t.json"], &AT));
+    assert_eq!(run.code, 4, "{run:?}");
+    for option in ["--agent and --session", "--fence", "--take-over"] {
+        assert!(run.err.contains(option), "{run:?}");
+    }
+    let resume = with(&["resume", "t.json", "--fence", fence], &AT);
+    assert_ne!(project.ckpt(&resume).code, 4);
+
+    let late = ["--now", "2026-03-02T12:00:00Z"];
+    let note = ["note", "x", "--store", "t.json", "--fence", fence];
+    let run = project.expect(4, &with(&note, &late));
+    assert!(
+        run.error().contains("`ckpt claim --renew --fence N`"),
+        "{run:?}"
+    );
+
+    let record = ".agent-checkpoint/claims/t.json.json";
+    assert!(project.path(record).is_file());
+    project.write(record, "{");
+    let run = project.expect(2, &with(&note, &AT));
+    assert!(
+        run.error()
+            .ends_with("taking it over (`ckpt claim --agent A --take-over`)"),
+        "{run:?}"
+    );
+    project.expect(
+        0,
+        &with(&["claim", "t.json", "--agent", "two", "--take-over"], &AT),
+    );
+}
+
+#[test]
+fn a_claim_of_nobody_or_for_no_time_is_a_wrong_argument() {
+    let project = Project::with("t.json", TASK);
+    for wrong in [
+        ["--agent", ""],
+        ["--agent", " "],
+        ["--session", ""],
+        ["--for", "0s"],
+        ["--for", "30000000years"],
+    ] {
+        let run = project.expect(2, &with(&["claim", "t.json"], &wrong));
+        assert!(run.error().contains(wrong[0]), "{run:?}");
+    }
+    assert_eq!(project.names(), ["t.json"]);
+}

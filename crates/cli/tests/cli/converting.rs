@@ -51,7 +51,10 @@ fn the_result_goes_into_a_file_that_is_not_there() {
         "host.json",
     ];
     let run = project.expect(0, &arguments);
-    assert_eq!(run.out, "t.json (task) is now host.json (builder-state)\n");
+    assert_eq!(
+        run.out,
+        "made host.json (builder-state) from t.json (task), which stays as it is\n"
+    );
     assert_eq!(project.names(), ["host.json", "t.json"]);
     project.expect(0, &["validate", "host.json", "--format", "builder-state"]);
     let written = project.read("host.json");
@@ -91,4 +94,28 @@ fn what_cannot_be_read_is_told() {
     );
     let run = project.expect(2, &["convert", "none.json", "--to", "task"]);
     assert!(run.error().starts_with("none.json: "), "{run:?}");
+}
+
+#[test]
+fn steps_that_were_cut_come_back_or_are_listed() {
+    let project = Project::new();
+    let at = ["--store", "c", "--key", "T"];
+    project.expect(0, &[&["start", "--plan", "last"], &at[..]].concat());
+    for number in 1..=13 {
+        let step = format!("step {number}.");
+        project.expect(0, &[&["step", "done", &step], &at[..]].concat());
+    }
+    for to in ["task", "builder-state"] {
+        let run = project.expect(1, &["convert", "c/T.json", "--to", to]);
+        for step in ["step 1.", "step 2.", "step 3."] {
+            let line = format!("not held: finished: {step}\n");
+            assert!(run.err.contains(&line), "{to}: {run:?}");
+        }
+        assert!(!run.err.contains("step 4."), "{to}: {run:?}");
+    }
+    for to in ["sitebuilder", "agent-session"] {
+        let run = project.ckpt(&["convert", "c/T.json", "--to", to]);
+        assert!(run.out.contains("step 1."), "{to}: {run:?}");
+        assert!(!run.err.contains("finished: "), "{to}: {run:?}");
+    }
 }

@@ -53,6 +53,33 @@ fn the_gravest_of_all_files_wins() {
 }
 
 #[test]
+fn a_plan_that_is_not_there_is_no_task() {
+    let project = Project::with("folder/x", "");
+    for missing in [
+        "planned.txt",
+        "plans/next.JSON",
+        "./tasks",
+        "/nowhere/tasks",
+    ] {
+        let run = project.expect(2, &["status", ".", "--planned", missing]);
+        assert!(
+            run.error().starts_with(&format!("{missing}: there is no ")),
+            "{run:?}"
+        );
+    }
+    // Names of tasks that look a little like it.
+    for task in ["T1.5", "a/b", "folder", "v2.media@painter"] {
+        let run = project.expect(0, &["status", ".", "--planned", task]);
+        let name = task.split('@').next().unwrap();
+        assert!(run.out.contains(name), "{run:?}");
+    }
+    if cfg!(unix) {
+        let run = project.expect(2, &["status", ".", "--planned", "/dev/null"]);
+        assert!(run.error().contains("is not a regular file"), "{run:?}");
+    }
+}
+
+#[test]
 fn what_is_expected_and_planned_is_shown() {
     let project = one("IN_PROGRESS", "08:00:00");
     project.write("plan.txt", "T1\n\nT2@content\n");
@@ -297,4 +324,25 @@ fn a_watch_is_told_of_changes_by_the_system() {
     let event: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(event["was"], "active");
     assert!(event["message"].as_str().unwrap().contains("STALE AGENT"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_read_is_told_with_the_reason_and_one_advice() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::with("closed/t.json", "{}");
+    let closed = project.path("closed");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let is_closed = std::fs::read_dir(&closed).is_err();
+    let run = project.ckpt(&["status", "closed"]);
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    if !is_closed {
+        println!("running as a user that may read everything: not tried");
+        return;
+    }
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(
+        run.error(),
+        "closed: Permission denied (os error 13); check the path and its rights"
+    );
 }

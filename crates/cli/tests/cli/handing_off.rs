@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::project::Project;
+use crate::project::{Project, path_with_ckpt};
 
 /// What the finished task has written.
 const PAGE: &str = "<html><head><title>Page</title></head>\n<body>\n<p>one</p>\n<p>two</p>\n<p>three</p>\n\
@@ -15,14 +15,11 @@ const PAGE: &str = "<html><head><title>Page</title></head>\n<body>\n<p>one</p>\n
 
 fn shell_agent(project: &Project, name: &str) -> Command {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shell-agent.sh");
-    let folder = Path::new(env!("CARGO_BIN_EXE_ckpt")).parent().unwrap();
-    let old = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&old));
     let mut command = Command::new("sh");
     command
         .arg(script)
         .args([name, "check points", "PAGE-1"])
-        .env("PATH", std::env::join_paths(folders).unwrap())
+        .env("PATH", path_with_ckpt())
         .current_dir(project.path("."))
         .stdin(Stdio::null());
     command

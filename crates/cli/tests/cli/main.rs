@@ -20,6 +20,7 @@ mod past;
 mod project;
 mod protocols;
 mod reading;
+mod readme;
 mod reporting;
 mod resuming;
 mod schemas;

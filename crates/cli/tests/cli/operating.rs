@@ -278,3 +278,34 @@ fn another_agent_that_reports_work_takes_the_task_over() {
         project.expect(1, &here(&arguments));
     }
 }
+
+#[test]
+fn a_format_without_an_operation_says_how_it_comes_to_the_same() {
+    let project = Project::with("t.json", TASK);
+    for (words, says) in [
+        (&["complete"][..], "when its last step is done"),
+        (&["heartbeat"], "each report of it shows"),
+        (&["pause"], "`ckpt block`"),
+        (
+            &["restart", "--because", "x"],
+            "`ckpt archive --as aborted`",
+        ),
+    ] {
+        let run = project.expect(2, &[words, &["--store", "t.json"]].concat());
+        assert!(run.error().contains("it has step start, "), "{run:?}");
+        assert!(run.error().contains(says), "{words:?}: {run:?}");
+    }
+    let batch = "{\"op\": \"note\", \"text\": \"half\"}\n{\"op\": \"complete\"}\n";
+    let run = project.ckpt_given(&["batch", "--store", "t.json"], batch);
+    assert!(
+        run.error()
+            .starts_with("line 2 of standard input: t.json: ")
+            && run.error().contains("when its last step is done"),
+        "{run:?}"
+    );
+    for step in ["Make b", "Make c"] {
+        project.expect(0, &["step", "done", step, "--store", "t.json"]);
+    }
+    let run = project.expect(0, &["show", "t.json"]);
+    assert!(run.out.contains("Status      complete"), "{run:?}");
+}

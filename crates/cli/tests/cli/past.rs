@@ -182,3 +182,16 @@ fn history_is_pruned_but_for_what_is_pinned_and_the_newest() {
         .out;
     assert_eq!(pruned, "removed 1\n");
 }
+
+#[test]
+fn a_recovery_of_nothing_says_where_to_look() {
+    let project = Project::with("c/other.json", TASK);
+    for how in [&["recover"][..], &["recover", "--salvage"]] {
+        let run = project.expect(3, &[how, &["--store", "c", "--key", "T"]].concat());
+        assert!(
+            run.error()
+                .ends_with("check the place and --key, or begin with `ckpt start`"),
+            "{run:?}"
+        );
+    }
+}

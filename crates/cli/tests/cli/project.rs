@@ -137,6 +137,15 @@ impl Run {
     }
 }
 
+/// The search path of a shell that finds `ckpt`.
+#[cfg(unix)]
+pub(crate) fn path_with_ckpt() -> std::ffi::OsString {
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_ckpt")).parent();
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let folders = folder.map(PathBuf::from).into_iter();
+    std::env::join_paths(folders.chain(std::env::split_paths(&old))).unwrap()
+}
+
 /// The lines that differ between two texts: those that went, and those that came.
 pub(crate) fn line_diff(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
     let old: Vec<&str> = before.split_inclusive('\n').collect();

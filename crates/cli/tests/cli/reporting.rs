@@ -305,6 +305,19 @@ fn a_checkpoint_over_its_size_is_a_finding() {
         "{run:?}"
     );
     assert!(project.read("t.json").contains(&long));
+    // The finished step would not have made room for it, and is still there.
+    assert!(project.read("t.json").contains("Made a"));
+    assert!(!run.err.contains("cut /"), "{run:?}");
+    let command = "ckpt set t.json '/decisions/0/decision=\"…\"'\n";
+    assert!(run.err.ends_with(command), "{run:?}");
+    project.expect(0, &["set", "t.json", "/decisions/0/decision=\"…\""]);
+    project.expect(0, &["decide", "short", "--store", "t.json"]);
+
+    let project = Project::with("builder-state.json", EXAMPLE);
+    let run = project.expect(1, &["decide", &long, "--store", "builder-state.json"]);
+    let pointer = "/activePrd/checkpoint/decisions/";
+    let command = format!("ckpt set builder-state.json '{pointer}");
+    assert!(run.err.contains(&command), "{run:?}");
 }
 
 #[test]
@@ -404,4 +417,74 @@ fn what_could_not_be_read_is_overwritten_only_when_that_is_allowed() {
         "{run:?}"
     );
     assert!(project.read("t.json").contains(r#""blockers": ["no key"]"#));
+}
+
+#[test]
+fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
+    let project = Project::new();
+    let place = ["--store", "t.json"];
+    let say = |words: &[&str]| project.expect(0, &[words, &place].concat());
+    let run = say(&[
+        "start",
+        "--plan",
+        "Wire it",
+        "Write tests",
+        "Twice",
+        "Twice",
+    ]);
+    assert_eq!(
+        run.err,
+        "note: \"Twice\" is in the plan more than once; each has to be finished\n"
+    );
+    for (words, note) in [
+        (
+            &["step", "done", "Write Tests."][..],
+            "\"Write Tests.\" is not in the plan, and nothing left it; the nearest there is \"Write tests\": \
+             where that is meant, report it with --pending \"Write tests\"",
+        ),
+        (
+            &["step", "done", "Ate lunch"],
+            "\"Ate lunch\" is not in the plan, and nothing left it; --pending names the step that is finished with it",
+        ),
+        (
+            &["step", "start", "wire  It"],
+            "\"wire  It\" is not in the plan; the nearest there is \"Wire it\"",
+        ),
+        (
+            &["step", "done", "Wrote tests"],
+            "\"Wrote tests\" was finished as the current step \"wire  It\"; in the plan is still \"Write tests\"",
+        ),
+        (
+            &["step", "start", "Ate lunch"],
+            "\"Ate lunch\" is finished already, and begins once more",
+        ),
+    ] {
+        let run = say(words);
+        assert!(
+            run.err.starts_with(&format!("note: {note}\n")),
+            "{words:?}: {run:?}"
+        );
+    }
+    // What the plan has, also in other words, needs no note, nor does a task without a plan.
+    for words in [
+        ["step", "start", "Wire it"],
+        ["step", "done", "Wired it to the context"],
+        ["step", "done", "Write tests"],
+        ["step", "done", "Twice"],
+        ["step", "start", "Twice"],
+        ["step", "done", "Twice"],
+        ["step", "done", "Ate lunch"],
+        ["step", "start", "Deploy"],
+        ["step", "done", "Deployed"],
+        ["step", "done", "Cleaned up"],
+    ] {
+        let run = say(&words);
+        let notes = run.err.lines().filter(|line| !line.contains("put back"));
+        assert_eq!(notes.count(), 0, "{words:?}: {run:?}");
+    }
+    let run = say(&["step", "done", "Wired it to the context"]);
+    assert!(
+        run.out.starts_with("done already: Wired it to the context"),
+        "{run:?}"
+    );
 }

@@ -285,3 +285,52 @@ fn a_task_that_another_holds_is_refused_to_all_but_the_holder() {
     assert_eq!(run.json()["plan"]["reasons"][0]["reason"], "held");
     project.expect(0, &["resume", "t.json", "--agent", "one"]);
 }
+
+#[test]
+fn what_hides_nothing_is_told_and_changes_no_decision() {
+    let long = TASK.replace(
+        "\"startedAt\"",
+        &format!("\"partialWork\": \"{}\", \"startedAt\"", "x".repeat(300)),
+    );
+    let project = Project::with("t.json", format!("\u{feff}{long}"));
+    project.write("src/a.rs", "");
+    project.expect(1, &["validate", "t.json"]);
+    let run = project.ckpt(&["resume", "t.json"]);
+    let notes: Vec<&str> = run
+        .err
+        .lines()
+        .filter(|line| line.starts_with("note: "))
+        .collect();
+    assert_eq!(notes.len(), 2, "{run:?}");
+    assert!(
+        notes[0].contains("(byte-order-mark); nothing is missing"),
+        "{run:?}"
+    );
+    assert!(
+        notes[1].contains("(too-long); nothing is missing"),
+        "{run:?}"
+    );
+    assert!(!run.err.contains("breaks rules"), "{run:?}");
+}
+
+#[test]
+fn half_of_a_surrogate_pair_counts_where_the_format_has_the_text() {
+    let half = "\\ud800";
+    let project = Project::with(
+        "t.json",
+        TASK.replace(
+            "\"x-mine\"",
+            &format!("\"x-other\": \"{half}\", \"x-mine\""),
+        ),
+    );
+    project.expect(0, &["validate", "t.json"]);
+    project.write("t.json", TASK.replace("Make c", half));
+    let run = project.expect(1, &["validate", "t.json"]);
+    assert!(run.out.contains("lone-surrogate"), "{run:?}");
+    let run = project.ckpt(&["resume", "t.json"]);
+    assert!(
+        run.err
+            .contains("A value that could not be read is missing"),
+        "{run:?}"
+    );
+}

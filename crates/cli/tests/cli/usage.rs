@@ -23,6 +23,26 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec!["set", "a.json"], "POINTER=JSON"),
         (vec!["set", "a.json", "/phase"], "POINTER=JSON"),
         (
+            vec!["step"],
+            "`ckpt step` is followed by one of: start, done;",
+        ),
+        (vec!["gate"], "`ckpt gate` is followed by one of: pass;"),
+        (vec!["prune", "a", "--keep", "-5"], "it is a whole number"),
+        (
+            vec!["show", "a", "--max-bytes", "-5"],
+            "it is a whole number",
+        ),
+        (
+            vec!["context", "--used", "-0.5"],
+            "a fraction, such as 0.78",
+        ),
+        (vec!["step", "done", "-5"], "end the command with '-- -5'"),
+        (
+            vec!["show", "--store", "f", "--key", ""],
+            "name the task with --key",
+        ),
+        (vec!["start", "--store", "f.json", "--agent", ""], "--agent"),
+        (
             vec!["set", "a.json", "/a=1", "--expect", "42"],
             "is no revision",
         ),
@@ -146,19 +166,46 @@ fn a_reader_that_leaves_early_is_told_nothing_more() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn output_that_cannot_be_written_is_an_error() {
+fn output_that_cannot_be_written_is_an_error_that_says_what_was_done() {
     let project = Project::with("t.json", TASK);
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let mut command = project.command();
-    let output = command
-        .args(["show", "t.json"])
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.starts_with("ckpt: cannot write"), "{errors}");
+    let at = ["--store", "t.json"];
+    for (arguments, is_change) in [
+        (vec!["show"], false),
+        (vec!["start"], false),
+        (vec!["history"], false),
+        (vec!["claim"], false),
+        (vec!["convert", "--to", "task"], false),
+        (vec!["step", "start", "Make c"], true),
+        (vec!["set", "/phase=\"planning\""], true),
+        (vec!["convert", "--to", "task", "--out", "u.json"], true),
+        (vec!["prune", "--keep", "3"], true),
+        (vec!["history", "--pin", "current"], true),
+        (vec!["claim", "--agent", "dev"], true),
+    ] {
+        let arguments = match arguments[0] {
+            "set" => ["set", "t.json", arguments[1]].to_vec(),
+            _ => [&arguments[..], &at].concat(),
+        };
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = project.command();
+        let output = command.args(&arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let line = errors.lines().find(|line| line.starts_with("ckpt: "));
+        let line = line.unwrap_or_else(|| panic!("{arguments:?}: {errors}"));
+        assert!(line.starts_with("ckpt: cannot write"), "{line}");
+        let says = match is_change {
+            true => "the change was made all the same",
+            false => "nothing was changed",
+        };
+        assert!(line.contains(says), "{arguments:?}: {line}");
+    }
+    assert!(
+        project
+            .read("t.json")
+            .contains("\"description\": \"Make c\"")
+    );
 }

@@ -21,13 +21,38 @@ pub(super) fn read(words: &[String], global: &Global) -> Result<Vec<Planned>, Fa
     let mut planned = Vec::new();
     for word in words {
         let path = Path::new(word);
-        if path.is_file() {
+        if is_meant_as_file(word, path) {
             planned.extend(of_file(path, global)?);
         } else {
             planned.push(of_word(word));
         }
     }
     Ok(planned)
+}
+
+/// The endings of files that list something. A task may have a dot in its name, but hardly one of these.
+const ENDINGS: [&str; 9] = [
+    "txt", "json", "md", "list", "lst", "csv", "tsv", "yaml", "yml",
+];
+
+/// Whether a word names a file and no task: one that is there, or one that is missing and would else become a
+/// task of that name. A folder may be called as a task is.
+fn is_meant_as_file(word: &str, path: &Path) -> bool {
+    if let Ok(found) = std::fs::metadata(path)
+        && !found.is_dir()
+    {
+        return true;
+    }
+    let is_path = ["/", "./", "../", "~/"]
+        .iter()
+        .any(|start| word.starts_with(start));
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let lists = ending.is_some_and(|ending| {
+        ENDINGS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(ending))
+    });
+    is_path || lists
 }
 
 fn of_file(path: &Path, global: &Global) -> Result<Vec<Planned>, Failure> {

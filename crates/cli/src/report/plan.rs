@@ -1,0 +1,140 @@
+//! What is to be known of a step that the plan does not have: it may be mistyped.
+
+use agent_checkpoint::Handoff;
+use agent_checkpoint::checkpoint::Operation;
+
+/// How much of a text is compared; the beginning tells steps apart.
+const COMPARED: usize = 120;
+
+/// The note on a step that was reported, by the hand-offs before and after it.
+pub(crate) fn of_step(operation: &Operation, before: &Handoff, after: &Handoff) -> Option<String> {
+    match operation {
+        Operation::StepStart { text } => started(text, before),
+        Operation::StepDone {
+            text: Some(text),
+            pending: None,
+            ..
+        } => finished(text, before, after),
+        _ => None,
+    }
+}
+
+/// Steps that a plan has more than once: a report finishes one of them.
+pub(crate) fn twice(plan: &[String]) -> Vec<String> {
+    let mut told: Vec<&String> = Vec::new();
+    for (index, step) in plan.iter().enumerate() {
+        if plan[..index].contains(step) && !told.contains(&step) {
+            told.push(step);
+        }
+    }
+    let note = |step| format!("{step:?} is in the plan more than once; each has to be finished");
+    told.into_iter().map(note).collect()
+}
+
+fn started(text: &str, before: &Handoff) -> Option<String> {
+    let mut open = before.in_progress.iter().map(|item| &item.text);
+    if before.pending.iter().any(|step| step == text) || open.any(|step| step == text) {
+        return None;
+    }
+    if before.done.iter().any(|step| step.text == text) {
+        return Some(format!(
+            "{text:?} is finished already, and begins once more"
+        ));
+    }
+    let planned = &before.pending;
+    (!planned.is_empty()).then(|| match nearest(text, planned) {
+        Some(near) => format!("{text:?} is not in the plan; the nearest there is {near:?}"),
+        None => format!("{text:?} is not in the plan"),
+    })
+}
+
+fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
+    let is_left = |step: &&String| after.pending.contains(step);
+    let left: Vec<&String> = before
+        .pending
+        .iter()
+        .filter(|step| !is_left(step))
+        .collect();
+    let of_current = before.in_progress.first().filter(|current| {
+        let mut open = after.in_progress.iter();
+        !open.any(|item| item.text == current.text)
+    });
+    let is_planned = before.pending.iter().any(|step| step == text);
+    let is_current = of_current.is_some_and(|current| current.text == text);
+    if is_planned || is_current || before.done.iter().any(|step| step.text == text) {
+        return None;
+    }
+    let others = after.pending.clone();
+    let near = nearest(text, &others);
+    let how = |near: &str| format!("where that is meant, report it with --pending {near:?}");
+    match (of_current, left.as_slice(), near) {
+        // What was done reads otherwise than what was planned: so it should, unless it reads like another.
+        (Some(current), _, Some(near)) if distance(text, near) < distance(text, &current.text) => {
+            Some(format!(
+                "{text:?} was finished as the current step {:?}; in the plan is still {near:?}",
+                current.text
+            ))
+        }
+        (None, [], Some(near)) => Some(format!(
+            "{text:?} is not in the plan, and nothing left it; the nearest there is {near:?}: {}",
+            how(near)
+        )),
+        (None, [], None) if !others.is_empty() => Some(format!(
+            "{text:?} is not in the plan, and nothing left it; --pending names the step that is finished with it"
+        )),
+        _ => None,
+    }
+}
+
+/// The step that reads most like a text, if one does.
+fn nearest<'p>(text: &str, plan: &'p [String]) -> Option<&'p str> {
+    let near = plan.iter().map(|step| (distance(text, step), step));
+    let (distance, step) = near.min_by_key(|(distance, _)| *distance)?;
+    let length = plain(text).len().max(plain(step).len());
+    (distance * 3 <= length).then_some(step)
+}
+
+/// The letters and digits that texts are compared by.
+fn plain(text: &str) -> Vec<char> {
+    let letters = text.chars().filter(|letter| letter.is_alphanumeric());
+    letters
+        .flat_map(char::to_lowercase)
+        .take(COMPARED)
+        .collect()
+}
+
+/// How many letters must be typed otherwise to make one text of another.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (plain(one), plain(other));
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (down, letter) in one.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = down + 1;
+        for (across, wanted) in other.iter().enumerate() {
+            let replaced = corner + usize::from(letter != wanted);
+            corner = row[across + 1];
+            row[across + 1] = replaced.min(corner + 1).min(row[across] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distance_counts_letters_without_case_and_marks() {
+        assert_eq!(distance("Write Tests.", "write tests"), 0);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn what_reads_otherwise_is_not_near() {
+        let plan = ["Write tests".to_owned(), "Wire toggle".to_owned()];
+        assert_eq!(nearest("Wrote tests", &plan), Some("Write tests"));
+        assert_eq!(nearest("Deploy", &plan), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+}
