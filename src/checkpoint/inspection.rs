@@ -1,6 +1,7 @@
 //! How a format reports what breaks its rules.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use chrono::TimeDelta;
 
@@ -34,6 +35,15 @@ pub struct Inspection<'a> {
     /// The present place as the file has it.
     place: String,
     found: Vec<Violation>,
+}
+
+impl fmt::Debug for Inspection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspection")
+            .field("place", &self.place)
+            .field("found", &self.found)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Inspection<'a> {

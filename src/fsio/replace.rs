@@ -1,3 +1,4 @@
+use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -87,6 +88,16 @@ pub struct Replace<'a> {
 }
 
 type BeforeRename<'a> = &'a mut dyn FnMut(&Pending<'_>) -> Result<(), FileError>;
+
+impl fmt::Debug for Replace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replace")
+            .field("path", &self.path)
+            .field("present", &self.present)
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}
 
 impl<'a> Replace<'a> {
     /// A replace of the file at `path`; a symbolic link is followed and stays a link.

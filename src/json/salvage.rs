@@ -71,6 +71,7 @@ impl Salvage {
 /// assert_eq!(salvage.broken_at.as_deref(), Some("/done/2"));
 /// # Ok::<(), &str>(())
 /// ```
+#[must_use]
 pub fn salvage(bytes: &[u8]) -> Option<Salvage> {
     let (text, damage) = match std::str::from_utf8(bytes) {
         Ok(text) => (text, None),
