@@ -152,6 +152,7 @@ pub mod _guide {
     #[doc = include_str!("../docs/guide/own-store.md")]
     pub mod own_store {}
 
+    #[cfg(feature = "template")]
     #[doc = include_str!("../docs/guide/resume.md")]
     pub mod resume {}
 

@@ -8,11 +8,12 @@
 mod common;
 
 use agent_checkpoint::checkpoint::{Knowledge, SchemaVersion};
-use agent_checkpoint::json::{Code, Document, EditError};
+use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Expect, FileStore, Format, Handoff,
-    Inspection, MemoryStore, Outcome, PutMode, ResumeOptions, Timestamp,
+    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind,
+    Expect, FileStore, Format, Handoff, Inspection, MemoryStore, Outcome, PutMode, Result,
+    ResumeOptions, Timestamp,
 };
 use chrono::{DateTime, Utc};
 use common::key;
@@ -31,20 +32,22 @@ struct Trip {
     changed: Option<Timestamp>,
 }
 
-fn stops_are_left(document: &mut Document) -> Result<(), EditError> {
-    document.rename("/stops", "left").map(drop)
+fn stops_are_left(document: &mut Document) -> Result<()> {
+    document.rename("/stops", "left")?;
+    Ok(())
 }
 
-fn pauses_in_seconds(document: &mut Document) -> Result<(), EditError> {
+fn pauses_in_seconds(document: &mut Document) -> Result<()> {
     if let Some(minutes) = document.get("/pause_minutes").and_then(|it| it.as_u64()) {
         document.set("/pause_minutes", &(minutes * 60))?;
     }
-    document.rename("/pause_minutes", "pause_seconds").map(drop)
+    document.rename("/pause_minutes", "pause_seconds")?;
+    Ok(())
 }
 
 impl Checkpoint for Trip {
     const FORMAT: &'static str = "trip";
-    const SCHEMA_VERSION: Option<u64> = Some(3);
+    const VERSION_POINTER: Option<&'static str> = Some("/schema_version");
     const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[
         SchemaVersion::new(1, "Stops, and pauses in minutes."),
         SchemaVersion::migrated(2, "Stops are called left.", stops_are_left),
@@ -253,4 +256,97 @@ fn tools_and_fleets_see_the_latest_version_too() {
     assert_eq!(examined.violations, []);
     let surveyed = (format.survey)(&document, &Knowledge::none(), Utc::now()).unwrap();
     assert_eq!(surveyed.handoff.pending, ["a", "b"]);
+}
+
+/// A pause of 2 minutes of version 2 is 120 seconds in version 3; migrated once more it would be 7,200.
+fn pause(trips: &Checkpoints<'_, Trip>) -> Option<u64> {
+    trips.get(&key("top")).unwrap().checkpoint.pause_seconds
+}
+
+fn trip(seconds: u64) -> Trip {
+    Trip {
+        pause_seconds: Some(seconds),
+        ..Trip::default()
+    }
+}
+
+/// Every way of saving writes the version, so that no migration runs on what is of the latest already.
+#[test]
+fn no_migration_runs_twice_however_a_checkpoint_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("builder-state.json");
+    std::fs::write(&host, "{}").unwrap();
+    let memory = MemoryStore::new();
+    let files = FileStore::open(folder.path().join("files"));
+    let slots = BuilderStateStore::open(&host);
+    let stores: [&dyn CheckpointStore; 3] = [&memory, &files, &slots];
+    let top = key("top");
+    for store in stores {
+        let trips = store.checkpoints::<Trip>();
+        trips.create(&top, &trip(120)).unwrap();
+        assert_eq!(pause(&trips), Some(120));
+        trips.update(&top, |it| *it = trip(60)).unwrap();
+        assert_eq!(pause(&trips), Some(60));
+        for (mode, seconds) in [(PutMode::Edit, 30), (PutMode::Replace, 15)] {
+            trips.put(&top, &trip(seconds), mode, &Expect::Any).unwrap();
+            assert_eq!(pause(&trips), Some(seconds), "{mode:?}");
+        }
+        // What says that it is older, in memory, is of the latest layout all the same.
+        trips
+            .update(&top, |it| {
+                *it = trip(10);
+                it.schema_version = Some(1);
+            })
+            .unwrap();
+        assert_eq!(pause(&trips), Some(10));
+        let text = store.load(&top).unwrap().unwrap().document.into_text();
+        assert!(text.contains("\"schema_version\": 3"), "{text}");
+    }
+}
+
+#[test]
+fn a_document_of_an_older_version_in_a_host_file_is_migrated_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("builder-state.json");
+    let text = "{\n  \"checkpoint\": {\n    \"stops\": [],\n    \"pause_minutes\": 2\n  },\n  \"mine\": 1.50\n}\n";
+    std::fs::write(&host, text).unwrap();
+    let slots = BuilderStateStore::open(&host);
+    let trips = slots.checkpoints::<Trip>();
+    for n in 0..3 {
+        assert_eq!(pause(&trips), Some(120));
+        trips
+            .update(&key("top"), |it| it.left.push(format!("stop {n}")))
+            .unwrap();
+    }
+    let text = std::fs::read_to_string(&host).unwrap();
+    assert!(
+        text.contains("\"pause_seconds\": 120") && text.contains("\"mine\": 1.50"),
+        "{text}"
+    );
+}
+
+/// Only the member that the format names is its version.
+#[test]
+fn a_member_of_that_name_elsewhere_is_no_version() {
+    let store = MemoryStore::new();
+    let a = key("a");
+    for text in [
+        "{\"schema_version\":1,\"stops\":[\"a\"],\"deps\":[{\"schema_version\":\"^1.2\"}]}",
+        "{\"schema_version\":1,\"stops\":[\"a\"],\"schemaVersion\":9}",
+    ] {
+        store
+            .put(&a, &Document::from_text(text).unwrap(), &PutOptions::new())
+            .unwrap();
+        let trips = store.checkpoints::<Trip>();
+        let loaded = trips.get(&a).unwrap();
+        assert_eq!(
+            (loaded.migrated_from, loaded.violations.len()),
+            (Some(1), 0),
+            "{text}"
+        );
+        trips.update(&a, |trip| trip.left.clear()).unwrap();
+        store
+            .delete(&a, &agent_checkpoint::store::DeleteOptions::new())
+            .unwrap();
+    }
 }

@@ -11,9 +11,6 @@ use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer};
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 
-/// The names that the member with the version of a format has.
-pub(crate) const VERSION_MEMBERS: [&str; 2] = ["schemaVersion", "schema_version"];
-
 /// The most violations of rules that are listed of one checkpoint.
 const MAX_FOUND: usize = 256;
 
@@ -233,17 +230,13 @@ impl<'a> Inspection<'a> {
     /// Reports a version of the format that this program does not know. Of a whole document
     /// [`violations`](super::violations) does it for every format; a format calls it for checkpoints inside others.
     pub fn version<C: Checkpoint>(&mut self, checkpoint: &C) {
-        let (Some(found), Some(known)) = (checkpoint.schema_version(), C::SCHEMA_VERSION) else {
+        let (Some(found), Some(known)) = (checkpoint.schema_version(), C::latest_version()) else {
             return;
         };
         if found > known {
-            let [camel, snake] = VERSION_MEMBERS;
-            let member = match self.is_present(snake) && !self.is_present(camel) {
-                true => snake,
-                false => camel,
-            };
             let message = format!("version {found}; this program knows up to {known}");
-            self.report(&pointer::join("", member), Code::NEWER_SCHEMA, message);
+            let member = C::VERSION_POINTER.unwrap_or_default();
+            self.report(member, Code::NEWER_SCHEMA, message);
         }
     }
 

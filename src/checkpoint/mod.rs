@@ -61,8 +61,8 @@ pub(crate) use shape::{OTHER_REVISION, all_present, any_present, entries, is, or
 pub use source_files::SourceFiles;
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
-pub(crate) use versions::version_is_unreadable;
 pub use versions::{Current, Migration, SchemaVersion, read};
+pub(crate) use versions::{any_migration, version_is_unreadable};
 
 use crate::json::{Document, Identity, Reading, Violation};
 
@@ -84,14 +84,14 @@ pub trait Checkpoint:
     /// The name of the format, such as `task`.
     const FORMAT: &'static str;
 
-    /// The latest version of the format that this type writes, where its documents tell their version.
-    const SCHEMA_VERSION: Option<u64> = None;
-
-    /// The released versions of the format, oldest first, each with what it brought. The last one is
-    /// [`SCHEMA_VERSION`](Checkpoint::SCHEMA_VERSION), where that is one.
+    /// The released versions of the format, oldest first, each with what it brought.
     ///
     /// Documents of older versions stay readable: see [`read`].
     const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[];
+
+    /// Where a document tells its version, such as `/schemaVersion`; `None` where it does not. What stands there is
+    /// [`schema_version`](Checkpoint::schema_version).
+    const VERSION_POINTER: Option<&'static str> = None;
 
     /// By what the elements of its lists are recognised when they change place.
     const IDENTITIES: &'static [Identity] = &[];
@@ -115,8 +115,16 @@ pub trait Checkpoint:
         None
     }
 
-    /// Sets the version; called once for a new checkpoint that stands alone in its document.
+    /// Sets the version; called for a new checkpoint that stands alone in its document, and for every save of a
+    /// format that has migrations.
     fn set_schema_version(&mut self, _version: u64) {}
+
+    /// The version that this type writes: the last one, where documents tell theirs.
+    #[must_use]
+    fn latest_version() -> Option<u64> {
+        let last = Self::SCHEMA_VERSIONS.last().map(|last| last.number);
+        Self::VERSION_POINTER.and(last)
+    }
 
     /// When the checkpoint was last changed.
     fn updated_at(&self) -> Option<&Timestamp>;

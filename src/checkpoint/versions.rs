@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::inspection::VERSION_MEMBERS;
 use super::{Checkpoint, Error, ErrorKind, Result};
-use crate::json::{Document, EditError, Reading, Rewrite};
+use crate::json::{Document, Reading, Rewrite};
 
 /// Brings the text of a document from one version of its format to the next, by editing it: what it does not touch
 /// stays as it is.
-pub type Migration = fn(&mut Document) -> std::result::Result<(), EditError>;
+///
+/// It runs in memory at each read of an old document until one is saved, under the store's lock where a change is
+/// made, so it looks at nothing but the document. Its error refuses the document: nothing is read, and nothing written.
+pub type Migration = fn(&mut Document) -> Result<()>;
 
 /// One released version of a format's schema.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,39 @@ impl SchemaVersion {
     }
 }
 
+/// Whether there is a migration among the versions.
+pub(crate) const fn any_migration(versions: &[SchemaVersion]) -> bool {
+    let mut at = 0;
+    while at < versions.len() {
+        if versions[at].migration.is_some() {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// What a format tells of its versions, looked at when the program is compiled.
+const fn check(versions: &[SchemaVersion], pointer: Option<&str>) {
+    assert!(
+        pointer.is_none() || !versions.is_empty(),
+        "a format whose documents tell their version (VERSION_POINTER) lists its versions (SCHEMA_VERSIONS)"
+    );
+    assert!(
+        pointer.is_some() || !any_migration(versions),
+        "a format with migrations says where its documents tell their version (VERSION_POINTER): without that a \
+         migration would run again at every read"
+    );
+    let mut at = 1;
+    while at < versions.len() {
+        assert!(
+            versions[at - 1].number < versions[at].number,
+            "SCHEMA_VERSIONS are in ascending order"
+        );
+        at += 1;
+    }
+}
+
 /// A checkpoint read as the latest version of its format.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -66,13 +101,17 @@ pub struct Current<'d, C> {
 /// as it was until something is saved. One that tells no version is of the first. One of a newer version, or of a
 /// version that cannot be read, is read as it is.
 ///
+/// That a format's versions are in order, and that one with migrations has a
+/// [`VERSION_POINTER`](Checkpoint::VERSION_POINTER), is checked when the program is compiled.
+///
 /// # Errors
 ///
 /// [`ErrorKind::Unreadable`] when the type does not follow the rules of [`Checkpoint`];
 /// [`ErrorKind::Migration`] when a migration fails.
 pub fn read<C: Checkpoint>(document: &Document) -> Result<Current<'_, C>> {
+    const { check(C::SCHEMA_VERSIONS, C::VERSION_POINTER) }
     let reading = document.read::<C>()?;
-    let Some((from, to)) = older(&reading) else {
+    let Some((from, to)) = older(document, &reading) else {
         return Ok(Current {
             document: Cow::Borrowed(document),
             reading,
@@ -87,6 +126,10 @@ pub fn read<C: Checkpoint>(document: &Document) -> Result<Current<'_, C>> {
     let reading = migrated.read::<C>()?;
     let mut current = reading.value.clone();
     current.set_schema_version(to);
+    if current.schema_version() != Some(to) {
+        let why = "set_schema_version does not set what schema_version tells";
+        return Err(failed(from, to, why));
+    }
     let rewrite = Rewrite::new().identities(C::IDENTITIES);
     let rewritten = migrated
         .rewrite(&reading, &current, &rewrite)
@@ -108,22 +151,25 @@ fn failed(
 }
 
 /// The version of what was read and the latest one, where there are migrations between them.
-fn older<C: Checkpoint>(reading: &Reading<C>) -> Option<(u64, u64)> {
-    let (first, last) = (C::SCHEMA_VERSIONS.first()?, C::SCHEMA_VERSIONS.last()?);
-    if version_is_unreadable(reading) {
+fn older<C: Checkpoint>(document: &Document, reading: &Reading<C>) -> Option<(u64, u64)> {
+    let (first, latest) = (C::SCHEMA_VERSIONS.first()?, C::latest_version()?);
+    if version_is_unreadable::<C>(document, reading) {
         return None;
     }
     let from = reading.value.schema_version().unwrap_or(first.number);
     let mut since = C::SCHEMA_VERSIONS.iter().filter(|it| it.number > from);
     since
         .any(|version| version.migration.is_some())
-        .then_some((from, last.number))
+        .then_some((from, latest))
 }
 
 /// Whether the document has a version that could not be read.
-pub(crate) fn version_is_unreadable<C>(reading: &Reading<C>) -> bool {
-    reading.left_out().iter().any(|pointer| {
-        let name = pointer.rsplit('/').next();
-        name.is_some_and(|name| VERSION_MEMBERS.contains(&name))
+pub(crate) fn version_is_unreadable<C: Checkpoint>(
+    document: &Document,
+    reading: &Reading<C>,
+) -> bool {
+    C::VERSION_POINTER.is_some_and(|pointer| {
+        let place = format!("{}{pointer}", document.at());
+        reading.left_out().contains(&place)
     })
 }

@@ -460,8 +460,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let staleness = self.staleness(key, loaded, &cut, &options.root)?;
         let knowledge = options.knowledge(now, self.judged(key));
         // Judged with all that is known here: a load knows less.
-        let reading = loaded.document.read::<C>()?;
-        let judged = violations(&loaded.document, &reading, &knowledge);
+        let current = read::<C>(&loaded.document)?;
+        let judged = violations(&current.document, &current.reading, &knowledge);
         let mut plan = loaded.checkpoint.resume_plan(&knowledge);
         let handoff = loaded.checkpoint.handoff();
         let unsure = loaded.is_partial
@@ -488,7 +488,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
             staleness,
             held: self.held(key, options, now)?,
-            newer: saving::newer(&reading),
+            newer: saving::newer(&current),
             damage,
             recover_with,
         };
@@ -551,11 +551,13 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             }
             match self.load_revision(key, &entry.id) {
                 Ok(loaded) => return Ok(Some((entry.id, loaded))),
-                // Damaged as well, or pruned meanwhile.
+                // Damaged as well, of a version that cannot be brought to this one, or pruned meanwhile.
                 Err(error)
                     if matches!(
                         error.kind(),
-                        ErrorKind::Corrupt(_) | ErrorKind::NoSuchRevision { .. }
+                        ErrorKind::Corrupt(_)
+                            | ErrorKind::Migration { .. }
+                            | ErrorKind::NoSuchRevision { .. }
                     ) => {}
                 Err(error) => return Err(error),
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Checkpoints;
 use crate::checkpoint::{
     Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result,
-    Truncation, read, version_is_unreadable, violations,
+    Truncation, any_migration, read, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
@@ -113,10 +113,11 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         let reading = &current.reading;
         let mut wanted = reading.value.clone();
         change(&mut wanted)?;
+        of_latest_version(&mut wanted);
         if wanted == reading.value {
             return Ok(None);
         }
-        refuse_newer(reading)?;
+        refuse_newer(&current)?;
         self.edited(&current.document, reading, wanted).map(Some)
     }
 
@@ -130,7 +131,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
     ) -> Result<Prepared> {
         let current = present.map(read::<C>).transpose()?;
         if let Some(current) = &current {
-            refuse_newer(&current.reading)?;
+            refuse_newer(current)?;
         }
         refuse_newer_value(&wanted)?;
         let is_new_text = current.is_none() || mode == PutMode::Replace;
@@ -138,10 +139,11 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             standalone,
             is_new_text,
             wanted.schema_version(),
-            C::SCHEMA_VERSION,
+            C::latest_version(),
         ) {
             wanted.set_schema_version(version);
         }
+        of_latest_version(&mut wanted);
         match (present, &current) {
             (Some(present), Some(current)) if mode == PutMode::Edit => {
                 if wanted == current.reading.value {
@@ -393,30 +395,42 @@ fn without_positions(violation: &Violation) -> (String, String) {
     (place, format!("{} {}", violation.code, violation.message))
 }
 
-fn refuse_newer<C: Checkpoint>(reading: &Reading<C>) -> Result<()> {
-    match newer(reading) {
+/// A value in memory is of the latest version, whatever it says: written without that, migrations would run on it
+/// again.
+fn of_latest_version<C: Checkpoint>(wanted: &mut C) {
+    let Some(latest) = C::latest_version().filter(|_| any_migration(C::SCHEMA_VERSIONS)) else {
+        return;
+    };
+    if wanted.schema_version().is_none_or(|says| says < latest) {
+        wanted.set_schema_version(latest);
+    }
+}
+
+fn refuse_newer<C: Checkpoint>(current: &Current<'_, C>) -> Result<()> {
+    match newer(current) {
         Some(Newer { found: None, .. }) => Err(Error::refused(
             "its schema version cannot be read, so a newer program may have written it: \
              it can be read, not changed; mend the version first",
         )),
-        _ => refuse_newer_value(&reading.value),
+        _ => refuse_newer_value(&current.reading.value),
     }
 }
 
 /// The version of a checkpoint that a later version of the format wrote, or may have written.
-pub(super) fn newer<C: Checkpoint>(reading: &Reading<C>) -> Option<Newer> {
-    let known = C::SCHEMA_VERSION?;
-    match reading.value.schema_version() {
-        _ if version_is_unreadable(reading) => Some(Newer { found: None, known }),
-        found => found.filter(|found| *found > known).map(|found| Newer {
-            found: Some(found),
-            known,
-        }),
+pub(super) fn newer<C: Checkpoint>(current: &Current<'_, C>) -> Option<Newer> {
+    let known = C::latest_version()?;
+    if version_is_unreadable::<C>(&current.document, &current.reading) {
+        return Some(Newer { found: None, known });
     }
+    let found = current.reading.value.schema_version();
+    found.filter(|found| *found > known).map(|found| Newer {
+        found: Some(found),
+        known,
+    })
 }
 
 fn refuse_newer_value<C: Checkpoint>(checkpoint: &C) -> Result<()> {
-    match (checkpoint.schema_version(), C::SCHEMA_VERSION) {
+    match (checkpoint.schema_version(), C::latest_version()) {
         (Some(found), Some(known)) if found > known => {
             Err(Error::new(ErrorKind::NewerSchema { found, known }))
         }

@@ -7,7 +7,7 @@ use super::doubt::Doubt;
 use super::scan::Scan;
 use super::survey::Found;
 use super::{Place, Row, RowState, WhyLeftOut, WhyNotScanned, claims};
-use crate::checkpoint::{Checkpoint, Error, FileRole, Layout};
+use crate::checkpoint::{Checkpoint, Error, FileRole, Layout, read};
 use crate::formats::builder_state;
 use crate::formats::{Format, PipelineState};
 use crate::fsio;
@@ -110,7 +110,9 @@ impl Scan<'_> {
         let document = self.read(&path).ok()??;
         let format = self.format_of(&path, &document).ok()?;
         (format.name == PipelineState::FORMAT).then_some(())?;
-        Some(Box::new(document.read::<PipelineState>().ok()?.value))
+        Some(Box::new(
+            read::<PipelineState>(&document).ok()?.reading.value,
+        ))
     }
 
     pub(super) fn read(&self, path: &Path) -> Result<Option<Document>, Error> {

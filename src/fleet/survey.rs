@@ -6,6 +6,7 @@ use super::scan::Scan;
 use super::{Finding, Next, Owner, Place, Row, RowState, bounded};
 use crate::checkpoint::{
     Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Progress, Pulse, Timestamp,
+    read,
 };
 use crate::formats::story_pipeline::StoryState;
 use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
@@ -269,10 +270,8 @@ fn complete_story(
     if row.agent.is_none() {
         row.agent = bounded::said(state.worker_map.get(story).map(String::as_str));
     }
-    let reading = found.document.read::<StoryCheckpoint>();
-    let pace = reading
-        .ok()
-        .and_then(|reading| state.pace(story, &reading.value, scan.now));
+    let story_of = read::<StoryCheckpoint>(&found.document).ok();
+    let pace = story_of.and_then(|it| state.pace(story, &it.reading.value, scan.now));
     if let Some(pace) = pace {
         let progress: Progress = row.progress;
         row.progress = progress.with_times(Some(pace.elapsed), Some(pace.rest));

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Result,
-    Thresholds, Timestamp, read, violations,
+    Thresholds, Timestamp, any_migration, read, violations,
 };
 use crate::json::{Code, Document, Violation};
 
@@ -102,6 +102,9 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
         violations: violations(&current.document, reading, knowledge),
     })
 }
+
+// The checkpoints of a host are read with it, so a migration of theirs would not run.
+const _: () = assert!(!any_migration(TaskCheckpoint::SCHEMA_VERSIONS));
 
 fn examine_host(host: &Document, knowledge: &Knowledge<'_>) -> Result<Vec<Violation>> {
     let reading = host.read::<BuilderState>()?;

@@ -240,7 +240,7 @@ impl Document {
     }
 
     /// Gives the member at `pointer` another name, and all members of its name; their values, places and layout stay.
-    /// Says whether there was one.
+    /// Says whether the document changed: not where there is none, or it has that name.
     ///
     /// # Errors
     ///

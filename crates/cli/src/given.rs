@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{ExecutionSpec, FileRole, Knowledge};
+use agent_checkpoint::Checkpoint;
+use agent_checkpoint::checkpoint::{self, ExecutionSpec, FileRole, Knowledge};
 use agent_checkpoint::formats::{BuildCheckpoint, PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Document};
-use agent_checkpoint::{Checkpoint, Error};
 
 use crate::args::{Global, Known};
 use crate::failure::Failure;
@@ -147,9 +147,9 @@ pub(crate) fn state_of(path: &Path, global: &Global) -> Result<PipelineState, Fa
             "{place}: is no state of a pipeline, such as .pipeline/state.json; name that with --state"
         )));
     }
-    let reading = document
-        .read::<PipelineState>()
-        .map_err(|error| Error::from(error).with_path(path))?;
+    let reading = checkpoint::read::<PipelineState>(&document)
+        .map_err(|error| error.with_path(path))?
+        .reading;
     // A count that cannot be read is not zero.
     let unreadable = reading.violations.iter().find(|found| {
         let judges = |member: &&str| found.pointer.starts_with(*member);

@@ -31,8 +31,7 @@ impl Team {
 
 impl CheckpointStore for Team {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        let found = self.files.load(&self.inside(key)?);
-        found.map_err(|error| error.with_key(key))
+        outside(key, self.files.load(&self.inside(key)?))
     }
 
     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
@@ -54,7 +53,7 @@ impl CheckpointStore for Team {
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.files.overflow(&self.inside(key)?)
+        outside(key, self.files.overflow(&self.inside(key)?))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
@@ -73,7 +72,7 @@ impl CheckpointStore for Team {
     }
 
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
-        self.files.claimed(&self.inside(key)?)
+        outside(key, self.files.claimed(&self.inside(key)?))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -86,7 +85,14 @@ impl CheckpointStore for Team {
     }
 }
 
-/// An error names the key that the caller knows.
+/// An error names the key that the caller knows, and has the error of the files as its cause.
 fn outside<T>(key: &Key, answer: Result<T>) -> Result<T> {
-    answer.map_err(|error| Error::new(error.kind().clone()).with_key(key))
+    answer.map_err(|error| {
+        let known = Error::new(error.kind().clone()).with_key(key);
+        let known = match error.path() {
+            Some(path) => known.with_path(path),
+            None => known,
+        };
+        known.with_source(error)
+    })
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, layout};
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result, read};
 use crate::fsio;
 use crate::json::Document;
 
@@ -137,8 +137,8 @@ fn judge(agent: &Key, backup: &Backup) -> std::result::Result<BackupAge, String>
     let Some(document) = &backup.document else {
         return Err("it is no JSON object".to_owned());
     };
-    let reading = document.read::<AgentCheckpoint>();
-    let checkpoint = reading.map_err(|error| error.to_string())?.value;
+    let current = read::<AgentCheckpoint>(document);
+    let checkpoint = current.map_err(|error| error.to_string())?.reading.value;
     if let Some(id) = &checkpoint.agent_id
         && !layout::same_agent(id, agent.as_str())
     {

@@ -261,7 +261,7 @@ pub struct Metadata {
 
 impl Checkpoint for TaskCheckpoint {
     const FORMAT: &'static str = "task";
-    const SCHEMA_VERSION: Option<u64> = Some(1);
+    const VERSION_POINTER: Option<&'static str> = Some("/schemaVersion");
     const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[SchemaVersion::new(
         1,
         "The checkpoint object of the builder-state protocol, alone in a file that tells its version.",

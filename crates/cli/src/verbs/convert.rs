@@ -169,7 +169,7 @@ fn as_it_is(source: &Document, target: &Target, to: &Format) -> Result<Option<Do
         document = Document::from_text(format!("{}\n", inside.replace("\n  ", "\n")))?;
         if let (None, Some(version)) = (
             document.get("/schemaVersion"),
-            TaskCheckpoint::SCHEMA_VERSION,
+            TaskCheckpoint::latest_version(),
         ) {
             document.set("/schemaVersion", &version)?;
         }
@@ -188,7 +188,7 @@ fn into<C: Checkpoint>(
     let document = if format.name == builder_state::FORMAT {
         Document::new(&Host { checkpoint })
     } else {
-        if let Some(version) = C::SCHEMA_VERSION {
+        if let Some(version) = C::latest_version() {
             checkpoint.set_schema_version(version);
         }
         Document::new(&checkpoint)

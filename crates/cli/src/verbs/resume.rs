@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::checkpoint;
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Violation};
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered};
@@ -186,8 +187,8 @@ fn give_inputs(
     let Some(document) = target.load()? else {
         return Ok(());
     };
-    let story = document.read::<StoryCheckpoint>();
-    let story = story.map_err(|error| target.error(error.into()))?.value;
+    let story = checkpoint::read::<StoryCheckpoint>(&document);
+    let story = story.map_err(|error| target.error(error))?.reading.value;
     let root = std::path::absolute(&global.root)
         .map_err(|error| Failure::new(format!("{}: {error}", global.root.display())))?;
     let id = story.story().unwrap_or(target.key.as_str());
