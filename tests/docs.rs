@@ -70,5 +70,8 @@ fn the_example_of_the_page_on_strategies_is_that_of_the_downstream_crate() {
     let code = fs::read_to_string(root.join("crates/downstream/src/properties.rs")).unwrap();
     let (_, shown) = page.split_once("```rust\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
-    assert!(code.ends_with(shown), "docs/strategies.md shows other tests");
+    assert!(
+        code.ends_with(shown),
+        "docs/strategies.md shows other tests"
+    );
 }

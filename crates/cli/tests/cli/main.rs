@@ -24,4 +24,5 @@ mod reporting;
 mod resuming;
 mod schemas;
 mod setting;
+mod staleness;
 mod usage;
