@@ -118,6 +118,10 @@ pub struct Loaded<C> {
 
 /// What was there when a task was to begin.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one is made for each task that begins, and is taken apart at once"
+)]
 pub enum Begun<C> {
     /// Nothing: its first checkpoint was saved.
     Created(Saved),
