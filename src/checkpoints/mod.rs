@@ -594,6 +594,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             if entry.is_current() || entry.revision.is_err() {
                 continue;
             }
+            // What a recovery would not go on with is nothing to plan from.
+            if entry.tasks_since > 0 {
+                break;
+            }
             match self.load_revision(key, &entry.id) {
                 Ok(loaded) => return Ok(Some((entry.id, loaded))),
                 // Damaged as well, or pruned meanwhile.

@@ -11,7 +11,7 @@ use crate::json::{Corrupt, Document};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Recovery {
-    /// With the newest state of its history that can be read.
+    /// With the newest state of its history that can be read, and that is of the present task.
     Newest,
     /// With nothing: the next save begins anew.
     Fresh,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::difference::Difference;
 use agent_checkpoint::json::Corrupt;
-use agent_checkpoint::{EntryId, RecoverOptions, Recovered, Recovery, Revision};
+use agent_checkpoint::{EntryId, Error, ErrorKind, RecoverOptions, Recovered, Recovery, Revision};
 use serde::Serialize;
 
 use crate::address::Target;
@@ -33,7 +33,7 @@ pub(super) fn run(
     let target = Target::to_change(file, global)?;
     let options = RecoverOptions::with(with).fenced(global.fence);
     let recovered = target.store().recover(&target.key, &options);
-    let recovered = recovered.map_err(|error| target.error(error))?;
+    let recovered = recovered.map_err(|error| with_advice(error, &target))?;
     let lost = lost(&target, &recovered);
     let mut outcome = Outcome::new();
     if lost.as_ref().is_some_and(|lost| !lost.is_empty()) || !recovered.passed_over.is_empty() {
@@ -65,6 +65,21 @@ pub(super) fn run(
         ));
     }
     Ok(outcome)
+}
+
+/// An error with what else a user can do: states that no recovery takes are still in the history.
+fn with_advice(error: Error, target: &Target) -> Failure {
+    let is_hopeless = matches!(error.kind(), ErrorKind::NotRecoverable { .. });
+    let mut failure = target.error(error);
+    let entries = target.store().history(&target.key).unwrap_or_default();
+    let has_states = entries.iter().any(|entry| !entry.is_current());
+    if is_hopeless && has_states {
+        failure.message.push_str(
+            "; `ckpt history` lists the states, and `ckpt restore --entry ENTRY` brings one back, of a damaged \
+             file after `ckpt recover --fresh`",
+        );
+    }
+    failure
 }
 
 fn told(recovered: &Recovered) -> String {

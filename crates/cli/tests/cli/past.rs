@@ -97,7 +97,9 @@ fn the_good_part_can_be_kept_or_everything_begun_anew() {
     assert_eq!(project.read("t.json"), "\0\0\0\0");
     project.expect(0, &["recover", "t.json", "--fresh"]);
     assert!(!project.names().contains(&"t.json".to_owned()));
-    project.expect(0, &["recover", "t.json"]);
+    // Whoever began fresh does not get the old task back unasked.
+    project.expect(3, &["recover", "t.json"]);
+    project.expect(0, &["restore", "t.json", "--entry", "2"]);
     assert!(project.read("t.json").contains("Made b"));
 
     let lone = Project::with("lone.json", "{\"phase\": ");
@@ -181,4 +183,53 @@ fn history_is_pruned_but_for_what_is_pinned_and_the_newest() {
         .expect(0, &["prune", "t.json", "--older-than", "0s"])
         .out;
     assert_eq!(pruned, "removed 1\n");
+}
+
+/// What was over came back in place of the task that followed it, without a word.
+#[test]
+fn a_task_that_is_over_does_not_come_back_unasked() {
+    for end in ["archive", "fresh", "rm"] {
+        let project = Project::new();
+        let store = ["--store", "c", "--key", "T"];
+        let run = |words: &[&str]| project.expect(0, &[words, &store].concat());
+        run(&["start", "--plan", "OLD"]);
+        run(&["decide", "x"]);
+        run(&["step", "done", "OLD"]);
+        match end {
+            "archive" => {
+                run(&["archive"]);
+                let none = project.expect(3, &["recover", "c/T.json"]);
+                assert!(
+                    none.error().contains("`ckpt restore --entry ENTRY`"),
+                    "{none:?}"
+                );
+            }
+            "fresh" => {
+                project.write("c/T.json", "");
+                run(&["recover", "--fresh"]);
+            }
+            _ => std::fs::remove_file(project.path("c/T.json")).unwrap(),
+        }
+        run(&["start", "--plan", "NEW"]);
+        let table = run(&["history"]).out;
+        assert!(table.contains("of the task before"), "{table}");
+        let first = project.expect(2, &["diff", "c/T.json"]);
+        assert!(
+            first.error().contains("first state of its task"),
+            "{first:?}"
+        );
+        let crossing = project.expect(1, &["diff", "c/T.json", "--from", "2"]);
+        assert!(crossing.err.contains("states of two tasks"), "{crossing:?}");
+        project.write("c/T.json", "");
+        let none = project.expect(3, &["recover", "c/T.json"]);
+        assert!(
+            none.error().contains("tasks that ended before"),
+            "{end}: {none:?}"
+        );
+        let resume = project.expect(3, &["resume", "c/T.json", "--json"]).json();
+        assert!(resume["recover_with"].is_null(), "{resume}");
+        project.expect(0, &["recover", "c/T.json", "--fresh"]);
+        project.expect(0, &["restore", "c/T.json", "--entry", "1"]);
+        assert!(project.read("c/T.json").contains("OLD"));
+    }
 }
