@@ -304,6 +304,7 @@ impl CheckpointStore for MemoryStore {
         };
         let document = newest.stored.document.clone();
         recovered.entry = Some(newest.id());
+        recovered.written = newest.stored.modified;
         let now = SystemTime::from(self.clock.now());
         // Brought back, it is not created anew: what was cut from it still belongs to it, and so does its history.
         let overflow = std::mem::take(&mut entry.overflow);

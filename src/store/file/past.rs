@@ -142,7 +142,7 @@ pub(in crate::store) fn recover(
             for entry in entries {
                 match file.read_entry(&entry.path) {
                     Ok(Some(stored)) => {
-                        newest = Some((entry, stored.document));
+                        newest = Some((entry, stored));
                         break;
                     }
                     // It may be readable the next time, and then an older one would have been brought back.
@@ -152,7 +152,7 @@ pub(in crate::store) fn recover(
                     _ => recovered.passed_over.push(entry.id.clone()),
                 }
             }
-            let Some((entry, document)) = newest else {
+            let Some((entry, stored)) = newest else {
                 let rest = match (&damaged.corrupt, &recovered.salvaged) {
                     (None, _) => "and no damaged text either: there is nothing to recover",
                     (_, Some(_)) => "salvage the good part of the damaged text, or go on fresh",
@@ -164,7 +164,10 @@ pub(in crate::store) fn recover(
                 }));
             };
             recovered.entry = Some(entry.id.clone());
-            Some(document)
+            recovered.written = entry.saved;
+            // A state joins the history when the next one replaces it; the damaged one had no next one.
+            recovered.may_lack = true;
+            Some(stored.document)
         }
     };
     let aside = damaged.replace(document.as_ref().map(Document::text))?;

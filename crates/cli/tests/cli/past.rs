@@ -233,3 +233,22 @@ fn a_task_that_is_over_does_not_come_back_unasked() {
         assert!(project.read("c/T.json").contains("OLD"));
     }
 }
+
+#[test]
+fn a_recovery_says_that_the_last_report_is_not_in_what_goes_on() {
+    let project = Project::new();
+    saved(&project);
+    project.write("t.json", "");
+    let recovered = project.expect(1, &["recover", "t.json", "--format", "task"]);
+    assert!(
+        recovered
+            .err
+            .contains("newest state before the damage, of 20"),
+        "{recovered:?}"
+    );
+    assert!(!project.read("t.json").contains("Use c"));
+    std::fs::remove_file(project.path("t.json")).unwrap();
+    let recovered = project.expect(1, &["recover", "t.json", "--json"]);
+    assert_eq!(recovered.json()["may_lack"], true);
+    assert!(recovered.json()["written"].is_string());
+}
