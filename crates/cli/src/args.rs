@@ -280,14 +280,9 @@ pub(crate) enum Verb {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Why
-        #[arg(
-            long = "as",
-            value_name = "WHY",
-            value_enum,
-            default_value = "complete"
-        )]
-        why: ArchivedAs,
+        /// Why [default: complete, where its task is; else it must be said]
+        #[arg(long = "as", value_name = "WHY", value_enum)]
+        why: Option<ArchivedAs>,
         /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
         #[arg(long, value_name = "REV")]
         expect: Option<String>,

@@ -252,3 +252,24 @@ fn a_recovery_says_that_the_last_report_is_not_in_what_goes_on() {
     assert_eq!(recovered.json()["may_lack"], true);
     assert!(recovered.json()["written"].is_string());
 }
+
+#[test]
+fn an_unfinished_task_is_not_put_aside_as_complete() {
+    let project = Project::with("t.json", TASK);
+    let refused = project.expect(4, &["archive", "t.json"]);
+    for option in [
+        "in progress",
+        "--as crashed",
+        "--as aborted",
+        "--as complete",
+    ] {
+        assert!(refused.error().contains(option), "{refused:?}");
+    }
+    project.write("torn.json", "{");
+    project.expect(3, &["archive", "torn.json"]);
+    assert_eq!(project.read("t.json"), TASK);
+    let aside = project
+        .expect(0, &["archive", "t.json", "--as", "crashed"])
+        .out;
+    assert!(aside.contains("crashed"), "{aside}");
+}
