@@ -181,9 +181,32 @@ impl Target {
         }
     }
 
-    /// An error at this checkpoint.
+    /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.
     pub(crate) fn error(&self, error: Error) -> Failure {
-        error.with_path(&self.path).into()
+        let is_missing = matches!(error.kind(), ErrorKind::NotFound);
+        match is_missing.then(|| self.of_the_past()).flatten() {
+            Some(past) => Failure::new(format!("{}: {past}", self.path.display())),
+            None => error.with_path(&self.path).into(),
+        }
+    }
+
+    /// What is said of a checkpoint that is gone and has a history.
+    fn of_the_past(&self) -> Option<String> {
+        let entries = self.store().history(&self.key).ok()?;
+        let newest = entries.iter().find(|entry| !entry.is_current())?;
+        Some(match newest.tasks_since {
+            0 => format!(
+                "the checkpoint is gone; its history has earlier states, the newest is {}: `ckpt recover` brings \
+                 it back, `ckpt history` lists them",
+                newest.id
+            ),
+            _ => format!(
+                "there is no checkpoint here now; the history has states of a task that ended, the newest is {}: \
+                 `ckpt start` begins the next task, `ckpt history` lists them, `ckpt restore --entry ENTRY` brings \
+                 one back",
+                newest.id
+            ),
+        })
     }
 
     /// The key, where the file itself is not the address.

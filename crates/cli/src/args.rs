@@ -244,9 +244,9 @@ pub(crate) enum Verb {
         /// The earlier state [default: the one before --to]
         #[arg(long, value_name = "ENTRY")]
         from: Option<String>,
-        /// The later state
-        #[arg(long, value_name = "ENTRY", default_value = "current")]
-        to: String,
+        /// The later state [default: the present one]
+        #[arg(long, value_name = "ENTRY")]
+        to: Option<String>,
     },
     /// Bring an earlier state back; the present one becomes an entry of the history
     Restore {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use agent_checkpoint::difference::Difference;
+use agent_checkpoint::store::HistoryEntry;
 use agent_checkpoint::{EntryId, Error, ErrorKind};
 use serde::Serialize;
 
@@ -23,11 +24,14 @@ struct Report<'d> {
 pub(super) fn run(
     file: Option<&Path>,
     from: Option<&str>,
-    to: &str,
+    to: Option<&str>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_look_at(file, global)?;
-    let to = find(&target, to)?;
+    let to = match to {
+        Some(to) => find(&target, to)?,
+        None => present(&target)?,
+    };
     let from = match from {
         Some(from) => find(&target, from)?,
         None => before(&target, &to)?,
@@ -65,6 +69,18 @@ pub(super) fn run(
         outcome.line(harmless(line));
     }
     Ok(outcome)
+}
+
+/// The state that is there now.
+fn present(target: &Target) -> Result<EntryId, Failure> {
+    let current = entries(target)?.into_iter().find(HistoryEntry::is_current);
+    current.map(|entry| entry.id).ok_or_else(|| {
+        let mut failure = target.error(Error::new(ErrorKind::NotFound));
+        failure
+            .message
+            .push_str("; to compare two of them, name both with --from and --to");
+        failure
+    })
 }
 
 /// The state before another, of the same task.

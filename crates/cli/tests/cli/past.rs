@@ -258,7 +258,7 @@ fn an_unfinished_task_is_not_put_aside_as_complete() {
     let project = Project::with("t.json", TASK);
     let refused = project.expect(4, &["archive", "t.json"]);
     for option in [
-        "in progress",
+        "in_progress",
         "--as crashed",
         "--as aborted",
         "--as complete",
@@ -272,4 +272,40 @@ fn an_unfinished_task_is_not_put_aside_as_complete() {
         .expect(0, &["archive", "t.json", "--as", "crashed"])
         .out;
     assert!(aside.contains("crashed"), "{aside}");
+}
+
+#[test]
+fn of_a_checkpoint_that_is_gone_its_history_is_told() {
+    let project = Project::new();
+    let store = ["--store", "c", "--key", "T"];
+    project.expect(0, &[&["start", "--plan", "p1"][..], &store].concat());
+    project.expect(0, &[&["decide", "x"][..], &store].concat());
+    project.expect(0, &[&["decide", "y"][..], &store].concat());
+    std::fs::remove_file(project.path("c/T.json")).unwrap();
+    for words in [
+        &["show"][..],
+        &["resume"],
+        &["stale"],
+        &["archive"],
+        &["step", "start", "p1"],
+        &["decide", "z"],
+        &["diff"],
+    ] {
+        let gone = project.expect(2, &[words, &store].concat());
+        let error = gone.error();
+        assert!(
+            error.contains("`ckpt recover`") && error.contains("`ckpt history`"),
+            "{gone:?}"
+        );
+        assert!(
+            !error.contains("start one first") && !error.contains("current"),
+            "{gone:?}"
+        );
+    }
+    project.expect(
+        1,
+        &[&["diff", "--from", "1", "--to", "2"][..], &store].concat(),
+    );
+    let none = project.expect(2, &["show", "c/other.json"]);
+    assert!(none.error().contains("start one first"), "{none:?}");
 }
