@@ -88,8 +88,12 @@ impl Target {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
                 // Its good part may tell the format and the key as well as the whole does.
                 let good = read::good_part(&path, global.max_bytes)?;
-                Target::of(path.clone(), good, global, options.clone())
-                    .or_else(|_| Target::of(path, None, global, options))
+                let target = Target::of(path.clone(), good, global, options.clone())
+                    .or_else(|_| Target::of(path, None, global, options))?;
+                Ok(Target {
+                    is_file_there: true,
+                    ..target
+                })
             }
             read => Target::of(path, read?, global, options),
         }
