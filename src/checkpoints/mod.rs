@@ -45,7 +45,7 @@ pub use saving::PutMode;
 /// let now = chrono::Utc::now();
 /// tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
 /// let saved = tasks.try_update(&key, |task| {
-///     task.start_step("Wire toggle", now);
+///     task.start_step("Wire toggle", now)?;
 ///     task.finish_step(&StepDone::current().modifying("src/toggle.rs"), now)
 /// })?;
 /// assert!(saved.truncation.is_empty());

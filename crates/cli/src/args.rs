@@ -635,13 +635,13 @@ pub(crate) struct StepDone {
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: Option<String>,
     /// The step of the plan that is finished with it [default: one that reads like TEXT, else the current step]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) pending: Option<String>,
     /// Files it made, relative to the project's folder
-    #[arg(long, value_name = "F", num_args = 1..)]
+    #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) created: Vec<String>,
     /// Files it changed, relative to the project's folder
-    #[arg(long, value_name = "F", num_args = 1..)]
+    #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) modified: Vec<String>,
 }
 
@@ -671,7 +671,7 @@ pub(crate) struct ItemDone {
     #[arg(value_name = "ID", value_parser = words)]
     pub(crate) id: String,
     /// Files it made or changed, relative to the project's folder
-    #[arg(long = "file", value_name = "F", num_args = 1..)]
+    #[arg(long = "file", value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) files: Vec<String>,
 }
 

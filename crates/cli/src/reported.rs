@@ -124,6 +124,10 @@ impl TryFrom<String> for Words {
     }
 }
 
+fn all(words: Vec<Words>) -> Vec<String> {
+    words.into_iter().map(|words| words.0).collect()
+}
+
 /// A name, or the number that stands for one.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Value")]
@@ -261,9 +265,9 @@ struct StepDoneLine {
     #[serde(default)]
     pending: Option<String>,
     #[serde(default)]
-    created: Vec<String>,
+    created: Vec<Words>,
     #[serde(default)]
-    modified: Vec<String>,
+    modified: Vec<Words>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -324,7 +328,7 @@ struct ItemLine {
 struct ItemDoneLine {
     id: Words,
     #[serde(default)]
-    files: Vec<String>,
+    files: Vec<Words>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -341,7 +345,7 @@ impl Line {
         let done = |kind, it: ItemDoneLine| Operation::ItemDone {
             kind,
             id: it.id.0,
-            files: it.files,
+            files: all(it.files),
         };
         let fail = |kind, it: ItemFailLine| Operation::ItemFail {
             kind,
@@ -353,8 +357,8 @@ impl Line {
             Line::StepDone(it) => Operation::StepDone {
                 text: it.text.map(|text| text.0),
                 pending: it.pending,
-                files_created: it.created,
-                files_modified: it.modified,
+                files_created: all(it.created),
+                files_modified: all(it.modified),
             },
             Line::Decide(it) => Operation::Decide {
                 text: it.text.0,
