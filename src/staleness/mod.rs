@@ -81,6 +81,8 @@ pub enum Reason {
         /// Now.
         now: Option<String>,
     },
+    /// None of the files is there: rather another folder than the project's than a project without its files.
+    NothingThere,
     /// Parts of the checkpoint could not be read, so it may name files that are not judged.
     ReadInPart,
 }
@@ -107,6 +109,10 @@ impl fmt::Display for Reason {
                     short(now)
                 )
             }
+            Reason::NothingThere => f.write_str(
+                "none of the files is there: is this the project's folder? Judge it from the one that the files \
+                 are relative to",
+            ),
             Reason::ReadInPart => f.write_str("parts of the checkpoint could not be read"),
         }
     }
@@ -174,6 +180,7 @@ impl Staleness {
         let mut project = Project::new(tracking);
         let mut seen = std::collections::HashSet::new();
         let mut judged = Judged::default();
+        let mut any_there = false;
         for path in files {
             if !seen.insert(path) {
                 continue;
@@ -183,10 +190,16 @@ impl Staleness {
                 continue;
             }
             let print = basis.fingerprints.and_then(|all| all.files.get(path));
+            let found = project.find(path);
+            any_there |= !matches!(found, Found::Missing);
             judged.files.push(TrackedFile {
                 path: path.to_owned(),
-                state: state_of(&project.find(path), print, &saved, basis.now),
+                state: state_of(&found, print, &saved, basis.now),
             });
+        }
+        let is_as_known = |file: &TrackedFile| file.state.is_same();
+        if !any_there && !judged.files.iter().all(is_as_known) {
+            judged.reasons.push(Reason::NothingThere);
         }
         if let Some(fingerprints) = basis.fingerprints {
             judged.compare_heads(fingerprints.head.as_ref(), project.root());

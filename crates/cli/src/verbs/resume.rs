@@ -5,7 +5,7 @@ use std::path::Path;
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered};
-use agent_checkpoint::staleness::TrackedFile;
+use agent_checkpoint::staleness::{Reason, TrackedFile};
 use agent_checkpoint::{
     Checkpoint, EntryId, Error, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
 };
@@ -111,6 +111,9 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
             over.tokens
         ));
         outcome.found();
+    }
+    if resume.staleness.reasons().contains(&Reason::NothingThere) {
+        outcome.note("none of the files is there; the project's folder is named with --root");
     }
     if global.json {
         outcome.json(&report(&target, &resume, rendered.as_ref()));

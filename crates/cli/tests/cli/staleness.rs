@@ -63,3 +63,26 @@ fn a_name_that_leads_nowhere_is_told_when_it_is_reported() {
     let judged = project.expect(1, &["stale", "c/T.json", "--json"]).json();
     assert_eq!(judged["files"][2]["state"], "indeterminate", "{judged}");
 }
+
+#[test]
+fn the_wrong_folder_is_told_where_no_file_is_there() {
+    let project = Project::new();
+    project.write("h.rs", "1");
+    report(&project, &["start", "--plan", "p1", "p2"]);
+    report(&project, &["step", "done", "p1", "--created", "h.rs"]);
+    std::fs::create_dir(project.path("elsewhere")).unwrap();
+    let wrong = ["--root", "elsewhere"];
+    let judged = project.expect(1, &[&["stale", "c/T.json"][..], &wrong].concat());
+    assert!(judged.err.contains("--root (now /"), "{judged:?}");
+    let resumed = project.expect(1, &[&["resume", "c/T.json"][..], &wrong].concat());
+    assert!(
+        resumed
+            .err
+            .contains("the project's folder is named with --root"),
+        "{resumed:?}"
+    );
+    let json = project.expect(1, &[&["stale", "c/T.json", "--json"][..], &wrong].concat());
+    assert_eq!(json.json()["reasons"][0]["reason"], "nothing-there");
+    let right = project.expect(0, &["stale", "c/T.json"]);
+    assert!(!right.err.contains("--root"), "{right:?}");
+}
