@@ -690,3 +690,22 @@ fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     let recovered = store.recover(&key("a"), &newest).unwrap();
     assert_eq!(recovered.document.unwrap().text(), "{\"n\":5}");
 }
+
+/// What a killed writer left beside the checkpoints was committed by an agent's `git add -A`.
+#[test]
+fn a_folder_that_the_store_made_has_temporary_files_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = folder.path().join("checkpoints");
+    put(&FileStore::open(&ours), "a", "{}");
+    let rules = fs::read_to_string(ours.join(".gitignore")).unwrap();
+    assert_eq!(rules, ".agent-checkpoint-*.tmp\n");
+    // It is written once: whoever changes or removes it has the say.
+    fs::remove_file(ours.join(".gitignore")).unwrap();
+    put(&FileStore::open(&ours), "b", "{}");
+    assert!(!ours.join(".gitignore").exists());
+    let page = FileStore::open(&ours).list(&Query::all()).unwrap();
+    assert!(page.foreign.is_empty());
+    // A folder that was there is its owner's.
+    put(&FileStore::open(folder.path()), "a", "{}");
+    assert!(!folder.path().join(".gitignore").exists());
+}

@@ -308,8 +308,12 @@ impl<'o> DurableFile<'o> {
     /// The lock of the file. `None` where the file system has none and the options do without.
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
+        let is_ours = look(folder)?.is_none();
         fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
+        if is_ours {
+            ignore_temporary_files(folder)?;
+        }
         let name = sidecar_name(target, "");
         self.sweep(target, folder, &own)?;
         // Names that differ only in case are one file on many systems, so they have one lock.
@@ -677,6 +681,20 @@ impl Damaged<'_> {
             None => self.file.absence_lasts(&self.target)?,
         }
         Ok(aside)
+    }
+}
+
+/// Has git ignore what a killed writer may leave beside the checkpoints: only in a folder that the store made, for
+/// elsewhere what is ignored is for its owner to say.
+fn ignore_temporary_files(folder: &Path) -> Result<()> {
+    let text = format!("{}*{}\n", fsio::TEMP_PREFIX, fsio::TEMP_SUFFIX);
+    let written = Replace::new(&folder.join(".gitignore"), Present::Absent)
+        .durability(Durability::None)
+        .write(text.as_bytes());
+    match written {
+        // Somebody was faster: then it is for that one to say.
+        Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
