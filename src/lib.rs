@@ -28,7 +28,7 @@
 //! let plan = ["Wire toggle", "Test it"];
 //! tasks.create(&key, &TaskCheckpoint::begin("ui-dev", plan, now))?;
 //! tasks.try_update(&key, |task| {
-//!     task.start_step("Wire toggle", now);
+//!     task.start_step("Wire toggle", now)?;
 //!     task.finish_step(&StepDone::new("Wired toggle to context"), now)
 //! })?;
 //!

@@ -237,7 +237,8 @@ fn secrets_are_redacted_before_anything_is_kept() {
     }));
     let saved = tasks
         .update(&key("a"), |task| {
-            task.start_step("log in", time("2026-03-02T08:00:00Z"));
+            task.start_step("log in", time("2026-03-02T08:00:00Z"))
+                .unwrap();
             task.note_progress(format!("used token-new {}", "x".repeat(300)))
                 .unwrap();
         })
@@ -311,7 +312,7 @@ fn every_writing_path_leaves_what_resumes() {
     tasks.create(&key("a"), &task(&["one", "two"])).unwrap();
     tasks
         .update(&key("a"), |task| {
-            task.start_step("one", now);
+            task.start_step("one", now).unwrap();
         })
         .unwrap();
     let options = agent_checkpoint::ResumeOptions::new(folder.path());
@@ -375,7 +376,7 @@ fn a_stamp_that_is_no_text_does_not_keep_an_agent_from_saving() {
     // What the caller overwrites is another matter.
     let store = store_with(r#"{"metadata":{"reason":5}}"#);
     let error = tasks(&store)
-        .update(&key("a"), |task| task.fail("no disk"))
+        .try_update(&key("a"), |task| task.fail("no disk"))
         .unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::WouldLose { .. }));
 }
@@ -450,7 +451,8 @@ fn secrets_are_not_kept_with_what_was_cut() {
     let saved = tasks(&store)
         .with_redaction(redaction)
         .try_update(&key("a"), |task| {
-            task.start_step("log in", time("2026-03-02T08:00:00Z"));
+            task.start_step("log in", time("2026-03-02T08:00:00Z"))
+                .unwrap();
             task.note_progress(format!("token-new {}", "x".repeat(300)))
         })
         .unwrap();
@@ -470,7 +472,8 @@ fn secrets_are_not_kept_with_what_was_cut() {
         tasks(&store)
             .with_redaction(breaking)
             .update(&key("a"), |task| {
-                task.start_step("another", time("2026-03-02T08:00:00Z"));
+                task.start_step("another", time("2026-03-02T08:00:00Z"))
+                    .unwrap();
             })
             .is_ok()
     );

@@ -51,7 +51,7 @@ fn a_day_of_a_task_is_told_in_words() {
         told
     };
 
-    state.start_step("Wire toggle", time(MORNING));
+    state.start_step("Wire toggle", time(MORNING)).unwrap();
     assert_eq!(
         since(&state),
         [
@@ -61,7 +61,9 @@ fn a_day_of_a_task_is_told_in_words() {
     );
 
     state.note_progress("half of it").unwrap();
-    state.decide("Use context", Some("It is there".into()), time(NOON));
+    state
+        .decide("Use context", Some("It is there".into()), time(NOON))
+        .unwrap();
     assert_eq!(
         since(&state),
         [
@@ -74,8 +76,10 @@ fn a_day_of_a_task_is_told_in_words() {
         .creating("src/a.ts")
         .modifying("src/b.ts");
     state.finish_step(&done, time(NOON)).unwrap();
-    state.block("No account");
-    state.verify("unit tests", ResultStatus::Passed, time(NOON));
+    state.block("No account").unwrap();
+    state
+        .verify("unit tests", ResultStatus::Passed, time(NOON))
+        .unwrap();
     let told = since(&state);
     for line in [
         "finished: Wire toggle (begun 2026-03-02T08:00:00Z, at 2026-03-02T12:00:00Z)",
@@ -166,7 +170,7 @@ fn steps_go_every_way() {
 #[test]
 fn a_step_reported_in_other_words_is_not_called_dropped() {
     let mut before = task(&["Wire toggle"]);
-    before.start_step("Wire toggle", time(MORNING));
+    before.start_step("Wire toggle", time(MORNING)).unwrap();
     let mut after = before.clone();
     after
         .finish_step(&StepDone::new("Wired it"), time(NOON))
@@ -424,7 +428,7 @@ fn data_is_whole_and_lines_are_short() {
     let long = "long \u{1b}[2J\n".repeat(100);
     let before = task(&["X"]);
     let mut after = before.clone();
-    after.block(long.as_str());
+    after.block(long.as_str()).unwrap();
     let difference =
         Difference::of::<TaskCheckpoint>(&document(&before), &document(&after)).unwrap();
     let told = difference.to_string();

@@ -18,7 +18,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{DeleteOptions, PutOptions, Query};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileOptions,
-    FileStore,
+    FileStore, Limits, RecoverOptions, Recovery,
 };
 use common::{EXAMPLE, key, task, time, tree};
 
@@ -585,4 +585,68 @@ fn the_record_of_what_was_cut_is_bounded_and_the_newest_is_found_again() {
         .map(|file| file.unwrap().metadata().unwrap().len())
         .sum();
     assert!(size <= 8 * 1024 * 1024 + 600_000, "{size}");
+}
+
+/// A task that was archived came back in place of the one that followed it under its name.
+#[test]
+fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let file = folder.path().join("a.json");
+    let newest = RecoverOptions::with(Recovery::Newest);
+    let refused = || {
+        let error = store.recover(&key("a"), &newest).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::NotRecoverable { .. }),
+            "{error}"
+        );
+        error.to_string()
+    };
+    put(&store, "a", "{\"n\":1}");
+    put(&store, "a", "{\"n\":2}");
+    let now = time("2026-03-02T08:00:00Z");
+    let any = DeleteOptions::new();
+    store
+        .archive(&key("a"), Archive::Complete, now, &any)
+        .unwrap();
+    assert!(refused().contains("those from 1 on back are of tasks that ended"));
+    put(&store, "a", "{\"n\":3}");
+    fs::write(&file, "").unwrap();
+    refused();
+    fs::write(&file, "{\"n\":3}").unwrap();
+    put(&store, "a", "{\"n\":4}");
+    fs::write(&file, "").unwrap();
+    let recovered = store.recover(&key("a"), &newest).unwrap();
+    assert_eq!(recovered.document.unwrap().text(), "{\"n\":3}");
+    // Removed by hand, and begun anew: that is another task, too.
+    fs::remove_file(&file).unwrap();
+    put(&store, "a", "{\"n\":5}");
+    let since = store.history(&key("a")).unwrap();
+    let since: Vec<_> = since.iter().map(|entry| entry.tasks_since).collect();
+    assert_eq!(since, [0, 1, 2]);
+    // Without the folder of its own nothing is known of earlier tasks, and numbers begin anew.
+    fs::remove_dir_all(folder.path().join(".agent-checkpoint/history")).unwrap();
+    put(&store, "a", "{\"n\":6}");
+    fs::write(&file, "").unwrap();
+    let recovered = store.recover(&key("a"), &newest).unwrap();
+    assert_eq!(recovered.document.unwrap().text(), "{\"n\":5}");
+}
+
+/// What a killed writer left beside the checkpoints was committed by an agent's `git add -A`.
+#[test]
+fn a_folder_that_the_store_made_has_temporary_files_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = folder.path().join("checkpoints");
+    put(&FileStore::open(&ours), "a", "{}");
+    let rules = fs::read_to_string(ours.join(".gitignore")).unwrap();
+    assert_eq!(rules, ".agent-checkpoint-*.tmp\n");
+    // It is written once: whoever changes or removes it has the say.
+    fs::remove_file(ours.join(".gitignore")).unwrap();
+    put(&FileStore::open(&ours), "b", "{}");
+    assert!(!ours.join(".gitignore").exists());
+    let page = FileStore::open(&ours).list(&Query::all()).unwrap();
+    assert!(page.foreign.is_empty());
+    // A folder that was there is its owner's.
+    put(&FileStore::open(folder.path()), "a", "{}");
+    assert!(!folder.path().join(".gitignore").exists());
 }

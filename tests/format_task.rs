@@ -230,8 +230,8 @@ fn the_protocols_example_breaks_no_rule() {
 #[test]
 fn a_failure_is_a_blocker_and_unblocking_ends_it() {
     let mut failed = task(&["one"]);
-    failed.fail("no disk");
-    failed.fail("no disk");
+    failed.fail("no disk").unwrap();
+    failed.fail("no disk").unwrap();
     assert_eq!(failed.blockers, ["no disk"]);
     assert_eq!(failed.metadata.reason, Some(Reason::Failure));
     failed.unblock();
@@ -243,9 +243,9 @@ fn a_failure_is_a_blocker_and_unblocking_ends_it() {
 fn a_later_result_takes_the_place_of_an_earlier() {
     let mut verified = task(&["one"]);
     let now = time("2026-03-02T08:00:00Z");
-    verified.verify("unit", ResultStatus::Failed, now);
-    verified.verify("e2e", ResultStatus::Passed, now);
-    verified.verify("unit", ResultStatus::Passed, now);
+    verified.verify("unit", ResultStatus::Failed, now).unwrap();
+    verified.verify("e2e", ResultStatus::Passed, now).unwrap();
+    verified.verify("unit", ResultStatus::Passed, now).unwrap();
     let results = verified.verification.unwrap().results;
     let found: Vec<_> = results
         .iter()
@@ -301,7 +301,9 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
     let circumstances = Circumstances::at(time("2026-03-02T08:00:00Z"));
     for operation in all {
         let mut changed = task(&["one"]);
-        changed.start_step("one", time("2026-03-02T08:00:00Z"));
+        changed
+            .start_step("one", time("2026-03-02T08:00:00Z"))
+            .unwrap();
         let before = changed.clone();
         let result = changed.apply(&operation, &circumstances);
         if TaskCheckpoint::OPERATIONS.contains(&operation.name()) {
@@ -393,7 +395,9 @@ fn a_report_that_says_nothing_is_refused_unchanged() {
     ] {
         for force in [false, true] {
             let mut changed = task(&["one"]);
-            changed.start_step("one", time("2026-03-02T08:00:00Z"));
+            changed
+                .start_step("one", time("2026-03-02T08:00:00Z"))
+                .unwrap();
             let before = changed.clone();
             let error = changed.apply(&operation, &by("other").forced(force));
             let error = error.unwrap_err();
@@ -453,7 +457,7 @@ fn who_reports_work_has_the_task() {
     shared.apply(&Operation::Unblock, &by("lead")).unwrap();
     assert_eq!(shared.metadata, before);
     // What stays as it was for the first one is another's word now.
-    shared.block("no disk");
+    shared.block("no disk").unwrap();
     let block = Operation::Block {
         text: "no disk".to_owned(),
     };
@@ -493,7 +497,9 @@ fn a_rate_limit_is_a_full_checkpoint_with_what_was_half_done() {
         note: note.map(str::to_owned),
     };
     let mut limited = task(&["one"]);
-    limited.start_step("one", time("2026-03-02T08:00:00Z"));
+    limited
+        .start_step("one", time("2026-03-02T08:00:00Z"))
+        .unwrap();
     limited.apply(&limit(Some("half")), &by("dev")).unwrap();
     assert_eq!(limited.metadata.reason, Some(Reason::RateLimit));
     assert_eq!(limited.updated_at().unwrap().text(), now);
@@ -581,7 +587,7 @@ fn a_contract_without_results_is_not_fulfilled() {
     verified.finish_step(&StepDone::new("one"), now).unwrap();
     assert_eq!(verified.phase, Some(Phase::Implementation));
     assert_eq!(verified.status().as_str(), "in_progress");
-    verified.verify("unit", ResultStatus::Passed, now);
+    verified.verify("unit", ResultStatus::Passed, now).unwrap();
     assert_eq!(verified.status().as_str(), "complete");
 }
 

@@ -391,7 +391,7 @@ fn a_newer_schema_is_refused_since_nothing_could_be_saved() {
                 .contains(&ResumeReason::NewerSchema { found, known: 1 })
         );
         // And so it is: a save is refused.
-        assert!(tasks.update(&key("a"), |task| task.block("x")).is_err());
+        assert!(tasks.try_update(&key("a"), |task| task.block("x")).is_err());
     }
 }
 
@@ -417,7 +417,9 @@ fn a_corrupt_checkpoint_gives_a_plan_from_its_newest_good_state_or_to_restart() 
     fs::remove_file(&file).unwrap();
 
     tasks.create(&key("a"), &task(&["one", "two"])).unwrap();
-    tasks.update(&key("a"), |task| task.block("CI")).unwrap();
+    tasks
+        .try_update(&key("a"), |task| task.block("CI"))
+        .unwrap();
     fs::write(&file, "{\"phase\": ").unwrap();
     let resume = tasks.resume(&key("a"), &options).unwrap();
     assert_eq!(resume.plan.decision, ResumeDecision::Verify);

@@ -129,10 +129,11 @@ const ROWS: &[Row] = &[
         without: "missing",
     },
     Row {
+        // Named and never seen, as a mistyped name is: nobody can vouch for it.
         name: "never there",
         before: nothing,
         after: nothing,
-        with: "unchanged",
+        with: "indeterminate",
         without: "missing",
     },
     Row {

@@ -198,7 +198,63 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
             assert!(fresh.unwrap().document.is_none());
             assert!(store.load(&key).unwrap().is_none());
         }
-        store.recover(&key, &own(Recovery::Newest)).unwrap();
-        assert!(store.load(&key).unwrap().is_some());
+        let newest = store.recover(&key, &own(Recovery::Newest));
+        if store.capabilities().embedded {
+            newest.unwrap();
+            assert!(store.load(&key).unwrap().is_some());
+        } else {
+            // Whoever began fresh does not get the old task back unasked.
+            let none = newest.unwrap_err();
+            assert!(matches!(none.kind(), ErrorKind::NotRecoverable { .. }));
+        }
     }
+}
+
+/// What began anew under the name of a task that was over came back as that task.
+#[test]
+fn a_recovery_goes_back_to_no_task_that_ended() {
+    let number = |document: Option<Document>| document.unwrap().get("/n").unwrap().as_u64();
+    where_offered(has_recovery, |store, a, _| {
+        let newest = RecoverOptions::with(Recovery::Newest);
+        put_numbers(store, a, [1, 2]);
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        if store.capabilities().embedded {
+            put_numbers(store, a, [3]);
+            let since: Vec<_> = store.history(a).unwrap();
+            let since: Vec<_> = since.iter().map(|entry| entry.tasks_since).collect();
+            assert_eq!(since, [0, 1, 1]);
+            return;
+        }
+        // A mere deletion is undone.
+        let back = store.recover(a, &newest).unwrap();
+        assert_eq!(number(back.document), Some(2));
+        put_numbers(store, a, [3]);
+        assert!(
+            store
+                .history(a)
+                .unwrap()
+                .iter()
+                .all(|it| it.tasks_since == 0)
+        );
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        // But a new document is another task, whose own states come back.
+        put_numbers(store, a, [4]);
+        let of_before = store.history(a).unwrap();
+        assert!(of_before[1..].iter().all(|entry| entry.tasks_since == 1));
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        let back = store.recover(a, &newest).unwrap();
+        assert_eq!(number(back.document), Some(4));
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        let fresh = RecoverOptions::with(Recovery::Fresh);
+        store.recover(a, &fresh).unwrap();
+        let none = store.recover(a, &newest).unwrap_err();
+        assert!(
+            matches!(none.kind(), ErrorKind::NotRecoverable { .. }),
+            "{none}"
+        );
+        // By name every state is still to be had.
+        let entry = &store.history(a).unwrap()[0];
+        assert_eq!(entry.tasks_since, 1);
+        store.restore(a, &entry.id, &any()).unwrap();
+    });
 }

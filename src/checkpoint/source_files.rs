@@ -1,5 +1,7 @@
 //! Which files are worth recording and judging.
 
+use super::{Error, Result};
+
 /// Sorts files into source files, which a step records, and what tools make, which it does not.
 ///
 /// A path is no source file when one of its folders is listed here. What is left out is handed
@@ -75,6 +77,14 @@ impl SourceFiles {
         }
         (taken, rest)
     }
+}
+
+/// Refuses files without a name, as an unset variable of a shell gives them.
+pub(crate) fn have_names<'f>(files: impl IntoIterator<Item = &'f String>) -> Result<()> {
+    if files.into_iter().any(|file| file.trim().is_empty()) {
+        return Err(Error::refused("a file has an empty name; name the file"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

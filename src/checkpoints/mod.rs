@@ -1,6 +1,7 @@
 //! The typed view of a store.
 
 mod saving;
+mod work;
 
 use std::fmt;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub use saving::PutMode;
 /// let now = chrono::Utc::now();
 /// tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
 /// let saved = tasks.try_update(&key, |task| {
-///     task.start_step("Wire toggle", now);
+///     task.start_step("Wire toggle", now)?;
 ///     task.finish_step(&StepDone::current().modifying("src/toggle.rs"), now)
 /// })?;
 /// assert!(saved.truncation.is_empty());
@@ -62,6 +63,7 @@ pub struct Checkpoints<'s, C> {
     allow_loss: bool,
     fence: Option<Fence>,
     tracking: Option<Tracking>,
+    keeps_verdict: bool,
     format: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -75,6 +77,7 @@ impl<C> Clone for Checkpoints<'_, C> {
             allow_loss: self.allow_loss,
             fence: self.fence,
             tracking: self.tracking.clone(),
+            keeps_verdict: self.keeps_verdict,
             format: std::marker::PhantomData,
         }
     }
@@ -115,6 +118,10 @@ pub struct Loaded<C> {
 
 /// What was there when a task was to begin.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one is made for each task that begins, and is taken apart at once"
+)]
 pub enum Begun<C> {
     /// Nothing: its first checkpoint was saved.
     Created(Saved),
@@ -134,6 +141,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             allow_loss: false,
             fence: None,
             tracking: None,
+            keeps_verdict: false,
             format: std::marker::PhantomData,
         }
     }
@@ -179,10 +187,18 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// changed since. Without it they are judged by their times alone.
     ///
     /// The record is kept beside the checkpoint, not in it. A save reads the contents only of files that
-    /// changed since the save before.
+    /// changed since the save before. A change that the save before did not know of stays one until work is
+    /// reported: a save that only notes something, or hands the task on, vouches for nothing.
+    /// [`Saved::files`] tells what a save took over.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = Some(tracking);
+        self
+    }
+
+    /// Vouches for no file, whatever a save tells: each is judged as before, if need be by the stamp before.
+    pub(crate) fn keeping_verdict(mut self) -> Self {
+        self.keeps_verdict = true;
         self
     }
 
@@ -349,12 +365,41 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// [`ErrorKind::Conflict`] when what is there is not what is expected, and those of
     /// [`try_update`](Checkpoints::try_update) save [`ErrorKind::NotFound`].
     pub fn put(&self, key: &Key, checkpoint: &C, mode: PutMode, expect: &Expect) -> Result<Saved> {
+        self.put_after(key, checkpoint, mode, expect, None)
+    }
+
+    /// Saves a new checkpoint that goes on from another one, which has the record of the files.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Checkpoints::create).
+    pub(crate) fn create_after(
+        &self,
+        key: &Key,
+        checkpoint: &C,
+        old: (&Key, &Loaded<C>),
+    ) -> Result<Saved> {
+        let expect = Expect::Absent;
+        self.put_after(key, checkpoint, PutMode::Edit, &expect, Some(old))
+    }
+
+    fn put_after(
+        &self,
+        key: &Key,
+        checkpoint: &C,
+        mode: PutMode,
+        expect: &Expect,
+        old: Option<(&Key, &Loaded<C>)>,
+    ) -> Result<Saved> {
         let standalone = !self.store.capabilities().embedded;
         let mut prepared = None;
         let saved = self.store.transact(key, &mut |stored| {
             crate::store::check_expected(key, expect, stored)?;
             let present = stored.map(|stored| &stored.document);
             let mut next = self.whole(present, checkpoint.clone(), mode, standalone)?;
+            if let Some((of, old)) = old {
+                next.goes_on_from(of, old, checkpoint);
+            }
             next.look_at_files(self, key, stored)?;
             let change = next.change(self.fence);
             prepared = Some(next);
@@ -548,6 +593,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         for entry in self.store.history(key)? {
             if entry.is_current() || entry.revision.is_err() {
                 continue;
+            }
+            // What a recovery would not go on with is nothing to plan from.
+            if entry.tasks_since > 0 {
+                break;
             }
             match self.load_revision(key, &entry.id) {
                 Ok(loaded) => return Ok(Some((entry.id, loaded))),

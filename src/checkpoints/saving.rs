@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::Checkpoints;
+use super::work::Work;
+use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
-    Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Knowledge, Result,
-    Truncation, any_migration, read, version_is_unreadable, violations,
+    Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key, Knowledge,
+    Result, Revision, Truncation, any_migration, read, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
-use crate::staleness::Fingerprints;
+use crate::staleness::Renewal;
 use crate::store::{Change, Put, Saved, Stored};
 
 /// What a whole checkpoint does to the text that is there.
@@ -32,6 +33,11 @@ pub(super) struct Prepared {
     /// The files that the checkpoint names.
     files: Vec<String>,
     companion: Option<String>,
+    /// What the save tells of the work; `None` when it changes nothing.
+    work: Option<Work>,
+    /// The checkpoint that the work goes on from, where it is another one than is replaced.
+    goes_on_from: Option<(Key, Revision)>,
+    told: FilesTold,
     /// Whether nothing but a sign of life changed.
     sign_of_life: bool,
 }
@@ -45,6 +51,9 @@ impl Prepared {
             violations: Vec::new(),
             files: Vec::new(),
             companion: None,
+            work: None,
+            goes_on_from: None,
+            told: FilesTold::default(),
             sign_of_life: false,
         }
     }
@@ -57,17 +66,23 @@ impl Prepared {
         key: &Key,
         stored: Option<&Stored>,
     ) -> Result<()> {
-        if self.sign_of_life {
-            // Whoever is alive has not looked at the files: what was known of them still is all.
-            let before = stored.map(|stored| checkpoints.store.companion(key, &stored.revision));
-            self.companion = before.transpose()?.flatten();
-            return Ok(());
-        }
-        let Some(tracking) = &checkpoints.tracking else {
+        let Some(work) = &self.work else {
             return Ok(());
         };
-        let before = stored.map(|stored| checkpoints.fingerprints(key, &stored.revision));
-        let before = before.transpose()?.flatten();
+        let before = match (&self.goes_on_from, stored) {
+            (Some((key, revision)), _) => checkpoints.fingerprints(key, revision)?,
+            (None, Some(stored)) => checkpoints.fingerprints(key, &stored.revision)?,
+            (None, None) => None,
+        };
+        let recorded_by = before.as_ref().and_then(|before| before.agent.as_deref());
+        let vouches = !self.sign_of_life && !checkpoints.keeps_verdict;
+        let is_progress = vouches && work.is_progress(recorded_by);
+        let tracking = checkpoints.tracking.as_ref();
+        let is_kept = before.is_some() || checkpoints.keeps_verdict;
+        if tracking.is_none() && (is_progress || !is_kept) {
+            // Judged by the times alone.
+            return Ok(());
+        }
         let recorded = checkpoints.store.overflow(key)?;
         let cut: Vec<String> = recorded
             .iter()
@@ -76,10 +91,32 @@ impl Prepared {
             .flat_map(|cut| own(cut.files()))
             .collect();
         let files = self.files.iter().chain(&cut).map(String::as_str);
-        let taken = Fingerprints::take(files, tracking, before.as_ref());
+        let renewal = Renewal {
+            before: before.as_ref(),
+            stamp: work.stamp.as_ref(),
+            now: checkpoints.now(),
+            named: &work.named,
+            is_progress,
+            agent: work.agent(is_progress),
+        };
+        let prints = match tracking {
+            // Whoever is alive has not looked at the files.
+            Some(tracking) if !self.sign_of_life => {
+                let (prints, told) = renewal.of(files, tracking);
+                self.told = told;
+                prints
+            }
+            _ => renewal.unseen(files),
+        };
         // Plain data: it has a text.
-        self.companion = serde_json::to_string(&taken).ok();
+        self.companion = serde_json::to_string(&prints).ok();
         Ok(())
+    }
+
+    /// Says that the work goes on from another checkpoint: what is known of its files still is.
+    pub(super) fn goes_on_from<C: Checkpoint>(&mut self, key: &Key, old: &Loaded<C>, new: &C) {
+        self.work = Some(Work::between(&old.checkpoint, new));
+        self.goes_on_from = Some((key.clone(), old.revision.clone()));
     }
 
     pub(super) fn change(&self, fence: Option<Fence>) -> Change {
@@ -98,6 +135,7 @@ pub(super) fn complete(mut saved: Saved, prepared: Option<Prepared>) -> Saved {
         saved.truncation.kept_in = kept_in;
         saved.lost = prepared.lost;
         saved.violations = prepared.violations;
+        saved.files = prepared.told;
     }
     saved
 }
@@ -183,14 +221,17 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             }));
         }
         let violations = violations(&document, &read_back, &Knowledge::none());
+        let work = match before {
+            Some(before) => Work::between(before, &read_back.value),
+            None => Work::first(&read_back.value),
+        };
         Ok(Prepared {
             files: own(read_back.value.files()),
-            document,
             truncation,
             lost,
             violations,
-            companion: None,
-            sign_of_life: false,
+            work: Some(work),
+            ..Prepared::new(document)
         })
     }
 
@@ -219,12 +260,12 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         let after = violations(&text, &read_back, &Knowledge::none());
         Ok(Prepared {
             lost: not_below(lost, reading, document, &truncation_of_lists(&truncation)),
-            document: text,
             truncation,
             violations: new_violations(&before, after),
             files: own(read_back.value.files()),
-            companion: None,
+            work: Some(Work::between(&reading.value, &read_back.value)),
             sign_of_life: read_back.value.is_sign_of_life(&reading.value),
+            ..Prepared::new(text)
         })
     }
 

@@ -87,8 +87,8 @@ impl<'d> Side<'d> {
 /// let begin = "2026-03-02T08:00:00Z".parse()?;
 /// let mut task = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], begin);
 /// let before = Document::new(&task)?;
-/// task.start_step("Wire toggle", "2026-03-02T08:05:00Z".parse()?);
-/// task.block("No test account");
+/// task.start_step("Wire toggle", "2026-03-02T08:05:00Z".parse()?)?;
+/// task.block("No test account")?;
 /// let after = Document::new(&task)?;
 ///
 /// let difference = Difference::of::<TaskCheckpoint>(&before, &after)?;

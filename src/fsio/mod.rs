@@ -63,8 +63,8 @@ pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
-const TEMP_PREFIX: &str = ".agent-checkpoint-";
+pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";
 /// How the names of our temporary files end.
-const TEMP_SUFFIX: &str = ".tmp";
+pub(crate) const TEMP_SUFFIX: &str = ".tmp";
 /// How many random letters and digits stand between the two.
 const TEMP_RANDOM: usize = 12;

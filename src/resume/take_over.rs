@@ -104,6 +104,8 @@ pub fn take_over(
     now: DateTime<Utc>,
 ) -> Result<TakenOver> {
     let agents = Checkpoints::<AgentCheckpoint>::new(store).with_clock(FixedClock(now));
+    // Whoever takes over has not looked at the files yet.
+    let agents = agents.keeping_verdict();
     let new = Key::new(by.agent_id.as_str())?;
     let name = AgentCheckpoint::layout().file_name;
     let same_file = store.path(key)? == store.path(&new)? || name(key)? == name(&new)?;
@@ -170,7 +172,7 @@ fn beside(
     let next = old
         .checkpoint
         .taken_over(&by.agent_id, &by.session_id, &by.notes, now)?;
-    let (begun, checkpoint) = match agents.create(&new, &next) {
+    let (begun, checkpoint) = match agents.create_after(&new, &next, (key, &old)) {
         Ok(saved) => (saved, next),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
             begun_before(agents, &new, &next, error)?

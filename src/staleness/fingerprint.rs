@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::head::Head;
 use super::stamp::FILE_CLOCK_TICK;
 use super::tracking::{Found, Project, Tracking};
+use crate::checkpoint::Timestamp;
 
 /// The largest file whose contents are compared. Of a larger one only size and times are.
 pub const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
@@ -25,6 +26,9 @@ pub struct Fingerprints {
     /// The head of the project's repository, where it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
+    /// Who told of the work whose files these are, where the checkpoint says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Each tracked file by its path, as the checkpoint has it.
     pub files: BTreeMap<String, Fingerprint>,
 }
@@ -38,8 +42,12 @@ pub enum Fingerprint {
     File(FilePrint),
     /// A folder; what was in it is not tracked.
     Folder,
-    /// It was not there.
+    /// It was there once, and was gone when the work was saved that removed it.
     Missing,
+    /// It was not there when it was named, nor since: a step removed it, or its name is mistyped.
+    NeverThere,
+    /// It is judged by this stamp of an earlier state, for no save has vouched for it since.
+    Since(Option<Timestamp>),
     /// It could not be read, or leads out of the project: it tells nothing.
     Unknown,
 }
@@ -105,7 +113,7 @@ pub(super) enum Compared {
 
 impl Fingerprints {
     /// Looks at files, relative to the root. What `before` has of a file that surely did not change since is
-    /// taken over, so that saving again reads only what changed. When none of the files is there, nothing is
+    /// taken over, so that looking again reads only what changed. When none of the files is there, nothing is
     /// recorded of any.
     pub fn take<'f>(
         files: impl IntoIterator<Item = &'f str>,
@@ -115,31 +123,46 @@ impl Fingerprints {
         let mut project = Project::new(tracking);
         let mut taken = Fingerprints {
             head: Head::of(project.root()),
-            files: BTreeMap::new(),
+            ..Fingerprints::default()
         };
+        let mut any_there = false;
         for path in files {
             if taken.files.contains_key(path) || !project.tracks(path) {
                 continue;
             }
             let known = before.and_then(|before| before.files.get(path));
-            let print = match project.find(path) {
-                Found::File(path, found) => match FilePrint::take(&path, &found, known) {
-                    Ok(print) => Fingerprint::File(print),
-                    Err(_) => Fingerprint::Unknown,
-                },
-                Found::Folder => Fingerprint::Folder,
-                Found::Missing => Fingerprint::Missing,
-                Found::Outside(_) | Found::Unreadable(_) => Fingerprint::Unknown,
-            };
+            let found = project.find(path);
+            any_there |= !matches!(found, Found::Missing);
+            let print = Fingerprint::take(found, known);
             taken.files.insert(path.to_owned(), print);
         }
         // None of them there: rather the wrong folder than a project without its files. What was recorded from
         // there would make each of them look new in the right one.
-        let is_there = |print: &Fingerprint| !matches!(print, Fingerprint::Missing);
-        if !taken.files.values().any(is_there) {
+        if !any_there {
             return Fingerprints::default();
         }
         taken
+    }
+}
+
+impl Fingerprint {
+    /// What is recorded of a file as it was found.
+    pub(super) fn take(found: Found, known: Option<&Fingerprint>) -> Fingerprint {
+        match found {
+            Found::File(path, found) => match FilePrint::take(&path, &found, known) {
+                Ok(print) => Fingerprint::File(print),
+                Err(_) => Fingerprint::Unknown,
+            },
+            Found::Folder => Fingerprint::Folder,
+            // Only of what was there once it is known that work removed it.
+            Found::Missing => match known {
+                Some(Fingerprint::File(_) | Fingerprint::Folder | Fingerprint::Missing) => {
+                    Fingerprint::Missing
+                }
+                _ => Fingerprint::NeverThere,
+            },
+            Found::Outside(_) | Found::Unreadable(_) => Fingerprint::Unknown,
+        }
     }
 }
 
@@ -157,7 +180,18 @@ impl FilePrint {
         Ok(print)
     }
 
-    fn of(found: &Metadata) -> FilePrint {
+    /// The record of a file whose contents are as they were, with the marks that it has now.
+    pub(super) fn renewed(&self, marks: FilePrint) -> FilePrint {
+        if self.has_same_marks(&marks) && !self.is_racy() {
+            return self.clone();
+        }
+        FilePrint {
+            sha256: self.sha256.clone(),
+            ..marks
+        }
+    }
+
+    pub(super) fn of(found: &Metadata) -> FilePrint {
         let modified = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         #[cfg(unix)]
         let (ctime, inode) = {

@@ -9,6 +9,7 @@ mod fingerprint;
 mod head;
 #[cfg(feature = "ignore")]
 mod ignored;
+mod renewal;
 mod stamp;
 mod state;
 mod tracking;
@@ -22,6 +23,7 @@ use serde::Serialize;
 
 pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
 pub use head::Head;
+pub(crate) use renewal::Renewal;
 pub use stamp::FILE_CLOCK_TICK;
 pub use state::{FileState, TrackedFile};
 pub use tracking::Tracking;
@@ -79,6 +81,8 @@ pub enum Reason {
         /// Now.
         now: Option<String>,
     },
+    /// None of the files is there: rather another folder than the project's than a project without its files.
+    NothingThere,
     /// Parts of the checkpoint could not be read, so it may name files that are not judged.
     ReadInPart,
 }
@@ -105,6 +109,10 @@ impl fmt::Display for Reason {
                     short(now)
                 )
             }
+            Reason::NothingThere => f.write_str(
+                "none of the files is there: is this the project's folder? Judge it from the one that the files \
+                 are relative to",
+            ),
             Reason::ReadInPart => f.write_str("parts of the checkpoint could not be read"),
         }
     }
@@ -172,6 +180,7 @@ impl Staleness {
         let mut project = Project::new(tracking);
         let mut seen = std::collections::HashSet::new();
         let mut judged = Judged::default();
+        let mut any_there = false;
         for path in files {
             if !seen.insert(path) {
                 continue;
@@ -181,10 +190,16 @@ impl Staleness {
                 continue;
             }
             let print = basis.fingerprints.and_then(|all| all.files.get(path));
+            let found = project.find(path);
+            any_there |= !matches!(found, Found::Missing);
             judged.files.push(TrackedFile {
                 path: path.to_owned(),
-                state: state_of(project.find(path), print, &saved),
+                state: state_of(&found, print, &saved, basis.now),
             });
+        }
+        let is_as_known = |file: &TrackedFile| file.state.is_same();
+        if !any_there && !judged.files.iter().all(is_as_known) {
+            judged.reasons.push(Reason::NothingThere);
         }
         if let Some(fingerprints) = basis.fingerprints {
             judged.compare_heads(fingerprints.head.as_ref(), project.root());
@@ -282,43 +297,59 @@ impl Judged {
 }
 
 /// What became of a file.
-fn state_of(found: Found, print: Option<&Fingerprint>, saved: &Saved) -> FileState {
+fn state_of(
+    found: &Found,
+    print: Option<&Fingerprint>,
+    saved: &Saved,
+    now: Option<DateTime<Utc>>,
+) -> FileState {
     let unreadable = |reason: &str| FileState::Unreadable {
+        reason: reason.to_owned(),
+    };
+    let indeterminate = |reason: &str| FileState::Indeterminate {
         reason: reason.to_owned(),
     };
     match (found, print) {
         (Found::Outside(reason), _) => unreadable(reason),
         (Found::Unreadable(error), _) => unreadable(&error.to_string()),
         (Found::Missing, Some(Fingerprint::Missing)) => FileState::Unchanged,
+        // Nobody ever saw it, so nobody can say that it is as it was.
+        (Found::Missing, Some(Fingerprint::NeverThere)) => {
+            indeterminate("it was not there when it was named, and is not there now")
+        }
         (Found::Missing, _) => FileState::Missing,
         (Found::Folder, Some(Fingerprint::File(_))) => FileState::Replaced {
             by: "a folder".to_owned(),
         },
-        (Found::Folder, Some(Fingerprint::Missing)) => FileState::Appeared,
-        (Found::Folder, _) => FileState::Indeterminate {
-            reason: "it is a folder, and what is in it is not tracked".to_owned(),
-        },
-        (Found::File(..), Some(Fingerprint::Missing)) => FileState::Appeared,
+        (Found::Folder | Found::File(..), Some(Fingerprint::Missing | Fingerprint::NeverThere)) => {
+            FileState::Appeared
+        }
+        (Found::Folder, _) => indeterminate("it is a folder, and what is in it is not tracked"),
         (Found::File(..), Some(Fingerprint::Folder)) => FileState::Replaced {
             by: "a file".to_owned(),
         },
         (Found::File(path, found), Some(Fingerprint::File(print))) => {
-            match print.compare(&path, &found) {
+            match print.compare(path, found) {
                 Compared::Unchanged => FileState::Unchanged,
                 Compared::Touched => FileState::Touched,
                 Compared::Modified => FileState::Modified {
                     modified: found.modified().unwrap_or(std::time::UNIX_EPOCH),
                 },
                 Compared::Unreadable(error) => unreadable(&error.to_string()),
-                Compared::TooLarge => FileState::Indeterminate {
-                    reason: "its times changed, and it is too large to be compared".to_owned(),
-                },
+                Compared::TooLarge => {
+                    indeterminate("its times changed, and it is too large to be compared")
+                }
             }
         }
-        (Found::File(_, found), None | Some(Fingerprint::Unknown)) => match found.modified() {
-            Ok(modified) => saved.judge(modified),
-            Err(error) => unreadable(&error.to_string()),
-        },
+        (Found::File(_, found), None | Some(Fingerprint::Unknown | Fingerprint::Since(_))) => {
+            match (found.modified(), print) {
+                (Ok(modified), Some(Fingerprint::Since(stamp))) => {
+                    Saved::new(stamp.as_ref(), now).judge(modified)
+                }
+                (Ok(modified), _) => saved.judge(modified),
+                (Err(error), _) => unreadable(&error.to_string()),
+            }
+        }
     }
 }
 

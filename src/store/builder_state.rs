@@ -379,7 +379,8 @@ impl CheckpointStore for BuilderStateStore {
         self.past(key, |slot, file, history| {
             let current = file.load();
             let current = current.and_then(|host| in_slot(slot, host));
-            listed(current, &history.entries()?, &|entry| {
+            // Where the slot was empty in between, another task ended: the host itself tells.
+            listed(current, &history.entries()?, &[], &|entry| {
                 in_slot(slot, file.read_entry(&entry.path)?)
             })
         })
@@ -438,7 +439,7 @@ impl CheckpointStore for BuilderStateStore {
                 }
                 _ => Vec::new(),
             };
-            let mut recovered = recover_with(&file, &damaged, options.with, &entries)?;
+            let mut recovered = recover_with(&file, &damaged, options.with, &entries, None)?;
             for host in [&mut recovered.document, &mut recovered.salvaged] {
                 let of_slot = host.take().map(Stored::new);
                 let of_slot = in_slot(&slot, of_slot).unwrap_or_default();

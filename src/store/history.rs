@@ -91,6 +91,10 @@ pub struct HistoryEntry {
     pub bytes: u64,
     /// Whether it is kept whatever comes.
     pub pinned: bool,
+    /// How many tasks ended after it: 0 of a state of the present task, and more beyond each border, as an
+    /// archive or a new document after a deletion makes one. Only states of the present task are
+    /// [recovered](super::CheckpointStore::recover) unasked.
+    pub tasks_since: usize,
 }
 
 impl HistoryEntry {
@@ -103,6 +107,7 @@ impl HistoryEntry {
             saved: None,
             bytes: 0,
             pinned: false,
+            tasks_since: 0,
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
+use super::file::of_earlier_tasks;
 use super::{
     Capabilities, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome, Page,
     PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
@@ -59,6 +60,8 @@ struct Entry {
     /// Oldest first.
     history: VecDeque<Past>,
     last_number: u64,
+    /// The last number of each task that ended.
+    ended: Vec<u64>,
 }
 
 struct Past {
@@ -207,8 +210,9 @@ impl CheckpointStore for MemoryStore {
         let Some(entry) = entries.by_key.get(key) else {
             return Ok(Vec::new());
         };
-        let told = |id, stored: &Stored, pinned| HistoryEntry {
+        let told = |id, stored: &Stored, pinned, tasks_since| HistoryEntry {
             id,
+            tasks_since,
             revision: Ok(stored.revision.clone()),
             saved: stored.modified,
             bytes: stored.document.text().len() as u64,
@@ -217,9 +221,16 @@ impl CheckpointStore for MemoryStore {
         let current = entry
             .document
             .iter()
-            .map(|now| told(EntryId::current(), now, false));
+            .map(|now| told(EntryId::current(), now, false, 0));
         let past = entry.history.iter().rev();
-        let past = past.map(|past| told(past.id(), &past.stored, past.pinned));
+        let past = past.map(|past| {
+            told(
+                past.id(),
+                &past.stored,
+                past.pinned,
+                entry.tasks_since(past),
+            )
+        });
         Ok(current.chain(past).collect())
     }
 
@@ -272,24 +283,35 @@ impl CheckpointStore for MemoryStore {
         let entry = self.checked(&mut entries, key, &any, options.fence)?;
         let mut recovered = Recovered::healthy(options.with);
         // What is in memory is never damaged: only what was deleted can be brought back.
-        if entry.document.is_some() || options.with == Recovery::Fresh {
+        if entry.document.is_some() {
+            return Ok(recovered);
+        }
+        if options.with == Recovery::Fresh {
+            entry.end_task();
             return Ok(recovered);
         }
         let newest = entry
             .history
             .back()
             .filter(|_| options.with == Recovery::Newest);
-        let Some(newest) = newest else {
-            let detail = "there is no earlier state that could be brought back".to_owned();
+        let of_this_task = newest.filter(|newest| entry.tasks_since(newest) == 0);
+        let Some(newest) = of_this_task else {
+            let detail = match newest {
+                None => "there is no earlier state that could be brought back".to_owned(),
+                Some(newest) => of_earlier_tasks(&newest.id(), false),
+            };
             return Err(Error::new(ErrorKind::NotRecoverable { detail }).with_key(key));
         };
         let document = newest.stored.document.clone();
         recovered.entry = Some(newest.id());
+        recovered.written = newest.stored.modified;
         let now = SystemTime::from(self.clock.now());
-        // Brought back, it is not created anew: what was cut from it still belongs to it.
+        // Brought back, it is not created anew: what was cut from it still belongs to it, and so does its history.
         let overflow = std::mem::take(&mut entry.overflow);
+        let ended = entry.ended.clone();
         recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now));
         entry.overflow = overflow;
+        entry.ended = ended;
         recovered.document = Some(document);
         Ok(recovered)
     }
@@ -334,6 +356,7 @@ impl Entry {
         let mut saved = Saved::new(outcome, revision, previous);
         if outcome == Outcome::Created {
             self.overflow.clear();
+            self.end_task();
         }
         if outcome != Outcome::Unchanged {
             for piece in overflow {
@@ -352,6 +375,21 @@ impl Entry {
         saved
     }
 
+    /// Ends the present task: what is in the history now is of an earlier one.
+    fn end_task(&mut self) {
+        let newest = self.history.back().map(|past| past.number);
+        self.ended
+            .extend(newest.filter(|newest| self.ended.last() != Some(newest)));
+        let oldest = self.history.front().map(|past| past.number);
+        self.ended
+            .retain(|ended| oldest.is_some_and(|oldest| oldest <= *ended));
+    }
+
+    fn tasks_since(&self, past: &Past) -> usize {
+        let ended = self.ended.iter();
+        ended.filter(|ended| past.number <= **ended).count()
+    }
+
     /// Moves the present document into the history; `false` when there is none.
     fn remember(&mut self, keep: &Keep, now: SystemTime) -> bool {
         let Some(present) = self.document.take() else {
@@ -365,7 +403,9 @@ impl Entry {
     /// Makes an entry, unless the newest is this very state already, as when it was pinned.
     fn keep(&mut self, stored: Stored) {
         let is_newest = self.history.back().is_some_and(|newest| {
-            newest.stored.revision == stored.revision && newest.stored.modified == stored.modified
+            newest.stored.revision == stored.revision
+                && newest.stored.modified == stored.modified
+                && self.tasks_since(newest) == 0
         });
         if !is_newest {
             self.last_number += 1;

@@ -58,6 +58,10 @@ const TRANSACT_ATTEMPTS: usize = 16;
 /// * What a write replaces or deletes is in the history afterwards ([`Capabilities::history`]), where a
 ///   failed write leaves nothing; the newest entry, and those that are pinned, never go. Only a mere sign
 ///   of life ([`PutOptions::sign_of_life`]) replaces without that.
+/// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where none was
+///   end the one before: the history has its states ([`HistoryEntry::tasks_since`]), and they come back by their
+///   names, but no recovery goes back to them. A mere deletion ends nothing yet. Inside a larger file
+///   ([`Capabilities::embedded`]) the recovery is of that file, whatever tasks it has.
 /// * Nothing recovers by itself: what cannot be read stays until
 ///   [`recover`](CheckpointStore::recover) is called, and is put aside, not lost.
 /// * Where several of these are wrong at once, the error tells one of them.
@@ -271,11 +275,11 @@ pub trait CheckpointStore: Send + Sync {
     /// Goes on from a document that cannot be read: puts it aside and has another in its place.
     ///
     /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that
-    /// was deleted; but inside a larger file ([`Capabilities::embedded`]) an empty place is nothing wrong.
+    /// was deleted, but none of a task that ended; and inside a larger file ([`Capabilities::embedded`]) an empty place is nothing wrong.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotRecoverable`] when there is nothing to go on with; [`ErrorKind::TooLarge`] and
+    /// [`ErrorKind::NotRecoverable`] when there is nothing to go on with, or only states of tasks that ended; [`ErrorKind::TooLarge`] and
     /// [`ErrorKind::Corrupt`] with the code `too-deep` for what is only beyond the limits, which is left
     /// where it is; those of [`put`](CheckpointStore::put); [`ErrorKind::NotOffered`] where
     /// [`Capabilities::recovery`] is false.

@@ -1,5 +1,7 @@
 //! How one goes on from a checkpoint that cannot be read.
 
+use std::time::SystemTime;
+
 use serde::Serialize;
 
 use super::{EntryId, Saved};
@@ -11,7 +13,7 @@ use crate::json::{Corrupt, Document};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Recovery {
-    /// With the newest state of its history that can be read.
+    /// With the newest state of its history that can be read, and that is of the present task.
     Newest,
     /// With nothing: the next save begins anew.
     Fresh,
@@ -54,6 +56,11 @@ pub struct Recovered {
     pub with: Recovery,
     /// The state of the history that was brought back.
     pub entry: Option<EntryId>,
+    /// When that state was written, where the store knows.
+    pub written: Option<SystemTime>,
+    /// Whether what was saved after that state is not in it: a history has what saves replaced, so the last
+    /// save before the damage, or before somebody removed the file, is in none of its states.
+    pub may_lack: bool,
     /// Entries of the history that were newer and could not be read either.
     pub passed_over: Vec<EntryId>,
     /// The checkpoint that is there now; `None` after [`Recovery::Fresh`].
@@ -75,6 +82,8 @@ impl Recovered {
             damage: None,
             with,
             entry: None,
+            written: None,
+            may_lack: false,
             passed_over: Vec::new(),
             document: None,
             saved: None,

@@ -5,7 +5,8 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::checkpoint::{
-    Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, Timestamp, Truncation,
+    Dropped, Error, ErrorKind, Expect, Fence, FilesTold, Key, Result, Revision, Timestamp,
+    Truncation,
 };
 use crate::json::{Document, Violation};
 
@@ -240,6 +241,9 @@ pub struct Saved {
     pub lost: Vec<String>,
     /// Violations of the format's rules that were not there before the save.
     pub violations: Vec<Violation>,
+    /// What is to be told of the files that the checkpoint names, where they are
+    /// [tracked](crate::Checkpoints::tracking).
+    pub files: FilesTold,
 }
 
 impl Saved {
@@ -252,6 +256,7 @@ impl Saved {
             truncation: Truncation::default(),
             lost: Vec::new(),
             violations: Vec::new(),
+            files: FilesTold::default(),
         }
     }
 

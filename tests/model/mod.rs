@@ -373,6 +373,8 @@ struct Entry {
     pinned: bool,
     /// Whether it may have been removed: it was beyond the limits, or the same state is in the entry below.
     may_be_gone: bool,
+    /// Whether its task ended since: a recovery does not go back to it.
+    has_ended: bool,
     /// At which version of the file it was made.
     version: u64,
     /// Of a store inside a larger file, what all keys had.
@@ -622,6 +624,7 @@ impl Model {
                         state,
                         pinned: pinned.unwrap_or(false),
                         may_be_gone: same && pinned.is_none(),
+                        has_ended: false,
                         version: of_key.version,
                         all,
                     },
@@ -693,11 +696,18 @@ impl Model {
         }
         if outcome == Outcome::Created {
             self.keys[key].cut.clear();
+            self.end_task(key);
         }
         if let Some(cut) = cut.filter(|cut| !self.keys[key].cut.contains(cut)) {
             self.keys[key].cut.push(cut);
         }
         self.replace(key, Present::Good(State::of(stored)));
+    }
+
+    fn end_task(&mut self, key: usize) {
+        for entry in &mut self.keys[key].entries {
+            entry.has_ended = true;
+        }
     }
 
     fn take(&mut self, subject: &mut dyn Subject, step: Step, place: &str) {
@@ -1071,6 +1081,9 @@ impl Model {
                     recovered.damage.is_none() && recovered.saved.is_none(),
                     "{place}"
                 );
+                if with == Recovery::Fresh && matches!(self.keys[key].present, Present::Nothing) {
+                    self.end_task(key);
+                }
             }
             return;
         }
@@ -1100,7 +1113,10 @@ impl Model {
             (Recovery::Newest, Some(newest)) => {
                 self.set(key, Present::Good(newest.state.unwrap()));
             }
-            (Recovery::Fresh, _) => self.set(key, Present::Nothing),
+            (Recovery::Fresh, _) => {
+                self.set(key, Present::Nothing);
+                self.end_task(key);
+            }
             _ => {
                 let all = if self.embedded {
                     0..self.keys.len()
@@ -1124,7 +1140,9 @@ impl Model {
             return all.max_by_key(|entry| entry.version).cloned();
         }
         let mut entries = self.keys[key].entries.iter();
-        entries.find(|entry| entry.state.is_some()).cloned()
+        entries
+            .find(|entry| entry.state.is_some() && !entry.has_ended)
+            .cloned()
     }
 
     // What the store must look like.
@@ -1204,7 +1222,7 @@ impl Model {
         let told = format!("{listed:?}\nnot {:#?}\n{place}", self.keys[key].entries);
         let mut names = BTreeSet::new();
         let mut listed = listed.into_iter().peekable();
-        let mut loose = 0;
+        let (mut loose, embedded) = (0, self.embedded);
         self.keys[key].entries.retain_mut(|entry| {
             let Some(state) = &entry.state else {
                 // Nothing of this key is in it, so it is not listed; whether it is still there cannot be told.
@@ -1220,6 +1238,9 @@ impl Model {
                 Some(it) => {
                     assert!(names.insert(it.id.to_string()), "twice: {told}");
                     loose += usize::from(!it.pinned);
+                    if !embedded {
+                        assert_eq!(it.tasks_since > 0, entry.has_ended, "{told}");
+                    }
                     entry.id = Some(it.id);
                     entry.may_be_gone = false;
                     before = Some(state.revision.clone());

@@ -88,8 +88,12 @@ impl Target {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
                 // Its good part may tell the format and the key as well as the whole does.
                 let good = read::good_part(&path, global.max_bytes)?;
-                Target::of(path.clone(), good, global, options.clone())
-                    .or_else(|_| Target::of(path, None, global, options))
+                let target = Target::of(path.clone(), good, global, options.clone())
+                    .or_else(|_| Target::of(path, None, global, options))?;
+                Ok(Target {
+                    is_file_there: true,
+                    ..target
+                })
             }
             read => Target::of(path, read?, global, options),
         }
@@ -181,9 +185,32 @@ impl Target {
         }
     }
 
-    /// An error at this checkpoint.
+    /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.
     pub(crate) fn error(&self, error: Error) -> Failure {
-        error.with_path(&self.path).into()
+        let is_missing = matches!(error.kind(), ErrorKind::NotFound);
+        match is_missing.then(|| self.of_the_past()).flatten() {
+            Some(past) => Failure::new(format!("{}: {past}", self.path.display())),
+            None => error.with_path(&self.path).into(),
+        }
+    }
+
+    /// What is said of a checkpoint that is gone and has a history.
+    fn of_the_past(&self) -> Option<String> {
+        let entries = self.store().history(&self.key).ok()?;
+        let newest = entries.iter().find(|entry| !entry.is_current())?;
+        Some(match newest.tasks_since {
+            0 => format!(
+                "the checkpoint is gone; its history has earlier states, the newest is {}: `ckpt recover` brings \
+                 it back, `ckpt history` lists them",
+                newest.id
+            ),
+            _ => format!(
+                "there is no checkpoint here now; the history has states of a task that ended, the newest is {}: \
+                 `ckpt start` begins the next task, `ckpt history` lists them, `ckpt restore --entry ENTRY` brings \
+                 one back",
+                newest.id
+            ),
+        })
     }
 
     /// Where a place in the checkpoint is in the file, which has more around it where it is a host.

@@ -244,9 +244,9 @@ pub(crate) enum Verb {
         /// The earlier state [default: the one before --to]
         #[arg(long, value_name = "ENTRY")]
         from: Option<String>,
-        /// The later state
-        #[arg(long, value_name = "ENTRY", default_value = "current")]
-        to: String,
+        /// The later state [default: the present one]
+        #[arg(long, value_name = "ENTRY")]
+        to: Option<String>,
     },
     /// Bring an earlier state back; the present one becomes an entry of the history
     Restore {
@@ -280,14 +280,9 @@ pub(crate) enum Verb {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Why
-        #[arg(
-            long = "as",
-            value_name = "WHY",
-            value_enum,
-            default_value = "complete"
-        )]
-        why: ArchivedAs,
+        /// Why [default: complete, where its task is; else it must be said]
+        #[arg(long = "as", value_name = "WHY", value_enum)]
+        why: Option<ArchivedAs>,
         /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
         #[arg(long, value_name = "REV")]
         expect: Option<String>,
@@ -650,13 +645,13 @@ pub(crate) struct StepDone {
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: Option<String>,
     /// The step of the plan that is finished with it [default: one that reads like TEXT, else the current step]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) pending: Option<String>,
     /// Files it made, relative to the project's folder
-    #[arg(long, value_name = "F", num_args = 1..)]
+    #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) created: Vec<String>,
     /// Files it changed, relative to the project's folder
-    #[arg(long, value_name = "F", num_args = 1..)]
+    #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) modified: Vec<String>,
 }
 
@@ -686,7 +681,7 @@ pub(crate) struct ItemDone {
     #[arg(value_name = "ID", value_parser = words)]
     pub(crate) id: String,
     /// Files it made or changed, relative to the project's folder
-    #[arg(long = "file", value_name = "F", num_args = 1..)]
+    #[arg(long = "file", value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) files: Vec<String>,
 }
 

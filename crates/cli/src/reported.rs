@@ -157,6 +157,10 @@ impl TryFrom<String> for Words {
     }
 }
 
+fn all(words: Vec<Words>) -> Vec<String> {
+    words.into_iter().map(|words| words.0).collect()
+}
+
 /// A name, or the number that stands for one.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Value")]
@@ -294,9 +298,9 @@ struct StepDoneLine {
     #[serde(default)]
     pending: Option<String>,
     #[serde(default)]
-    created: Vec<String>,
+    created: Vec<Words>,
     #[serde(default)]
-    modified: Vec<String>,
+    modified: Vec<Words>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -357,7 +361,7 @@ struct ItemLine {
 struct ItemDoneLine {
     id: Words,
     #[serde(default)]
-    files: Vec<String>,
+    files: Vec<Words>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -374,7 +378,7 @@ impl Line {
         let done = |kind, it: ItemDoneLine| Operation::ItemDone {
             kind,
             id: it.id.0,
-            files: it.files,
+            files: all(it.files),
         };
         let fail = |kind, it: ItemFailLine| Operation::ItemFail {
             kind,
@@ -386,8 +390,8 @@ impl Line {
             Line::StepDone(it) => Operation::StepDone {
                 text: it.text.map(|text| text.0),
                 pending: it.pending,
-                files_created: it.created,
-                files_modified: it.modified,
+                files_created: all(it.created),
+                files_modified: all(it.modified),
             },
             Line::Decide(it) => Operation::Decide {
                 text: it.text.0,

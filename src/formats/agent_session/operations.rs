@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, AgentStatus, layout};
-use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result};
+use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result, have_names};
 use crate::formats::task::StepDone;
 
 /// What the current step reads like while the agent is at a sync point.
@@ -193,6 +193,7 @@ impl AgentCheckpoint {
             ));
         };
         says(&text, "say what was finished")?;
+        have_names(done.files_created.iter().chain(&done.files_modified))?;
         let at_sync = self.sync_point().is_some();
         let named = done.pending.as_ref().unwrap_or(&text);
         if at_sync && current.as_ref() == Some(named) {
@@ -239,11 +240,12 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Adds files that were changed, each once.
+    /// Adds files that were changed, each once, and none without a name.
     pub fn add_files(&mut self, files: impl IntoIterator<Item = impl AsRef<str>>) {
         for file in files {
             let file = file.as_ref();
-            if !self.files_modified.iter().any(|known| known == file) {
+            let is_known = self.files_modified.iter().any(|known| known == file);
+            if !is_known && !file.trim().is_empty() {
                 self.files_modified.push(file.to_owned());
             }
         }
@@ -533,7 +535,10 @@ pub(super) fn apply(
             files_created: files_created.clone(),
             files_modified: files_modified.clone(),
         })?,
-        Operation::Note { text } => next.set_recovery_instructions(text),
+        Operation::Note { text } => {
+            says(text, "say how far the work is")?;
+            next.set_recovery_instructions(text);
+        }
         Operation::Block { text } => next.block(text)?,
         Operation::Unblock => next.unblock()?,
         Operation::Heartbeat => next.heartbeat(now),

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::checkpoint::{
     Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result, Timestamp,
+    have_names,
 };
 
 impl BuildError {
@@ -103,9 +104,10 @@ impl BuildCheckpoint {
     ///
     /// # Errors
     ///
-    /// Refused when the workstream is not in progress (forced: nor pending), and when files are to be
-    /// added to an artifact that is no list. The checkpoint is then unchanged.
+    /// Refused when the workstream is not in progress (forced: nor pending), when a file has no name, and when
+    /// files are to be added to an artifact that is no list. The checkpoint is then unchanged.
     pub fn complete_workstream(&mut self, id: &str, files: &[String], force: bool) -> Result<()> {
+        have_names(files)?;
         let bucket = self.bucket(id);
         let counts = bucket == Some(Bucket::InProgress)
             || bucket == Some(Bucket::Completed)
@@ -511,6 +513,9 @@ pub(super) fn apply(
         }
         Operation::GatePass { name } => build.pass_gate(name, None, force),
         Operation::Fail { text } => {
+            if text.trim().is_empty() {
+                return Err(Error::refused("say why the build failed"));
+            }
             // Only one workstream in progress can be meant without being named.
             let workstream = match build.in_progress_workstreams.as_slice() {
                 [only] => Some(only.clone()),

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::{
     Heartbeat, SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskError, TaskStatus,
 };
-use crate::checkpoint::{Circumstances, Error, ItemKind, Operation, Result, Timestamp};
+use crate::checkpoint::{Circumstances, Error, ItemKind, Operation, Result, Timestamp, have_names};
 
 /// How often an agent shows that it is alive, in seconds, unless its checkpoint says otherwise.
 pub const HEARTBEAT_INTERVAL: f64 = 300.0;
@@ -192,7 +192,7 @@ impl SitebuilderCheckpoint {
     ///
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete, unless a
     /// criterion is open or it is forced; [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the id
-    /// says nothing.
+    /// says nothing or a file has no name.
     pub fn finish_subtask(
         &mut self,
         id: &str,
@@ -200,6 +200,7 @@ impl SitebuilderCheckpoint {
         circumstances: &Circumstances<'_>,
     ) -> Result<()> {
         says(id, "name the subtask")?;
+        have_names(done.files_created.iter().chain(&done.files_modified))?;
         self.record(circumstances.force)?;
         let again = self.is_finished(id);
         self.set_subtask(id, SubtaskStatus::Complete);
@@ -259,14 +260,15 @@ impl SitebuilderCheckpoint {
     }
 
     /// Adds files that the task made or changed; each is listed once, one that it made is not listed
-    /// as changed as well.
+    /// as changed as well, and one without a name not at all.
     pub fn add_files(&mut self, created: &[String], modified: &[String]) {
-        for file in created {
+        let has_name = |file: &&String| !file.trim().is_empty();
+        for file in created.iter().filter(has_name) {
             if !self.files_created.contains(file) {
                 self.files_created.push(file.clone());
             }
         }
-        for file in modified {
+        for file in modified.iter().filter(has_name) {
             if !self.files_created.contains(file) && !self.files_modified.contains(file) {
                 self.files_modified.push(file.clone());
             }
@@ -687,6 +689,7 @@ pub(super) fn apply(
             checkpoint.finish_subtask(&id, &done, circumstances)
         }
         Operation::Note { text } => {
+            says(text, "say how far the work is")?;
             checkpoint.context.notes = Some(text.clone());
             Ok(())
         }

@@ -543,7 +543,10 @@ pub(super) fn apply(
 ) -> Result<()> {
     let force = circumstances.force;
     match operation {
-        Operation::Note { text } => story.set_action(text),
+        Operation::Note { text } => {
+            says(text, "say what is being done")?;
+            story.set_action(text);
+        }
         Operation::Fail { text } => match story.stage_number() {
             Some(1) => {
                 says(text, "NO-GO needs its reason")?;

@@ -6,7 +6,7 @@ use super::{
     CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
     VerificationResult,
 };
-use crate::checkpoint::{Error, Precision, Result, Timestamp};
+use crate::checkpoint::{Error, Precision, Result, Timestamp, have_names};
 
 /// A step that an agent reports as finished.
 ///
@@ -122,15 +122,20 @@ impl TaskCheckpoint {
     ///
     /// A step that is already the current one goes on unchanged. Another step that was current goes
     /// back to the head of the plan, unless it is in the plan, and is handed back with its note.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the description says nothing. The checkpoint is then unchanged.
     pub fn start_step(
         &mut self,
         description: impl Into<String>,
         now: DateTime<Utc>,
-    ) -> StepStarted {
+    ) -> Result<StepStarted> {
         let description = description.into();
+        says(&description, "say which step begins")?;
         let current = self.current_step.as_ref();
         if current.is_some_and(|step| step.description.as_ref() == Some(&description)) {
-            return StepStarted::Already;
+            return Ok(StepStarted::Already);
         }
         let step = CurrentStep {
             description: Some(description),
@@ -139,14 +144,14 @@ impl TaskCheckpoint {
         };
         self.metadata.reason = Some(Reason::Periodic);
         let Some(aside) = self.current_step.replace(step) else {
-            return StepStarted::Begun;
+            return Ok(StepStarted::Begun);
         };
         if let Some(text) = &aside.description
             && !self.pending_steps.contains(text)
         {
             self.pending_steps.insert(0, text.clone());
         }
-        StepStarted::InsteadOf(aside)
+        Ok(StepStarted::InsteadOf(aside))
     }
 
     /// Notes how far the current step is.
@@ -173,12 +178,13 @@ impl TaskCheckpoint {
     ///
     /// # Errors
     ///
-    /// Refused when neither a text nor a current step says what was done, and when the pending step
-    /// that is named is not in the plan. The checkpoint is then unchanged.
+    /// Refused when neither a text nor a current step says what was done, when a file has no name, and
+    /// when the pending step that is named is not in the plan. The checkpoint is then unchanged.
     pub fn finish_step(&mut self, done: &StepDone, now: DateTime<Utc>) -> Result<()> {
         if let Some(text) = &done.text {
             says(text, "say what was finished")?;
         }
+        have_names(done.files_created.iter().chain(&done.files_modified))?;
         let current = self
             .current_step
             .as_ref()
@@ -227,19 +233,24 @@ impl TaskCheckpoint {
     }
 
     /// Records a decision. One that is there already, with the same reason, is not recorded again.
+    ///
+    /// # Errors
+    ///
+    /// Refused when it says nothing.
     pub fn decide(
         &mut self,
         decision: impl Into<String>,
         rationale: Option<String>,
         now: DateTime<Utc>,
-    ) {
+    ) -> Result<()> {
         let decision = decision.into();
+        says(&decision, "say what was decided")?;
         let known = self
             .decisions
             .iter()
             .any(|made| made.decision.as_ref() == Some(&decision) && made.rationale == rationale);
         if known {
-            return;
+            return Ok(());
         }
         self.decisions.push(Decision {
             decision: Some(decision),
@@ -247,11 +258,22 @@ impl TaskCheckpoint {
             timestamp: Some(self.new_stamp(now)),
         });
         self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
     }
 
     /// Records what is in the way, once.
-    pub fn block(&mut self, blocker: impl Into<String>) {
+    ///
+    /// # Errors
+    ///
+    /// Refused when it says nothing.
+    pub fn block(&mut self, blocker: impl Into<String>) -> Result<()> {
         let blocker = blocker.into();
+        says(&blocker, "say what is in the way")?;
+        self.is_blocked_by(blocker);
+        Ok(())
+    }
+
+    pub(super) fn is_blocked_by(&mut self, blocker: String) {
         if !self.blockers.contains(&blocker) {
             self.blockers.push(blocker);
         }
@@ -274,13 +296,18 @@ impl TaskCheckpoint {
     }
 
     /// Records what an activity of verification gave; a later result takes the place of an earlier.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the activity has no name.
     pub fn verify(
         &mut self,
         activity: impl Into<String>,
         status: ResultStatus,
         now: DateTime<Utc>,
-    ) {
+    ) -> Result<()> {
         let activity = activity.into();
+        says(&activity, "say what was run")?;
         let run_at = Some(self.new_stamp(now));
         let results = &mut self.verification.get_or_insert_default().results;
         let known = results
@@ -297,6 +324,7 @@ impl TaskCheckpoint {
             });
         }
         self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
     }
 }
 
@@ -325,7 +353,7 @@ mod tests {
     #[test]
     fn the_current_step_is_the_default_for_both_texts() {
         let mut task = planned();
-        task.start_step("one", now());
+        task.start_step("one", now()).unwrap();
         task.finish_step(&StepDone::current(), now()).unwrap();
         assert_eq!(task.completed_steps[0].step.as_deref(), Some("one"));
         assert_eq!(task.pending_steps, ["two"]);
@@ -335,7 +363,7 @@ mod tests {
     #[test]
     fn a_finished_text_may_differ_from_the_pending_one() {
         let mut task = planned();
-        task.start_step("one", now());
+        task.start_step("one", now()).unwrap();
         task.finish_step(&StepDone::new("did one"), now()).unwrap();
         assert_eq!(task.pending_steps, ["two"]);
         let done = StepDone::new("did two").finishing("two");
@@ -346,7 +374,7 @@ mod tests {
     #[test]
     fn another_pending_step_can_be_finished_while_one_is_current() {
         let mut task = planned();
-        task.start_step("one", now());
+        task.start_step("one", now()).unwrap();
         task.finish_step(&StepDone::new("two"), now()).unwrap();
         assert_eq!(task.pending_steps, ["one"]);
         assert!(task.current_step.is_some());
@@ -365,22 +393,40 @@ mod tests {
     #[test]
     fn a_step_put_aside_is_handed_back_and_stays_in_the_plan() {
         let mut task = planned();
-        task.start_step("extra", now());
+        task.start_step("extra", now()).unwrap();
         task.note_progress("half").unwrap();
-        let StepStarted::InsteadOf(aside) = task.start_step("one", now()) else {
+        let StepStarted::InsteadOf(aside) = task.start_step("one", now()).unwrap() else {
             panic!("another step was current");
         };
         assert_eq!(aside.partial_work.as_deref(), Some("half"));
         assert_eq!(task.pending_steps, ["extra", "one", "two"]);
-        assert_eq!(task.start_step("one", now()), StepStarted::Already);
+        assert_eq!(task.start_step("one", now()).unwrap(), StepStarted::Already);
+    }
+
+    #[test]
+    fn what_says_nothing_is_refused_and_changes_nothing() {
+        let mut task = planned();
+        let before = task.clone();
+        for blank in ["", " \t"] {
+            assert!(task.start_step(blank, now()).is_err());
+            assert!(task.decide(blank, None, now()).is_err());
+            assert!(task.block(blank).is_err());
+            assert!(task.fail(blank).is_err());
+            assert!(task.verify(blank, ResultStatus::Passed, now()).is_err());
+            let done = StepDone::new("one").creating(blank);
+            assert!(task.finish_step(&done, now()).is_err());
+            let done = StepDone::new("one").modifying(blank);
+            assert!(task.finish_step(&done, now()).is_err());
+        }
+        assert_eq!(task, before);
     }
 
     #[test]
     fn a_step_that_is_reported_again_takes_no_other_out_of_the_plan() {
         let mut task = planned();
-        task.start_step("one", now());
+        task.start_step("one", now()).unwrap();
         task.finish_step(&StepDone::new("did one"), now()).unwrap();
-        task.start_step("two", now());
+        task.start_step("two", now()).unwrap();
         let before = task.clone();
         task.finish_step(&StepDone::new("did one"), now()).unwrap();
         assert_eq!(task, before);
@@ -389,9 +435,9 @@ mod tests {
     #[test]
     fn the_same_decision_is_recorded_once() {
         let mut task = planned();
-        task.decide("a", None, now());
-        task.decide("a", None, now());
-        task.decide("a", Some("because".into()), now());
+        task.decide("a", None, now()).unwrap();
+        task.decide("a", None, now()).unwrap();
+        task.decide("a", Some("because".into()), now()).unwrap();
         assert_eq!(task.decisions.len(), 2);
     }
 

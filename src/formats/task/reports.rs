@@ -1,8 +1,9 @@
 //! What an agent or a supervisor reports, in the words all formats share.
 
-use super::operations::says;
 use super::{Reason, StepDone, TaskCheckpoint};
-use crate::checkpoint::{Circumstances, Error, OpenEnum, Operation, Result, SourceFiles};
+use crate::checkpoint::{
+    Circumstances, Error, OpenEnum, Operation, Result, SourceFiles, have_names,
+};
 
 /// The operations that the format has.
 pub(super) const OPERATIONS: &[&str] = &[
@@ -54,8 +55,7 @@ fn report(
     let (now, force) = (circumstances.now, circumstances.force);
     match operation {
         Operation::StepStart { text } => {
-            says(text, "say which step begins")?;
-            task.start_step(text, now);
+            task.start_step(text, now)?;
         }
         Operation::StepDone {
             text,
@@ -63,6 +63,7 @@ fn report(
             files_created,
             files_modified,
         } => {
+            have_names(files_created.iter().chain(files_modified))?;
             let usual = SourceFiles::default();
             let taken = circumstances.sources.unwrap_or(&usual);
             let sources = |files: &[String]| taken.sort(files.iter().map(String::as_str)).0;
@@ -75,18 +76,15 @@ fn report(
             task.finish_step(&done, now)?;
         }
         Operation::Decide { text, rationale } => {
-            says(text, "say what was decided")?;
-            task.decide(text, rationale.clone(), now);
+            task.decide(text, rationale.clone(), now)?;
         }
         Operation::Note { text } => task.note_progress(text)?,
         Operation::Block { text } => {
-            says(text, "say what is in the way")?;
-            task.block(text);
+            task.block(text)?;
         }
         Operation::Unblock => task.unblock(),
         Operation::Fail { text } => {
-            says(text, "say why the task failed")?;
-            task.fail(text);
+            task.fail(text)?;
         }
         Operation::RateLimit { note } => task.rate_limited(note.as_deref(), now),
         Operation::Context { used } => {
@@ -95,8 +93,7 @@ fn report(
         Operation::Reassign { to } => task.reassign_to(to)?,
         Operation::Phase { name } => task.phase = Some(listed(name, "phase", force)?),
         Operation::Verify { activity, status } => {
-            says(activity, "say what was run")?;
-            task.verify(activity, listed(status, "result", force)?, now);
+            task.verify(activity, listed(status, "result", force)?, now)?;
         }
         other => return Err(Error::unsupported(other, OPERATIONS)),
     }

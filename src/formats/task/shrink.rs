@@ -421,10 +421,10 @@ mod tests {
     fn the_note_of_a_step_that_is_put_aside_is_kept() {
         let now = chrono::DateTime::UNIX_EPOCH;
         let mut before = TaskCheckpoint::begin("dev", ["one", "two"], now);
-        before.start_step("one", now);
+        before.start_step("one", now).unwrap();
         before.note_progress("half").unwrap();
         let mut after = before.clone();
-        after.start_step("two", now);
+        after.start_step("two", now).unwrap();
         let truncation = shrink(&mut after, &Limits::default(), Some(&before));
         assert_eq!(truncation.dropped.len(), 1);
         assert_eq!(truncation.dropped[0].reason, DropReason::PutAside);

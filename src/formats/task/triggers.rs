@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
+use super::operations::says;
 use super::{CurrentStep, Reason, TaskCheckpoint};
 use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Interruption, Result};
 
 impl TaskCheckpoint {
     /// Makes this a full checkpoint for a reason, as of now.
     ///
-    /// It is saved even where nothing else changed: what the files hold now is what the checkpoint tells.
+    /// It is saved even where nothing else changed.
     pub fn record(&mut self, reason: Reason, now: DateTime<Utc>) {
         self.metadata.reason = Some(reason);
         self.stamp(now);
@@ -41,9 +42,16 @@ impl TaskCheckpoint {
     }
 
     /// Records that the task failed: the reason joins what is in the way.
-    pub fn fail(&mut self, because: impl Into<String>) {
-        self.block(because);
+    ///
+    /// # Errors
+    ///
+    /// Refused when the reason says nothing.
+    pub fn fail(&mut self, because: impl Into<String>) -> Result<()> {
+        let because = because.into();
+        says(&because, "say why the task failed")?;
+        self.is_blocked_by(because);
         self.metadata.reason = Some(Reason::Failure);
+        Ok(())
     }
 
     /// Makes this a full checkpoint of an agent that stops before the task is done. What failed is in the
@@ -51,7 +59,8 @@ impl TaskCheckpoint {
     pub fn interrupted(&mut self, interruption: &Interruption, now: DateTime<Utc>) {
         match interruption {
             Interruption::Failed(because) => {
-                self.block(because.as_str());
+                // Whatever it says: an agent that dies has no second word.
+                self.is_blocked_by(because.clone());
                 self.record(Reason::Failure, now);
             }
             Interruption::Stopped(_) => self.record(Reason::Manual, now),

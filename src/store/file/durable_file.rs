@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use super::claims::ClaimsFile;
 use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept};
+use super::lineage::Lineage;
 use super::overflow::Entries;
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
@@ -138,6 +139,23 @@ impl<'o> DurableFile<'o> {
     /// The history of the file, or of the slot; `None` where none is kept.
     pub(in crate::store) fn history(&self) -> Result<Option<History<'o>>> {
         Ok(self.history_of(&self.target()?))
+    }
+
+    /// How many tasks ended after each of these entries of the history, newest first.
+    pub(super) fn ages(&self, history: &History<'_>, entries: &[Entry]) -> Result<Vec<usize>> {
+        Lineage::beside(&self.target()?).ages(history, entries)
+    }
+
+    /// Ends the present task: what is in the history now is not gone on with unasked. Under the lock.
+    pub(super) fn end_lineage(&self) -> Result<()> {
+        self.end_lineage_of(&self.target()?)
+    }
+
+    fn end_lineage_of(&self, target: &Path) -> Result<()> {
+        match self.history_of(target) {
+            Some(history) => Lineage::beside(target).end(&history, self.options.durability),
+            None => Ok(()),
+        }
     }
 
     /// The document, or `None` when there is no file.
@@ -290,8 +308,12 @@ impl<'o> DurableFile<'o> {
     /// The lock of the file. `None` where the file system has none and the options do without.
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
+        let is_ours = look(folder)?.is_none();
         fsio::create_folder_durably(folder)?;
         let own = fsio::own_folder(folder)?;
+        if is_ours {
+            ignore_temporary_files(folder)?;
+        }
         let name = sidecar_name(target, "");
         self.sweep(target, folder, &own)?;
         // Names that differ only in case are one file on many systems, so they have one lock.
@@ -332,7 +354,7 @@ impl<'o> DurableFile<'o> {
             }
         }
         self.options.sweep_once(own, || {
-            let inside = ["", "claims", "files"].map(|inside| own.join(inside));
+            let inside = ["", "claims", "files", "lineage"].map(|inside| own.join(inside));
             [&[folder.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
@@ -424,6 +446,10 @@ impl<'o> DurableFile<'o> {
         next: &Next,
     ) -> Result<()> {
         self.refuse_too_large(&next.text)?;
+        // A new document is another task than those that were here; the slots of a host come and go within it.
+        if present.is_none() && self.slot.is_none() {
+            self.end_lineage_of(target)?;
+        }
         let durability = self.options.durability;
         let history = self.history_of(target);
         let now = self.options.clock.now();
@@ -488,6 +514,7 @@ impl<'o> DurableFile<'o> {
         let stem = target.file_stem().unwrap_or_default().to_string_lossy();
         let stem = name(&stem);
         let durability = self.options.durability;
+        self.end_lineage_of(&target)?;
         for aside in unique_names(parent_of(&target), &stem) {
             if fsio::rename_new(&target, &aside, durability)? {
                 self.remove_link(&target)?;
@@ -654,6 +681,20 @@ impl Damaged<'_> {
             None => self.file.absence_lasts(&self.target)?,
         }
         Ok(aside)
+    }
+}
+
+/// Has git ignore what a killed writer may leave beside the checkpoints: only in a folder that the store made, for
+/// elsewhere what is ignored is for its owner to say.
+fn ignore_temporary_files(folder: &Path) -> Result<()> {
+    let text = format!("{}*{}\n", fsio::TEMP_PREFIX, fsio::TEMP_SUFFIX);
+    let written = Replace::new(&folder.join(".gitignore"), Present::Absent)
+        .durability(Durability::None)
+        .write(text.as_bytes());
+    match written {
+        // Somebody was faster: then it is for that one to say.
+        Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use chrono::{DateTime, Utc};
 
 use super::durable_file::sidecar_name;
+use super::lineage::{Border, since_epoch};
 use super::unique::{counter_of, in_order, unique_names};
 use super::{FileOptions, Owner};
 use crate::checkpoint::{Backups, Error, Key, Layout, Result};
@@ -427,6 +428,21 @@ impl<'o> History<'o> {
             Naming::Protocol(_) => {
                 entries.sort_by_key(|entry| std::cmp::Reverse((entry.saved, number(entry))));
             }
+        }
+    }
+
+    /// Whether an entry is of the task that ended with this one, or of one before.
+    pub(super) fn is_up_to(&self, entry: &Entry, border: &Border) -> bool {
+        let order = |id: &str| in_order(id);
+        let (entry_order, border_order) = (order(entry.id.as_str()), order(&border.entry));
+        let saved = entry.saved.map(since_epoch);
+        match &self.naming {
+            // A number comes again only where somebody removed the history, and then with newer states.
+            Naming::Numbers { .. } => {
+                let is_later = saved.zip(border.saved).is_some_and(|(is, was)| is > was);
+                entry_order <= border_order && !is_later
+            }
+            Naming::Protocol(_) => (saved, entry_order) <= (border.saved, border_order),
         }
     }
 

@@ -4,6 +4,7 @@ mod claims;
 mod companion;
 mod durable_file;
 mod history;
+mod lineage;
 mod options;
 mod overflow;
 mod past;
@@ -21,7 +22,8 @@ pub(super) use history::{Entry, History};
 pub use options::FileOptions;
 pub(super) use overflow::{Entries, OverflowFile, Owner};
 pub(super) use past::{
-    entry_named, listed, no_history, no_such, not_recoverable, recover as recover_with,
+    entry_named, listed, no_history, no_such, not_recoverable, of_earlier_tasks,
+    recover as recover_with,
 };
 
 use super::{
@@ -454,7 +456,10 @@ impl CheckpointStore for FileStore {
         self.past(key, |file, history| {
             let current = file.load();
             let entries = history.entries()?;
-            listed(current, &entries, &|entry| file.read_entry(&entry.path))
+            let ages = file.ages(history, &entries)?;
+            listed(current, &entries, &ages, &|entry| {
+                file.read_entry(&entry.path)
+            })
         })
     }
 
@@ -482,11 +487,24 @@ impl CheckpointStore for FileStore {
             let Some(damaged) = file.damaged(options.fence)? else {
                 return Ok(Recovered::healthy(options.with));
             };
-            let entries = match file.history()? {
-                Some(history) if options.with == Recovery::Newest => history.entries()?,
+            let mut entries = match file.history()? {
+                Some(history) if options.with == Recovery::Newest => {
+                    let entries = history.entries()?;
+                    let ages = file.ages(&history, &entries)?;
+                    entries.into_iter().zip(ages).collect()
+                }
                 _ => Vec::new(),
             };
-            recover_with(&file, &damaged, options.with, &entries)
+            let ended: Option<EntryId> = entries
+                .iter()
+                .find(|(_, age)| *age > 0)
+                .map(|(entry, _)| entry.id.clone());
+            entries.retain(|(_, age)| *age == 0);
+            let entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
+            if options.with == Recovery::Fresh {
+                file.end_lineage()?;
+            }
+            recover_with(&file, &damaged, options.with, &entries, ended.as_ref())
         };
         recover().map_err(|error| error.with_key(key))
     }

@@ -28,12 +28,17 @@ pub(in crate::store) fn entry_named(entries: &[Entry], wanted: &EntryId) -> Resu
 
 /// The state that is there now and the entries, each state once where it follows itself: a save that was
 /// killed leaves an entry of what is still present, and of a host file another slot may have changed.
+///
+/// `ages` says of each entry how many tasks ended after it; where it says nothing, an entry in which nothing is
+/// there ends one.
 pub(in crate::store) fn listed(
     current: Result<Option<Stored>>,
     entries: &[Entry],
+    ages: &[usize],
     read: &dyn Fn(&Entry) -> Result<Option<Stored>>,
 ) -> Result<Vec<HistoryEntry>> {
     let mut all: Vec<HistoryEntry> = Vec::new();
+    let (mut emptied, mut was_empty) = (0, false);
     match current {
         Ok(Some(stored)) => all.push(HistoryEntry {
             id: EntryId::current(),
@@ -41,25 +46,35 @@ pub(in crate::store) fn listed(
             bytes: stored.document.text().len() as u64,
             revision: Ok(stored.revision),
             pinned: false,
+            tasks_since: 0,
         }),
-        Ok(None) => {}
+        // Only deleted: the task may go on.
+        Ok(None) => was_empty = true,
         Err(error) => all.push(HistoryEntry {
             id: EntryId::current(),
             revision: Err(corrupt(error)?),
             saved: None,
             bytes: 0,
             pinned: false,
+            tasks_since: 0,
         }),
     }
-    for entry in entries {
+    for (at, entry) in entries.iter().enumerate() {
         let revision = match read(entry) {
             Ok(Some(stored)) => Ok(stored.revision),
             // Gone meanwhile, or the slot was empty then.
-            Ok(None) => continue,
+            Ok(None) => {
+                emptied += usize::from(ages.is_empty() && !was_empty);
+                was_empty = true;
+                continue;
+            }
             Err(error) => Err(corrupt(error)?),
         };
+        was_empty = false;
+        let tasks_since = ages.get(at).copied().unwrap_or(emptied);
         let repeats = all
             .last()
+            .filter(|newer| newer.tasks_since == tasks_since)
             .is_some_and(|newer| newer.revision.is_ok() && newer.revision == revision);
         if repeats && !entry.pinned {
             continue;
@@ -70,6 +85,7 @@ pub(in crate::store) fn listed(
             saved: entry.saved,
             bytes: entry.bytes,
             pinned: entry.pinned,
+            tasks_since,
         });
     }
     Ok(all)
@@ -83,12 +99,29 @@ fn corrupt(error: Error) -> Result<Corrupt> {
     }
 }
 
-/// Goes on from a damaged or missing file, with one of `entries` where it shall be the newest of them.
+/// What is said where only tasks that ended are in the history.
+pub(in crate::store) fn of_earlier_tasks(ended: &EntryId, is_damaged: bool) -> String {
+    let rest = match is_damaged {
+        true => {
+            "go on fresh, after which one of them can be restored by its name, or salvage the good part of the \
+             damaged text"
+        }
+        false => "restore one of them by its name, or begin a new one",
+    };
+    format!(
+        "no earlier state of this task can be read, and those from {ended} on back are of tasks that ended before \
+         (archived, begun fresh, or deleted before a new one began); {rest}"
+    )
+}
+
+/// Goes on from a damaged or missing file, with one of `entries` where it shall be the newest of them. `ended`
+/// is the newest of an earlier task, which nobody goes on with unasked.
 pub(in crate::store) fn recover(
     file: &DurableFile<'_>,
     damaged: &Damaged<'_>,
     with: Recovery,
     entries: &[Entry],
+    ended: Option<&EntryId>,
 ) -> Result<Recovered> {
     let mut recovered = Recovered::healthy(with);
     recovered.damage.clone_from(&damaged.corrupt);
@@ -109,7 +142,7 @@ pub(in crate::store) fn recover(
             for entry in entries {
                 match file.read_entry(&entry.path) {
                     Ok(Some(stored)) => {
-                        newest = Some((entry, stored.document));
+                        newest = Some((entry, stored));
                         break;
                     }
                     // It may be readable the next time, and then an older one would have been brought back.
@@ -119,18 +152,22 @@ pub(in crate::store) fn recover(
                     _ => recovered.passed_over.push(entry.id.clone()),
                 }
             }
-            let Some((entry, document)) = newest else {
+            let Some((entry, stored)) = newest else {
                 let rest = match (&damaged.corrupt, &recovered.salvaged) {
                     (None, _) => "and no damaged text either: there is nothing to recover",
                     (_, Some(_)) => "salvage the good part of the damaged text, or go on fresh",
                     (_, None) => "and nothing of the damaged text can be read: go on fresh",
                 };
-                return Err(not_recoverable(format!(
-                    "there is no earlier state that can be read; {rest}"
-                )));
+                return Err(not_recoverable(match ended {
+                    None => format!("there is no earlier state that can be read; {rest}"),
+                    Some(ended) => of_earlier_tasks(ended, damaged.corrupt.is_some()),
+                }));
             };
             recovered.entry = Some(entry.id.clone());
-            Some(document)
+            recovered.written = entry.saved;
+            // A state joins the history when the next one replaces it; the damaged one had no next one.
+            recovered.may_lack = true;
+            Some(stored.document)
         }
     };
     let aside = damaged.replace(document.as_ref().map(Document::text))?;

@@ -1,7 +1,7 @@
 //! What came of a change.
 
 use agent_checkpoint::Saved;
-use agent_checkpoint::checkpoint::{Dropped, OverBudget};
+use agent_checkpoint::checkpoint::{Dropped, FilesTold, OverBudget};
 
 use super::violation;
 use crate::address::Target;
@@ -28,6 +28,9 @@ pub(crate) fn report(
     for dropped in &saved.truncation.dropped {
         outcome.note(cut(dropped, saved.truncation.kept_in.as_deref()));
     }
+    for note in of_files(&saved.files, global) {
+        outcome.note(note);
+    }
     if let Some(over) = &saved.truncation.over_budget {
         outcome.warn(too_large(over, target));
         outcome.found();
@@ -36,6 +39,36 @@ pub(crate) fn report(
         outcome.say("new violation", &violation(found));
         outcome.found();
     }
+}
+
+/// What is to be known of the files that the checkpoint names.
+fn of_files(files: &FilesTold, global: &Global) -> Vec<String> {
+    let root = match global.root.as_os_str().is_empty() {
+        true => ".".into(),
+        false => global.root.display().to_string(),
+    };
+    let mut notes = Vec::new();
+    if !files.taken_over.is_empty() {
+        notes.push(format!(
+            "changed since it was recorded, and recorded as it is now, since work was reported: {}; if that is not \
+             this agent's doing, look at it before going on",
+            files.taken_over.join(", ")
+        ));
+    }
+    if !files.missing.is_empty() {
+        notes.push(format!(
+            "not there in {root} (--root): {}; recorded all the same, and told by `stale` until it is there",
+            files.missing.join(", ")
+        ));
+    }
+    if !files.outside.is_empty() {
+        notes.push(format!(
+            "outside of the project {root} (--root), where nothing is looked at: {}; `stale` and `resume` cannot \
+             tell whether it changed, and will say so each time",
+            files.outside.join(", ")
+        ));
+    }
+    notes
 }
 
 /// What was cut, why, and where it is.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Archive;
+use agent_checkpoint::checkpoint::{Archive, Knowledge};
 use agent_checkpoint::store::DeleteOptions;
-use agent_checkpoint::{Expect, Revision};
+use agent_checkpoint::{Error, ErrorKind, Expect, Revision, Status};
 use serde::Serialize;
 
 use super::now;
@@ -21,7 +21,7 @@ struct Report {
 
 pub(super) fn run(
     file: Option<&Path>,
-    why: ArchivedAs,
+    why: Option<ArchivedAs>,
     expect: Option<&str>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
@@ -34,12 +34,14 @@ pub(super) fn run(
             target.path.display()
         )));
     };
-    let why = match why {
-        ArchivedAs::Complete => Archive::Complete,
-        ArchivedAs::Crashed => Archive::Crashed,
-        ArchivedAs::Aborted => Archive::Aborted,
+    let (why, judged) = match why {
+        Some(ArchivedAs::Complete) => (Archive::Complete, None),
+        Some(ArchivedAs::Crashed) => (Archive::Crashed, None),
+        Some(ArchivedAs::Aborted) => (Archive::Aborted, None),
+        None => (Archive::Complete, Some(complete(&target)?)),
     };
-    let expect = expect.map_or(Expect::Any, Expect::Revision);
+    // What was judged complete is what is put aside.
+    let expect = expect.or(judged).map_or(Expect::Any, Expect::Revision);
     let options = DeleteOptions::expecting(expect).fenced(global.fence);
     let aside = files
         .archive(&target.key, why, now(global), &options)
@@ -54,4 +56,20 @@ pub(super) fn run(
         outcome.line(format!("put aside as {}", aside.display()));
     }
     Ok(outcome)
+}
+
+/// The revision of a checkpoint whose task is complete; of any other nobody but the caller knows why it is put
+/// aside, and the name that it gets says so for good.
+fn complete(target: &Target) -> Result<Revision, Failure> {
+    let at = |error: Error| target.error(error);
+    let stored = target.store().load(&target.key).map_err(at)?;
+    let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
+    let examined = (target.format.open)(&stored.document, &Knowledge::none()).map_err(at)?;
+    match examined.handoff.status {
+        Status::Complete => Ok(stored.revision),
+        status => Err(at(Error::refused(format!(
+            "the task is {status}, not complete; say why it is put aside with --as crashed (another agent takes \
+             over), --as aborted (it begins anew) or --as complete (it is, whatever the checkpoint says)"
+        )))),
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use agent_checkpoint::EntryId;
 use agent_checkpoint::difference::Difference;
+use agent_checkpoint::store::HistoryEntry;
+use agent_checkpoint::{EntryId, Error, ErrorKind};
 use serde::Serialize;
 
-use super::history::{entries, find};
+use super::history::{entries, find, of_which_task};
 use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
@@ -23,11 +24,14 @@ struct Report<'d> {
 pub(super) fn run(
     file: Option<&Path>,
     from: Option<&str>,
-    to: &str,
+    to: Option<&str>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_look_at(file, global)?;
-    let to = find(&target, to)?;
+    let to = match to {
+        Some(to) => find(&target, to)?,
+        None => present(&target)?,
+    };
     let from = match from {
         Some(from) => find(&target, from)?,
         None => before(&target, &to)?,
@@ -37,9 +41,19 @@ pub(super) fn run(
         stored.map_err(|error| target.error(error))
     };
     let (before, after) = (load(&from)?, load(&to)?);
+    let task_of = |wanted: &EntryId| {
+        let entries = entries(&target).ok()?;
+        let entry = entries.iter().find(|entry| entry.id == *wanted)?;
+        Some(entry.tasks_since)
+    };
+    let mut outcome = Outcome::new();
+    if task_of(&from) != task_of(&to) {
+        outcome.note(format!(
+            "{from} and {to} are states of two tasks, one after the other"
+        ));
+    }
     let difference = Difference::in_format(&target.format, &before.document, &after.document)
         .map_err(|error| target.error(error))?;
-    let mut outcome = Outcome::new();
     if !difference.is_empty() {
         outcome.found();
     }
@@ -57,11 +71,35 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The state before another.
+/// The state that is there now.
+fn present(target: &Target) -> Result<EntryId, Failure> {
+    let current = entries(target)?.into_iter().find(HistoryEntry::is_current);
+    current.map(|entry| entry.id).ok_or_else(|| {
+        let mut failure = target.error(Error::new(ErrorKind::NotFound));
+        failure
+            .message
+            .push_str("; to compare two of them, name both with --from and --to");
+        failure
+    })
+}
+
+/// The state before another, of the same task.
 fn before(target: &Target, entry: &EntryId) -> Result<EntryId, Failure> {
     let entries = entries(target)?;
     let at = entries.iter().position(|known| known.id == *entry);
-    let before = at.and_then(|at| entries.get(at + 1));
+    let before = at.and_then(|at| Some((entries.get(at)?, entries.get(at + 1)?)));
+    if let Some((entry, before)) = before
+        && entry.tasks_since != before.tasks_since
+    {
+        return Err(Failure::new(format!(
+            "{}: {} is the first state of its task, and {} is {}; name it with --from to compare the two",
+            target.path.display(),
+            entry.id,
+            before.id,
+            of_which_task(before.tasks_since)
+        )));
+    }
+    let before = before.map(|(_, before)| before);
     before.map(|before| before.id.clone()).ok_or_else(|| {
         Failure::new(format!(
             "{}: no state before {entry} is known; `ckpt history` lists those there are",

@@ -23,6 +23,8 @@ struct Row {
     saved: Option<String>,
     bytes: u64,
     pinned: bool,
+    /// How many tasks ended after it.
+    tasks_since: usize,
 }
 
 pub(super) fn run(
@@ -59,17 +61,19 @@ pub(super) fn run(
             .revision
             .as_deref()
             .map(|text| &text[..text.len().min(19)]);
-        let mark = match (&row.damage, row.pinned) {
-            (Some(damage), _) => format!("corrupt: {damage}"),
-            (None, true) => "pinned".to_owned(),
-            (None, false) => String::new(),
-        };
+        let damage = row.damage.as_ref();
+        let marks = [
+            damage.map(|damage| format!("corrupt: {damage}")),
+            (row.pinned && damage.is_none()).then(|| "pinned".to_owned()),
+            (row.tasks_since > 0).then(|| of_which_task(row.tasks_since)),
+        ];
+        let marks: Vec<String> = marks.into_iter().flatten().collect();
         table.add_row([
             row.entry.to_string(),
             age(saved.as_ref(), now(global)),
             row.bytes.to_string(),
             revision.unwrap_or("-").to_owned(),
-            mark,
+            marks.join(", "),
         ]);
     }
     for line in lines(&table) {
@@ -123,6 +127,14 @@ pub(super) fn find(target: &Target, wanted: &str) -> Result<EntryId, Failure> {
     })
 }
 
+/// Of which task a state is that is not of the present one.
+pub(super) fn of_which_task(tasks_since: usize) -> String {
+    match tasks_since {
+        1 => "of the task before".to_owned(),
+        many => format!("of the task {many} before"),
+    }
+}
+
 fn row(entry: &HistoryEntry) -> Row {
     let saved = entry.saved.map(DateTime::<Utc>::from);
     Row {
@@ -136,5 +148,6 @@ fn row(entry: &HistoryEntry) -> Row {
         saved: saved.map(|saved| saved.to_rfc3339_opts(SecondsFormat::Secs, true)),
         bytes: entry.bytes,
         pinned: entry.pinned,
+        tasks_since: entry.tasks_since,
     }
 }

@@ -87,7 +87,9 @@ pub(crate) fn run(args: Args) -> Outcome {
             let change = pin.or(unpin.map(|entry| (entry, false)));
             history::run(file.as_deref(), change, global)
         }
-        Verb::Diff { file, from, to } => diff::run(file.as_deref(), from.as_deref(), &to, global),
+        Verb::Diff { file, from, to } => {
+            diff::run(file.as_deref(), from.as_deref(), to.as_deref(), global)
+        }
         Verb::Restore {
             file,
             entry,

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use agent_checkpoint::difference::Difference;
 use agent_checkpoint::json::Corrupt;
-use agent_checkpoint::{EntryId, RecoverOptions, Recovered, Recovery, Revision};
+use agent_checkpoint::{EntryId, Error, ErrorKind, RecoverOptions, Recovered, Recovery, Revision};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
@@ -18,6 +19,10 @@ struct Report<'r> {
     damage: Option<&'r Corrupt>,
     with: Recovery,
     entry: Option<&'r EntryId>,
+    /// When that state was written.
+    written: Option<String>,
+    /// Whether what was reported after it is not in it.
+    may_lack: bool,
     passed_over: &'r [EntryId],
     revision: Option<&'r Revision>,
     put_aside: Option<&'r str>,
@@ -33,10 +38,13 @@ pub(super) fn run(
     let target = Target::to_change(file, global)?;
     let options = RecoverOptions::with(with).fenced(global.fence);
     let recovered = target.store().recover(&target.key, &options);
-    let recovered = recovered.map_err(|error| target.error(error))?;
+    let recovered = recovered.map_err(|error| with_advice(error, &target))?;
     let lost = lost(&target, &recovered);
     let mut outcome = Outcome::new();
-    if lost.as_ref().is_some_and(|lost| !lost.is_empty()) || !recovered.passed_over.is_empty() {
+    let written = recovered.written.map(DateTime::<Utc>::from);
+    let written = written.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
+    let has_lost = lost.as_ref().is_some_and(|lost| !lost.is_empty());
+    if has_lost || recovered.may_lack || !recovered.passed_over.is_empty() {
         outcome.found();
     }
     if global.json {
@@ -45,6 +53,8 @@ pub(super) fn run(
             damage: recovered.damage.as_ref(),
             with,
             entry: recovered.entry.as_ref(),
+            written,
+            may_lack: recovered.may_lack,
             passed_over: &recovered.passed_over,
             revision: recovered.saved.as_ref().map(|saved| &saved.revision),
             put_aside: recovered.put_aside.as_deref(),
@@ -53,6 +63,19 @@ pub(super) fn run(
         return Ok(outcome);
     }
     outcome.line(told(&recovered));
+    if recovered.may_lack {
+        let of = written.map_or_else(String::new, |time| format!(", of {time}"));
+        outcome.warn(match recovered.damage {
+            Some(_) => format!(
+                "it is the newest state before the damage{of}; what was reported after it is not in it: compare \
+                 the work with it before going on"
+            ),
+            None => format!(
+                "it is the newest state of the history{of}; if anything was reported after it, that is not in it: \
+                 compare the work with it before going on"
+            ),
+        });
+    }
     for entry in &recovered.passed_over {
         outcome.warn(format!("{entry} is newer and cannot be read either"));
     }
@@ -65,6 +88,21 @@ pub(super) fn run(
         ));
     }
     Ok(outcome)
+}
+
+/// An error with what else a user can do: states that no recovery takes are still in the history.
+fn with_advice(error: Error, target: &Target) -> Failure {
+    let is_hopeless = matches!(error.kind(), ErrorKind::NotRecoverable { .. });
+    let mut failure = target.error(error);
+    let entries = target.store().history(&target.key).unwrap_or_default();
+    let has_states = entries.iter().any(|entry| !entry.is_current());
+    if is_hopeless && has_states {
+        failure.message.push_str(
+            "; `ckpt history` lists the states, and `ckpt restore --entry ENTRY` brings one back, of a damaged \
+             file after `ckpt recover --fresh`",
+        );
+    }
+    failure
 }
 
 fn told(recovered: &Recovered) -> String {

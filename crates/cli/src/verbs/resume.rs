@@ -6,7 +6,7 @@ use agent_checkpoint::checkpoint;
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Violation};
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered};
-use agent_checkpoint::staleness::TrackedFile;
+use agent_checkpoint::staleness::{Reason, TrackedFile};
 use agent_checkpoint::{
     Checkpoint, EntryId, Error, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
 };
@@ -119,6 +119,9 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         if [Code::BYTE_ORDER_MARK, Code::TOO_LONG].contains(&found.code) {
             outcome.note(format!("{}; nothing is missing for it", violation(found)));
         }
+    }
+    if resume.staleness.reasons().contains(&Reason::NothingThere) {
+        outcome.note("none of the files is there; the project's folder is named with --root");
     }
     if global.json {
         outcome.json(&report(&target, &resume, rendered.as_ref()));

@@ -39,7 +39,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
             reasons: staleness.reasons(),
         });
     } else {
-        print(&staleness, &mut outcome);
+        print(&staleness, global, &mut outcome);
     }
     outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
     Ok(outcome)
@@ -52,7 +52,7 @@ fn stale<C: Checkpoint>(target: &Target, global: &Global) -> Result<Staleness, F
         .map_err(|error| target.error(error))
 }
 
-fn print(staleness: &Staleness, outcome: &mut Outcome) {
+fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
     let files = staleness.files();
     if files.is_empty() {
         outcome.line("the checkpoint names no files");
@@ -77,9 +77,18 @@ fn print(staleness: &Staleness, outcome: &mut Outcome) {
         ));
     }
     for reason in staleness.reasons() {
-        outcome.note(reason.to_string());
+        outcome.note(match reason {
+            Reason::NothingThere => format!("{reason}, named with --root (now {})", root(global)),
+            reason => reason.to_string(),
+        });
     }
     outcome.line(staleness.as_str());
+}
+
+fn root(global: &Global) -> String {
+    let root = std::path::absolute(&global.root);
+    let root = root.or_else(|_| std::env::current_dir());
+    root.map_or_else(|_| ".".to_owned(), |root| root.display().to_string())
 }
 
 /// What else is known of the state: the time of the change, or the reason.

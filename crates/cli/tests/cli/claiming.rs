@@ -27,7 +27,7 @@ fn while_a_claim_stands_only_its_fence_opens() {
     for words in [
         vec!["set", "t.json", "/phase=\"review\""],
         vec!["block", "CI", "--store", "t.json"],
-        vec!["archive", "t.json"],
+        vec!["archive", "t.json", "--as", "crashed"],
     ] {
         let refused = project.expect(4, &with(&words, &AT));
         assert!(refused.error().contains("claimed by one"), "{refused:?}");

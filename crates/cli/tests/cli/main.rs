@@ -25,4 +25,5 @@ mod reporting;
 mod resuming;
 mod schemas;
 mod setting;
+mod staleness;
 mod usage;

@@ -97,7 +97,9 @@ fn the_good_part_can_be_kept_or_everything_begun_anew() {
     assert_eq!(project.read("t.json"), "\0\0\0\0");
     project.expect(0, &["recover", "t.json", "--fresh"]);
     assert!(!project.names().contains(&"t.json".to_owned()));
-    project.expect(0, &["recover", "t.json"]);
+    // Whoever began fresh does not get the old task back unasked.
+    project.expect(3, &["recover", "t.json"]);
+    project.expect(0, &["restore", "t.json", "--entry", "2"]);
     assert!(project.read("t.json").contains("Made b"));
 
     let lone = Project::with("lone.json", "{\"phase\": ");
@@ -194,4 +196,129 @@ fn a_recovery_of_nothing_says_where_to_look() {
             "{run:?}"
         );
     }
+}
+
+/// What was over came back in place of the task that followed it, without a word.
+#[test]
+fn a_task_that_is_over_does_not_come_back_unasked() {
+    for end in ["archive", "fresh", "rm"] {
+        let project = Project::new();
+        let store = ["--store", "c", "--key", "T"];
+        let run = |words: &[&str]| project.expect(0, &[words, &store].concat());
+        run(&["start", "--plan", "OLD"]);
+        run(&["decide", "x"]);
+        run(&["step", "done", "OLD"]);
+        match end {
+            "archive" => {
+                run(&["archive"]);
+                let none = project.expect(3, &["recover", "c/T.json"]);
+                assert!(
+                    none.error().contains("`ckpt restore --entry ENTRY`"),
+                    "{none:?}"
+                );
+            }
+            "fresh" => {
+                project.write("c/T.json", "");
+                run(&["recover", "--fresh"]);
+            }
+            _ => std::fs::remove_file(project.path("c/T.json")).unwrap(),
+        }
+        run(&["start", "--plan", "NEW"]);
+        let table = run(&["history"]).out;
+        assert!(table.contains("of the task before"), "{table}");
+        let first = project.expect(2, &["diff", "c/T.json"]);
+        assert!(
+            first.error().contains("first state of its task"),
+            "{first:?}"
+        );
+        let crossing = project.expect(1, &["diff", "c/T.json", "--from", "2"]);
+        assert!(crossing.err.contains("states of two tasks"), "{crossing:?}");
+        project.write("c/T.json", "");
+        let none = project.expect(3, &["recover", "c/T.json"]);
+        assert!(
+            none.error().contains("tasks that ended before"),
+            "{end}: {none:?}"
+        );
+        let resume = project.expect(3, &["resume", "c/T.json", "--json"]).json();
+        assert!(resume["recover_with"].is_null(), "{resume}");
+        project.expect(0, &["recover", "c/T.json", "--fresh"]);
+        project.expect(0, &["restore", "c/T.json", "--entry", "1"]);
+        assert!(project.read("c/T.json").contains("OLD"));
+    }
+}
+
+#[test]
+fn a_recovery_says_that_the_last_report_is_not_in_what_goes_on() {
+    let project = Project::new();
+    saved(&project);
+    project.write("t.json", "");
+    let recovered = project.expect(1, &["recover", "t.json", "--format", "task"]);
+    assert!(
+        recovered
+            .err
+            .contains("newest state before the damage, of 20"),
+        "{recovered:?}"
+    );
+    assert!(!project.read("t.json").contains("Use c"));
+    std::fs::remove_file(project.path("t.json")).unwrap();
+    let recovered = project.expect(1, &["recover", "t.json", "--json"]);
+    assert_eq!(recovered.json()["may_lack"], true);
+    assert!(recovered.json()["written"].is_string());
+}
+
+#[test]
+fn an_unfinished_task_is_not_put_aside_as_complete() {
+    let project = Project::with("t.json", TASK);
+    let refused = project.expect(4, &["archive", "t.json"]);
+    for option in [
+        "in_progress",
+        "--as crashed",
+        "--as aborted",
+        "--as complete",
+    ] {
+        assert!(refused.error().contains(option), "{refused:?}");
+    }
+    project.write("torn.json", "{");
+    project.expect(3, &["archive", "torn.json"]);
+    assert_eq!(project.read("t.json"), TASK);
+    let aside = project
+        .expect(0, &["archive", "t.json", "--as", "crashed"])
+        .out;
+    assert!(aside.contains("crashed"), "{aside}");
+}
+
+#[test]
+fn of_a_checkpoint_that_is_gone_its_history_is_told() {
+    let project = Project::new();
+    let store = ["--store", "c", "--key", "T"];
+    project.expect(0, &[&["start", "--plan", "p1"][..], &store].concat());
+    project.expect(0, &[&["decide", "x"][..], &store].concat());
+    project.expect(0, &[&["decide", "y"][..], &store].concat());
+    std::fs::remove_file(project.path("c/T.json")).unwrap();
+    for words in [
+        &["show"][..],
+        &["resume"],
+        &["stale"],
+        &["archive"],
+        &["step", "start", "p1"],
+        &["decide", "z"],
+        &["diff"],
+    ] {
+        let gone = project.expect(2, &[words, &store].concat());
+        let error = gone.error();
+        assert!(
+            error.contains("`ckpt recover`") && error.contains("`ckpt history`"),
+            "{gone:?}"
+        );
+        assert!(
+            !error.contains("start one first") && !error.contains("current"),
+            "{gone:?}"
+        );
+    }
+    project.expect(
+        1,
+        &[&["diff", "--from", "1", "--to", "2"][..], &store].concat(),
+    );
+    let none = project.expect(2, &["show", "c/other.json"]);
+    assert!(none.error().contains("start one first"), "{none:?}");
 }

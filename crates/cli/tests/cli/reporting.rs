@@ -169,6 +169,8 @@ fn a_step_put_aside_is_told_with_its_note() {
 #[test]
 fn files_that_tools_make_are_named_and_not_recorded() {
     let project = Project::with("t.json", TASK);
+    project.write_at("src/a.rs", "2026-03-02T08:00:00Z");
+    project.write("src/b.rs", "x");
     let run = project.expect(
         0,
         &[
@@ -275,6 +277,7 @@ fn what_is_cut_is_named_and_kept() {
     assert_eq!(
         members,
         [
+            "files",
             "lost",
             "outcome",
             "previous",

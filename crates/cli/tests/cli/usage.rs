@@ -209,3 +209,20 @@ fn output_that_cannot_be_written_is_an_error_that_says_what_was_done() {
             .contains("\"description\": \"Make c\"")
     );
 }
+
+/// An unset variable of a shell must not become a file.
+#[test]
+fn a_file_without_a_name_is_refused() {
+    let project = Project::with("t.json", TASK);
+    for words in [
+        &["step", "done", "--modified", ""][..],
+        &["step", "done", "--created", "a.rs", " "],
+        &["step", "done", "--pending", ""],
+    ] {
+        project.expect(2, &[words, &["--store", "t.json"]].concat());
+    }
+    let line = r#"{"op": "step done", "modified": [""]}"#;
+    let run = project.ckpt_given(&["batch", "--store", "t.json"], line);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(project.read("t.json"), TASK);
+}

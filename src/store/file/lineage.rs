@@ -1,0 +1,115 @@
+//! Where the history of a file passes from one task to the next.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::durable_file::sidecar_name;
+use super::history::{Entry, History};
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::fsio::{self, Durability, FileError, Present, Replace};
+
+/// The largest record that is read.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// The record beside one file: `.agent-checkpoint/lineage/{file}.json`, the newest entry of each task that
+/// ended, oldest first. Written under the lock of the file, before the act that ends the task.
+pub(super) struct Lineage {
+    target: PathBuf,
+    path: PathBuf,
+}
+
+/// The newest entry of a task that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Border {
+    pub(super) entry: String,
+    /// When that state was written, in seconds since 1970 and nanoseconds: the number of an entry may come
+    /// again where somebody removed the history.
+    pub(super) saved: Option<(u64, u32)>,
+}
+
+impl Border {
+    fn after(entry: &Entry) -> Border {
+        Border {
+            entry: entry.id.to_string(),
+            saved: entry.saved.map(since_epoch),
+        }
+    }
+}
+
+pub(super) fn since_epoch(time: std::time::SystemTime) -> (u64, u32) {
+    let span = time.duration_since(std::time::UNIX_EPOCH);
+    span.map_or((0, 0), |span| (span.as_secs(), span.subsec_nanos()))
+}
+
+impl Lineage {
+    pub(super) fn beside(target: &Path) -> Self {
+        let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
+        Lineage {
+            path: own.join("lineage").join(sidecar_name(target, ".json")),
+            target: target.to_path_buf(),
+        }
+    }
+
+    fn read(&self) -> Result<Vec<Border>> {
+        if fsio::look(&self.path)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let Some(read) = fsio::read_limited(&self.path, MAX_BYTES)? else {
+            return Ok(Vec::new());
+        };
+        serde_json::from_slice(&read.bytes).map_err(|error| {
+            Error::new(ErrorKind::Unreadable {
+                detail: format!(
+                    "the record of the tasks that ended is damaged, so nobody can say which states are of this \
+                     one: {error}; remove it to have all of them taken for this task's"
+                ),
+            })
+            .with_path(&self.path)
+        })
+    }
+
+    /// How many tasks ended after each of these entries, newest first.
+    pub(super) fn ages(&self, history: &History<'_>, entries: &[Entry]) -> Result<Vec<usize>> {
+        let borders = self.read()?;
+        let age = |entry: &Entry| {
+            let ended = borders.iter();
+            ended
+                .filter(|border| history.is_up_to(entry, border))
+                .count()
+        };
+        Ok(entries.iter().map(age).collect())
+    }
+
+    /// Ends the present task: none of the states that are in the history now is of the next one.
+    pub(super) fn end(&self, history: &History<'_>, durability: Durability) -> Result<()> {
+        let entries = history.entries()?;
+        let Some(newest) = entries.first() else {
+            return Ok(());
+        };
+        let mut borders = self.read()?;
+        if borders
+            .iter()
+            .any(|border| history.is_up_to(newest, border))
+        {
+            // Its writer may not have lived to see it on disk.
+            let lasts = fsio::make_last(&self.path, durability);
+            return Ok(lasts.map_err(FileError::of_a_step)?);
+        }
+        borders.retain(|border| entries.iter().any(|entry| history.is_up_to(entry, border)));
+        borders.push(Border::after(newest));
+        let mut text = serde_json::to_vec(&borders).map_err(|error| {
+            Error::new(ErrorKind::Edit {
+                detail: format!("the end of the task cannot be recorded: {error}"),
+            })
+        })?;
+        text.push(b'\n');
+        fsio::own_folder(fsio::parent_of(&self.target))?;
+        fsio::create_folder_durably(fsio::parent_of(&self.path))?;
+        Replace::new(&self.path, Present::Whatever)
+            .durability(durability)
+            .write(&text)
+            .map_err(FileError::of_a_step)?;
+        Ok(())
+    }
+}
