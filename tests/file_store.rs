@@ -18,7 +18,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{DeleteOptions, PutOptions, Query};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileOptions,
-    FileStore, Limits, RecoverOptions, Recovery,
+    FileStore, RecoverOptions, Recovery,
 };
 use common::{EXAMPLE, key, task, time, tree};
 
