@@ -143,3 +143,22 @@ fn every_link_of_a_page_leads_to_a_file() {
     }
     assert!(count > 40, "{count}");
 }
+
+/// `scripts/public-api` compares the public API with a record, which needs a tool that is built for it; here only that
+/// the record is one, and names what every program uses.
+#[test]
+fn the_record_of_the_public_api_has_what_every_program_uses() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let record = fs::read_to_string(root.join("docs/public-api.txt")).unwrap();
+    for item in [
+        "pub trait agent_checkpoint::Checkpoint:",
+        "pub trait agent_checkpoint::CheckpointStore:",
+        "pub struct agent_checkpoint::Key(",
+        "pub mod agent_checkpoint::schema",
+        "pub mod agent_checkpoint::strategies",
+        "pub mod agent_checkpoint::testkit",
+        "pub macro agent_checkpoint::store_conformance!",
+    ] {
+        assert!(record.lines().any(|line| line.starts_with(item)), "{item}");
+    }
+}
