@@ -270,7 +270,7 @@ fn complete_story(
     if row.agent.is_none() {
         row.agent = bounded::said(state.worker_map.get(story).map(String::as_str));
     }
-    let story_of = read::<StoryCheckpoint>(&found.document).ok();
+    let story_of = read::<StoryCheckpoint>(found.document).ok();
     let pace = story_of.and_then(|it| state.pace(story, &it.reading.value, scan.now));
     if let Some(pace) = pace {
         let progress: Progress = row.progress;
