@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::{Contract, schema};
-use crate::checkpoint::{Checkpoint, Result, SchemaVersion};
+use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
     StoryCheckpoint, TaskCheckpoint, builder_state,
@@ -118,10 +118,12 @@ impl Schemas {
     ///
     /// # Errors
     ///
-    /// What keeps the folder from being made, or a file from being written, with its path.
+    /// A format whose name is no file name ([`Refused`](crate::checkpoint::ErrorKind::Refused): lower case letters,
+    /// digits, `-`, `_` and `.` after the first); what keeps the folder from being made, or a file from being
+    /// written, with its path.
     pub fn write_all(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
-        for contract in Contract::ALL {
+        for &contract in Contract::ALL {
             files.extend(self.write(folder.as_ref(), contract)?);
         }
         files.sort();
@@ -135,6 +137,9 @@ impl Schemas {
     /// As [`write_all`](Schemas::write_all).
     pub fn write(&self, folder: impl AsRef<Path>, contract: Contract) -> Result<Vec<PathBuf>> {
         let folder = folder.as_ref();
+        for entry in &self.0 {
+            check_name(&entry.name)?;
+        }
         fsio::create_folder_durably(folder)?;
         let written = self.0.iter().map(|entry| {
             let path = folder.join(format!("{}.{contract}.schema.json", entry.name));
@@ -146,6 +151,18 @@ impl Schemas {
         });
         written.collect()
     }
+}
+
+/// A name that becomes part of a file name must not lead out of the folder.
+fn check_name(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if !name.is_empty() && !name.starts_with('.') && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "the format {name:?} can name no file of a schema: use lower case letters, digits, `-`, `_`, and `.` after \
+         the first"
+    )))
 }
 
 impl Entry {
