@@ -545,3 +545,124 @@ fn a_name_that_leads_out_of_the_folder_is_refused() {
     assert!(error.to_string().contains("../x"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+mod of_others {
+    //! Types as others have them.
+    #![allow(dead_code, reason = "only their schemas are looked at")]
+
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use schemars::JsonSchema;
+
+    #[derive(JsonSchema)]
+    pub(super) enum Colour {
+        /// Like blood.
+        Red,
+        /// Like grass.
+        Green,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) enum Outer {
+        Map(BTreeMap<String, u8>),
+        List(Vec<String>),
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(tag = "kind")]
+    pub(super) enum Inner {
+        One { n: u8 },
+        Two { map: BTreeMap<String, bool> },
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(untagged)]
+    pub(super) enum MapOrList {
+        Map(BTreeMap<String, u8>),
+        List(Vec<String>),
+    }
+
+    #[derive(JsonSchema)]
+    #[schemars(rename = "A Bé/c")]
+    pub(super) struct Named {
+        pub(super) map: BTreeMap<String, u8>,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct All {
+        colour: Colour,
+        outer: Outer,
+        inner: Inner,
+        either: MapOrList,
+        named: Named,
+        set: BTreeSet<String>,
+        three: [u8; 3],
+        long: u128,
+        #[schemars(regex(pattern = "^a$"))]
+        text: String,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct Rest {
+        declared: u8,
+        #[serde(flatten)]
+        rest: BTreeMap<String, u8>,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct Flat {
+        declared: u8,
+        #[serde(flatten)]
+        inner: Inner,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct Pair {
+        at: (u8, u8),
+    }
+}
+
+#[test]
+fn schemas_for_tools_of_other_types_are_strict_or_refused() {
+    use agent_checkpoint::schema::tool_schema;
+    let all = tool_schema::<of_others::All>().unwrap();
+    assert_strict(&all, "All");
+    validator(&all);
+    let colour = &all["$defs"]["Colour"];
+    assert_eq!(colour["enum"], serde_json::json!(["Red", "Green"]));
+    let told = colour["description"].as_str().unwrap();
+    assert!(told.contains("\"Green\": Like grass."), "{told}");
+    let text = |name: &str| all["properties"][name]["description"].to_string();
+    assert!(text("set").contains("uniqueItems") && text("three").contains("minItems"));
+    assert!(text("long").contains("exclusiveMaximum") && text("text").contains("^a$"));
+    let refusals = [
+        (tool_schema::<of_others::Rest>(), "Rest"),
+        (tool_schema::<of_others::Flat>(), "Flat"),
+        (tool_schema::<of_others::Pair>(), "/properties/at"),
+    ];
+    for (result, named) in refusals {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn a_map_in_an_alternative_is_restored_and_a_list_stays() {
+    let map = serde_json::json!([{"name": "a", "value": 1}]);
+    let input = serde_json::json!({
+        "outer": {"Map": map}, "named": {"map": map}, "either": [],
+        "inner": {"kind": "Two", "map": [{"name": "a", "value": true}]},
+    });
+    let restored = value_of_tool_input::<of_others::All>(input);
+    let expected = serde_json::json!({
+        "outer": {"Map": {"a": 1}}, "named": {"map": {"a": 1}}, "either": [],
+        "inner": {"kind": "Two", "map": {"a": true}},
+    });
+    assert_eq!(restored, expected);
+    let input = serde_json::json!({"either": map, "outer": {"List": []}});
+    let restored = value_of_tool_input::<of_others::All>(input);
+    assert_eq!(
+        restored,
+        serde_json::json!({"either": {"a": 1}, "outer": {"List": []}})
+    );
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::{Contract, schema};
+use super::{Contract, schema, tool_schema};
 use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
@@ -34,6 +34,8 @@ struct Entry {
     base: String,
     versions: &'static [SchemaVersion],
     make: fn(Contract) -> Value,
+    /// Tells why it has no strict schema, where it has none.
+    make_strict: fn() -> Result<Value>,
 }
 
 impl Default for Schemas {
@@ -44,6 +46,7 @@ impl Default for Schemas {
             base: BASE.to_owned(),
             versions: builder_state::SCHEMA_VERSIONS,
             make: schema::<BuilderState>,
+            make_strict: tool_schema::<BuilderState>,
         });
         host.with::<AgentCheckpoint>()
             .with::<SitebuilderCheckpoint>()
@@ -77,6 +80,7 @@ impl Schemas {
             base: base.into(),
             versions: C::SCHEMA_VERSIONS,
             make: schema::<C>,
+            make_strict: tool_schema::<C>,
         });
         self
     }
@@ -119,7 +123,7 @@ impl Schemas {
     /// # Errors
     ///
     /// A format whose name is no file name ([`Refused`](crate::checkpoint::ErrorKind::Refused): lower case letters,
-    /// digits, `-`, `_` and `.` after the first); what keeps the folder from being made, or a file from being
+    /// digits, `-`, `_` and `.` after the first), or of which [`tool_schema`] tells an error; what keeps the folder from being made, or a file from being
     /// written, with its path.
     pub fn write_all(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
@@ -139,6 +143,9 @@ impl Schemas {
         let folder = folder.as_ref();
         for entry in &self.0 {
             check_name(&entry.name)?;
+            if contract == Contract::Tool {
+                (entry.make_strict)()?;
+            }
         }
         fsio::create_folder_durably(folder)?;
         let written = self.0.iter().map(|entry| {
