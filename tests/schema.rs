@@ -433,3 +433,236 @@ fn what_is_in_no_form_of_a_tool_is_left_for_the_reader() {
         assert_eq!(same, input);
     }
 }
+
+#[test]
+fn there_is_a_schema_of_every_format() {
+    let of_formats: BTreeSet<_> = Formats::default().iter().map(|it| it.name).collect();
+    let schemas = Schemas::default();
+    assert_eq!(schemas.names().collect::<BTreeSet<_>>(), of_formats);
+}
+
+/// Calls `each` for every text under a keyword.
+fn texts(schema: &Value, keyword: &str, each: &mut dyn FnMut(&str)) {
+    match schema {
+        Value::Object(members) => {
+            for (name, inner) in members {
+                match inner {
+                    Value::String(text) if name == keyword => each(text),
+                    Value::Object(named) if name == "patternProperties" => {
+                        named.keys().for_each(|pattern| each(pattern));
+                    }
+                    _ => {}
+                }
+                texts(inner, keyword, each);
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|it| texts(it, keyword, each)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_pattern_looks_around() {
+    let schemas = Schemas::default();
+    let mut count = 0;
+    for name in schemas.names() {
+        let schema = schemas.get(name, Contract::Read).unwrap();
+        texts(&schema, "pattern", &mut |pattern| {
+            count += 1;
+            let looks = ["(?=", "(?!", "(?<"].iter().any(|it| pattern.contains(it));
+            assert!(!looks, "{name}: {pattern}");
+        });
+    }
+    assert!(count > 5, "{count}");
+}
+
+#[test]
+fn a_required_member_is_among_the_members() {
+    fn check(schema: &Value, at: &str) {
+        if let (Some(names), Some(properties)) =
+            (schema["required"].as_array(), schema.get("properties"))
+        {
+            for name in names.iter().filter_map(Value::as_str) {
+                assert!(properties.get(name).is_some(), "{at}: {name}");
+            }
+        }
+        for inner in schema
+            .get("$defs")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            check(inner.1, &format!("{at}/{}", inner.0));
+        }
+    }
+    let schemas = Schemas::default();
+    for name in schemas.names() {
+        check(&schemas.get(name, Contract::Read).unwrap(), name);
+    }
+}
+
+#[test]
+fn numbers_of_128_bits_have_their_limits() {
+    let schema =
+        |schema: Value| -> (Value, jsonschema::Validator) { (schema.clone(), validator(&schema)) };
+    let (unsigned, validator) = schema(agent_checkpoint::schema::schema::<u128>(Contract::Read));
+    assert!(unsigned.get("format").is_none());
+    assert!(validator.is_valid(&1e38.into()) && !validator.is_valid(&4e38.into()));
+    assert!(!validator.is_valid(&(-1).into()));
+    let (signed, validator) = schema(agent_checkpoint::schema::schema::<i128>(Contract::Read));
+    assert!(signed.get("format").is_none());
+    assert!(validator.is_valid(&(-1e38).into()) && !validator.is_valid(&(-2e38).into()));
+    assert!(!validator.is_valid(&2e38.into()));
+}
+
+#[test]
+fn a_name_that_leads_out_of_the_folder_is_refused() {
+    #[derive(
+        Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    )]
+    #[serde(default)]
+    struct Outside {}
+    impl Checkpoint for Outside {
+        const FORMAT: &'static str = "../x";
+        fn updated_at(&self) -> Option<&agent_checkpoint::Timestamp> {
+            None
+        }
+        fn stamp(&mut self, _: chrono::DateTime<chrono::Utc>) {}
+        fn files(&self) -> Vec<&str> {
+            Vec::new()
+        }
+        fn handoff(&self) -> agent_checkpoint::Handoff {
+            agent_checkpoint::Handoff::default()
+        }
+        fn inspect(&self, _: &mut agent_checkpoint::Inspection<'_>) {}
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    let error = Schemas::none()
+        .with::<Outside>()
+        .write_all(&inner)
+        .unwrap_err();
+    assert!(error.to_string().contains("../x"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+mod of_others {
+    //! Types as others have them.
+    #![allow(dead_code, reason = "only their schemas are looked at")]
+
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use schemars::JsonSchema;
+
+    #[derive(JsonSchema)]
+    pub(super) enum Colour {
+        /// Like blood.
+        Red,
+        /// Like grass.
+        Green,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) enum Outer {
+        Map(BTreeMap<String, u8>),
+        List(Vec<String>),
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(tag = "kind")]
+    pub(super) enum Inner {
+        One { n: u8 },
+        Two { map: BTreeMap<String, bool> },
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(untagged)]
+    pub(super) enum MapOrList {
+        Map(BTreeMap<String, u8>),
+        List(Vec<String>),
+    }
+
+    #[derive(JsonSchema)]
+    #[schemars(rename = "A Bé/c")]
+    pub(super) struct Named {
+        pub(super) map: BTreeMap<String, u8>,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct All {
+        colour: Colour,
+        outer: Outer,
+        inner: Inner,
+        either: MapOrList,
+        named: Named,
+        set: BTreeSet<String>,
+        three: [u8; 3],
+        long: u128,
+        #[schemars(regex(pattern = "^a$"))]
+        text: String,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct Rest {
+        declared: u8,
+        #[serde(flatten)]
+        rest: BTreeMap<String, u8>,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct Flat {
+        declared: u8,
+        #[serde(flatten)]
+        inner: Inner,
+    }
+
+    #[derive(JsonSchema)]
+    pub(super) struct Pair {
+        at: (u8, u8),
+    }
+}
+
+#[test]
+fn schemas_for_tools_of_other_types_are_strict_or_refused() {
+    use agent_checkpoint::schema::tool_schema;
+    let all = tool_schema::<of_others::All>().unwrap();
+    assert_strict(&all, "All");
+    validator(&all);
+    let colour = &all["$defs"]["Colour"];
+    assert_eq!(colour["enum"], serde_json::json!(["Red", "Green"]));
+    let told = colour["description"].as_str().unwrap();
+    assert!(told.contains("\"Green\": Like grass."), "{told}");
+    let text = |name: &str| all["properties"][name]["description"].to_string();
+    assert!(text("set").contains("uniqueItems") && text("three").contains("minItems"));
+    assert!(text("long").contains("exclusiveMaximum") && text("text").contains("^a$"));
+    let refusals = [
+        (tool_schema::<of_others::Rest>(), "Rest"),
+        (tool_schema::<of_others::Flat>(), "Flat"),
+        (tool_schema::<of_others::Pair>(), "/properties/at"),
+    ];
+    for (result, named) in refusals {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn a_map_in_an_alternative_is_restored_and_a_list_stays() {
+    let map = serde_json::json!([{"name": "a", "value": 1}]);
+    let input = serde_json::json!({
+        "outer": {"Map": map}, "named": {"map": map}, "either": [],
+        "inner": {"kind": "Two", "map": [{"name": "a", "value": true}]},
+    });
+    let restored = value_of_tool_input::<of_others::All>(input);
+    let expected = serde_json::json!({
+        "outer": {"Map": {"a": 1}}, "named": {"map": {"a": 1}}, "either": [],
+        "inner": {"kind": "Two", "map": {"a": true}},
+    });
+    assert_eq!(restored, expected);
+    let input = serde_json::json!({"either": map, "outer": {"List": []}});
+    let restored = value_of_tool_input::<of_others::All>(input);
+    assert_eq!(
+        restored,
+        serde_json::json!({"either": {"a": 1}, "outer": {"List": []}})
+    );
+}

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 /// use agent_checkpoint::schema::{Contract, Shape, schema};
 ///
 /// #[derive(Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-/// #[schemars(transform = Shape::from("the errand protocol, chapter 2").required(Self::REQUIRED))]
+/// #[schemars(transform = Shape::new("the errand protocol, chapter 2").required(Self::REQUIRED))]
 /// #[serde(default)]
 /// struct Errand {
 ///     /// Stops that are left, in order.
@@ -46,10 +46,11 @@ pub struct Shape {
 /// Marks a member of another revision of the format; only inside the library.
 pub(crate) const OTHER_REVISION: &str = "x-other-revision";
 
-impl From<&'static str> for Shape {
-    /// A shape whose members come from this text; it stands at the end of each member's description that
+impl Shape {
+    /// A shape whose members come from this source; it stands at the end of each member's description that
     /// does not name a source of its own.
-    fn from(source: &'static str) -> Shape {
+    #[must_use]
+    pub const fn new(source: &'static str) -> Shape {
         Shape {
             source,
             required: &[],
@@ -59,9 +60,7 @@ impl From<&'static str> for Shape {
             of_any_type: false,
         }
     }
-}
 
-impl Shape {
     /// Members that must be there and not `null`.
     #[must_use]
     pub fn required(mut self, members: &'static [&'static str]) -> Shape {
@@ -129,9 +128,12 @@ impl Shape {
         if self.judged.is_some_and(|judged| !judged.contains(&name)) {
             let description = property.get("description").cloned();
             *property = match always_written {
-                true => json!({ "description": description, "not": { "type": "null" } }),
-                false => json!({ "description": description }),
+                true => json!({ "not": { "type": "null" } }),
+                false => json!({}),
             };
+            if let Some(description) = description {
+                property["description"] = description;
+            }
         } else if self.required.contains(&name) {
             without_null(property);
         } else if self.null_is_absent && !always_written {
@@ -180,6 +182,10 @@ pub(crate) fn or_null(schema: &mut Value) {
         *schema = Value::Object(outer);
         return;
     }
+    // A constant is a set of one value, which can have another.
+    if let Some(only) = members.remove("const") {
+        members.insert("enum".into(), json!([only]));
+    }
     match members.get_mut("type") {
         Some(Value::Array(types)) if !types.iter().any(|kind| kind == "null") => {
             types.push("null".into());
@@ -195,10 +201,12 @@ pub(crate) fn or_null(schema: &mut Value) {
     {
         values.push(Value::Null);
     }
-    if let Some(Value::Array(branches)) = members.get_mut("anyOf")
-        && !branches.iter().any(is_null)
-    {
-        branches.push(json!({"type": "null"}));
+    for union in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(branches)) = members.get_mut(union)
+            && !branches.iter().any(is_null)
+        {
+            branches.push(json!({"type": "null"}));
+        }
     }
 }
 
@@ -217,12 +225,14 @@ fn without_null(schema: &mut Value) {
     if let Some(Value::Array(values)) = members.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
-    if let Some(Value::Array(branches)) = members.get_mut("anyOf") {
-        branches.retain(|branch| !is_null(branch));
-        if let [Value::Object(branch)] = &branches[..] {
-            let branch = branch.clone();
-            members.remove("anyOf");
-            members.extend(branch);
+    for union in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(branches)) = members.get_mut(union) {
+            branches.retain(|branch| !is_null(branch));
+            if let [Value::Object(branch)] = &branches[..] {
+                let branch = branch.clone();
+                members.remove(union);
+                members.extend(branch);
+            }
         }
     }
 }
@@ -282,6 +292,10 @@ mod tests {
                 json!({"anyOf": [{"type": "string"}, {"type": "number"}]}),
                 json!({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}),
             ),
+            (
+                json!({"oneOf": [{"const": "a"}, {"const": "b"}]}),
+                json!({"oneOf": [{"const": "a"}, {"const": "b"}, {"type": "null"}]}),
+            ),
             (json!({}), json!({})),
         ] {
             let mut schema = without.clone();
@@ -292,5 +306,16 @@ mod tests {
             without_null(&mut schema);
             assert_eq!(schema, without);
         }
+        let mut constant = json!({"const": "a", "type": "string"});
+        or_null(&mut constant);
+        let with = json!({"enum": ["a", null], "type": ["string", "null"]});
+        assert_eq!(constant, with);
+    }
+
+    #[test]
+    fn what_is_not_judged_and_not_described_has_no_description() {
+        let mut schema = schemars::json_schema!({"properties": {"a": {"type": "string"}}});
+        Shape::new("it").judging(&[]).transform(&mut schema);
+        assert_eq!(schema.to_value(), json!({"properties": {"a": {}}}));
     }
 }

@@ -19,7 +19,7 @@ pub enum Contract {
 
 impl Contract {
     /// All of them.
-    pub const ALL: [Contract; 3] = [Contract::Read, Contract::Write, Contract::Tool];
+    pub const ALL: &'static [Contract] = &[Contract::Read, Contract::Write, Contract::Tool];
 
     /// The word for it in file names and ids: `read`, `write`, `tool`.
     #[must_use]

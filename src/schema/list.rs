@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::{Contract, schema};
-use crate::checkpoint::{Checkpoint, Result, SchemaVersion};
+use super::{Contract, schema, tool_schema};
+use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
     StoryCheckpoint, TaskCheckpoint, builder_state,
@@ -34,6 +34,8 @@ struct Entry {
     base: String,
     versions: &'static [SchemaVersion],
     make: fn(Contract) -> Value,
+    /// Tells why it has no strict schema, where it has none.
+    make_strict: fn() -> Result<Value>,
 }
 
 impl Default for Schemas {
@@ -44,6 +46,7 @@ impl Default for Schemas {
             base: BASE.to_owned(),
             versions: builder_state::SCHEMA_VERSIONS,
             make: schema::<BuilderState>,
+            make_strict: tool_schema::<BuilderState>,
         });
         host.with::<AgentCheckpoint>()
             .with::<SitebuilderCheckpoint>()
@@ -77,6 +80,7 @@ impl Schemas {
             base: base.into(),
             versions: C::SCHEMA_VERSIONS,
             make: schema::<C>,
+            make_strict: tool_schema::<C>,
         });
         self
     }
@@ -118,10 +122,12 @@ impl Schemas {
     ///
     /// # Errors
     ///
-    /// What keeps the folder from being made, or a file from being written, with its path.
+    /// A format whose name is no file name ([`Refused`](crate::checkpoint::ErrorKind::Refused): lower case letters,
+    /// digits, `-`, `_` and `.` after the first), or of which [`tool_schema`] tells an error; what keeps the folder from being made, or a file from being
+    /// written, with its path.
     pub fn write_all(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
-        for contract in Contract::ALL {
+        for &contract in Contract::ALL {
             files.extend(self.write(folder.as_ref(), contract)?);
         }
         files.sort();
@@ -135,6 +141,12 @@ impl Schemas {
     /// As [`write_all`](Schemas::write_all).
     pub fn write(&self, folder: impl AsRef<Path>, contract: Contract) -> Result<Vec<PathBuf>> {
         let folder = folder.as_ref();
+        for entry in &self.0 {
+            check_name(&entry.name)?;
+            if contract == Contract::Tool {
+                (entry.make_strict)()?;
+            }
+        }
         fsio::create_folder_durably(folder)?;
         let written = self.0.iter().map(|entry| {
             let path = folder.join(format!("{}.{contract}.schema.json", entry.name));
@@ -146,6 +158,18 @@ impl Schemas {
         });
         written.collect()
     }
+}
+
+/// A name that becomes part of a file name must not lead out of the folder.
+fn check_name(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if !name.is_empty() && !name.starts_with('.') && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "the format {name:?} can name no file of a schema: use lower case letters, digits, `-`, `_`, and `.` after \
+         the first"
+    )))
 }
 
 impl Entry {

@@ -44,17 +44,55 @@ pub use contract::Contract;
 pub use list::Schemas;
 pub use tool::value_of_tool_input;
 
-use crate::checkpoint::Result;
+use crate::checkpoint::{Error, Result};
 
 /// The JSON Schema of a type, without `$id`: that is given by [`Schemas`], which knows formats and versions.
+///
+/// For [`Contract::Tool`], a type that no strict schema can say has one that leaves something out; [`tool_schema`]
+/// tells.
 #[must_use]
 pub fn schema<T: JsonSchema>(contract: Contract) -> Value {
+    with_refusals::<T>(contract).0
+}
+
+/// The strict JSON Schema of a type, for the input of a model's tool: that of [`Contract::Tool`].
+///
+/// ```
+/// use agent_checkpoint::schema::tool_schema;
+///
+/// #[derive(schemars::JsonSchema)]
+/// struct Place {
+///     at: (f64, f64),
+/// }
+///
+/// let error = tool_schema::<Place>().unwrap_err().to_string();
+/// assert!(error.contains("Place") && error.contains("/properties/at"), "{error}");
+/// ```
+///
+/// # Errors
+///
+/// [`Refused`](crate::checkpoint::ErrorKind::Refused), with the type and the place, where a strict schema cannot say
+/// it: tuples, flattened maps and enums, internally tagged variants that hold a type of their own, `allOf`.
+pub fn tool_schema<T: JsonSchema>() -> Result<Value> {
+    let (value, refused) = with_refusals::<T>(Contract::Tool);
+    if refused.is_empty() {
+        return Ok(value);
+    }
+    Err(Error::refused(format!(
+        "no strict schema can say {}: {}",
+        T::schema_name(),
+        refused.join("; ")
+    )))
+}
+
+fn with_refusals<T: JsonSchema>(contract: Contract) -> (Value, Vec<String>) {
     let mut value = raw::<T>(contract);
+    let mut refused = Vec::new();
     if contract == Contract::Tool {
-        tool::strict(&mut value);
+        tool::strict(&mut value, "#", &mut refused);
     }
     sorted::without_marks(&mut value);
-    sorted::sorted(value)
+    (sorted::sorted(value), refused)
 }
 
 /// Writes the schemas of all formats of the library into a folder: see [`Schemas::write_all`].

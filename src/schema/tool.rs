@@ -6,7 +6,24 @@ use serde_json::{Map, Value, json};
 use super::{Contract, raw};
 use crate::checkpoint::{OTHER_REVISION, Timestamp, or_null};
 
-/// Keywords that say what a value may be beyond its type; told in words instead.
+/// Keywords that a strict schema has.
+const KEPT: [&str; 13] = [
+    "$schema",
+    "$defs",
+    "$ref",
+    "title",
+    "description",
+    "type",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "anyOf",
+];
+
+/// Limits that have words of their own.
 const LIMITS: [(&str, &str); 4] = [
     ("minimum", "at least"),
     ("maximum", "at most"),
@@ -14,48 +31,76 @@ const LIMITS: [(&str, &str); 4] = [
     ("minLength", "at least this many characters:"),
 ];
 
-/// Keywords that a strict schema may not have.
-const DROPPED: [&str; 8] = [
-    "allOf",
+/// What is left out and not told: remarks, and rules between members, which the reader judges.
+const DROPPED: [&str; 11] = [
     "if",
     "then",
     "else",
     "not",
-    "pattern",
     "$comment",
     "propertyNames",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
 ];
 
-/// Makes a schema strict: objects with all members required and none besides.
-pub(super) fn strict(schema: &mut Value) {
+/// Makes a schema strict: objects with all members required and none besides. What cannot be said strictly is told
+/// in `refused`, with its place.
+pub(super) fn strict(schema: &mut Value, at: &str, refused: &mut Vec<String>) {
     let Value::Object(members) = schema else {
         // `true`: anything.
         *schema = anything(None);
         return;
     };
+    refused.extend(inexpressible(members).map(|why| format!("{at}: {why}")));
+    members.remove("allOf");
     for keyword in ["$defs", "properties"] {
         if let Some(Value::Object(inner)) = members.get_mut(keyword) {
             inner.retain(|_, schema| schema.get(OTHER_REVISION).is_none());
-            inner.values_mut().for_each(strict);
+            for (name, inner) in inner {
+                strict(inner, &format!("{at}/{keyword}/{name}"), refused);
+            }
         }
     }
     if let Some(items) = members.get_mut("items") {
-        strict(items);
+        strict(items, &format!("{at}/items"), refused);
+    }
+    if let Some(branches) = members.remove("oneOf") {
+        match constants(&branches) {
+            Some((kind, values, told)) => {
+                kind.map(|kind| members.insert("type".to_owned(), kind));
+                members.insert("enum".to_owned(), values);
+                if !told.is_empty() {
+                    describe(members, &told);
+                }
+            }
+            None => {
+                members.insert("anyOf".to_owned(), branches);
+            }
+        }
     }
     if let Some(Value::Array(branches)) = members.get_mut("anyOf") {
-        branches.iter_mut().for_each(strict);
+        for (index, branch) in branches.iter_mut().enumerate() {
+            strict(branch, &format!("{at}/anyOf/{index}"), refused);
+        }
     }
-    if members
-        .get("pattern")
-        .is_some_and(|pattern| pattern == Timestamp::PATTERN)
-    {
-        members.insert("format".to_owned(), "date-time".into());
+    let pattern = members.get("pattern").and_then(Value::as_str);
+    let is_time = pattern == Some(Timestamp::PATTERN)
+        || members
+            .get("format")
+            .is_some_and(|format| format == "date-time");
+    if is_time {
+        members.remove("pattern");
     }
     in_words(members);
-    for keyword in DROPPED {
-        members.remove(keyword);
+    if is_time {
+        members.insert("format".to_owned(), "date-time".into());
     }
     if let Some(value) = value_of_map(members) {
+        let mut value = value.clone();
+        strict(&mut value, &format!("{at}/additionalProperties"), refused);
         let nullable = takes_null(members);
         *schema = entries(members.get("description").cloned(), value);
         if nullable {
@@ -63,6 +108,7 @@ pub(super) fn strict(schema: &mut Value) {
         }
         return;
     }
+    members.remove("patternProperties");
     if members.contains_key("properties") || is(members, "object") {
         let properties = members.entry("properties").or_insert_with(|| json!({}));
         let names = properties.as_object().into_iter().flat_map(Map::keys);
@@ -80,6 +126,74 @@ pub(super) fn strict(schema: &mut Value) {
     }
 }
 
+/// Why a schema cannot be said strictly, where it cannot.
+fn inexpressible(members: &Map<String, Value>) -> Option<&'static str> {
+    let has = |keyword| members.contains_key(keyword);
+    let named = members.get("properties").and_then(Value::as_object);
+    let named = named.is_some_and(|named| !named.is_empty());
+    let besides = ["additionalProperties", "unevaluatedProperties"]
+        .iter()
+        .filter_map(|keyword| members.get(*keyword))
+        .any(|besides| besides.is_object() || besides == true);
+    let of_conditions = |all: &Value| {
+        let mut all = all.as_array().into_iter().flatten();
+        all.all(|it| {
+            ["if", "not"]
+                .iter()
+                .any(|keyword| it.get(keyword).is_some())
+        })
+    };
+    if has("prefixItems") {
+        Some("a tuple; make it a struct")
+    } else if named && (besides || has("patternProperties")) {
+        Some("a flattened map; keep it in a member of its own")
+    } else if named && (has("oneOf") || has("anyOf") || has("$ref")) {
+        Some(
+            "a flattened enum, or one whose tag stands among a struct's members; keep it in a member of its own",
+        )
+    } else if members.get("allOf").is_some_and(|all| !of_conditions(all)) {
+        Some("several schemas at once (`allOf`); make it one struct")
+    } else if has("oneOf") && has("anyOf") {
+        Some("alternatives of two kinds; make it one enum")
+    } else {
+        None
+    }
+}
+
+/// The type and the values of alternatives that are all constants, and what is told of each in words.
+fn constants(branches: &Value) -> Option<(Option<Value>, Value, String)> {
+    let (mut kinds, mut values, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    for branch in branches.as_array()? {
+        let of_branch = match (branch.get("const"), branch.get("enum"), branch.get("type")) {
+            (Some(only), ..) => vec![only.clone()],
+            (None, Some(Value::Array(all)), _) => all.clone(),
+            (None, None, Some(kind)) if kind == "null" => vec![Value::Null],
+            _ => return None,
+        };
+        match branch.get("type") {
+            Some(Value::Array(all)) => kinds.extend(all.iter().cloned()),
+            kind => kinds.extend(kind.cloned()),
+        }
+        if let Some(text) = branch.get("description").and_then(Value::as_str) {
+            let names: Vec<_> = of_branch.iter().map(Value::to_string).collect();
+            told.push(format!("{}: {text}", names.join(", ")));
+        }
+        values.extend(of_branch);
+    }
+    let mut once: Vec<Value> = Vec::new();
+    for kind in kinds {
+        if !once.contains(&kind) {
+            once.push(kind);
+        }
+    }
+    let kind = match &once[..] {
+        [] => None,
+        [only] => Some(only.clone()),
+        _ => Some(once.into()),
+    };
+    Some((kind, values.into(), told.join(" ")))
+}
+
 fn is(members: &Map<String, Value>, kind: &str) -> bool {
     match members.get("type") {
         Some(Value::String(own)) => own == kind,
@@ -92,17 +206,18 @@ fn takes_null(members: &Map<String, Value>) -> bool {
     is(members, "null")
 }
 
-/// The schema of the values, where this is that of a map.
-fn value_of_map(members: &Map<String, Value>) -> Option<Value> {
+/// The schema of the values, where this is that of a map. What has members of its own is none.
+fn value_of_map(members: &Map<String, Value>) -> Option<&Value> {
+    let own = members.get("properties").and_then(Value::as_object);
+    if own.is_some_and(|own| !own.is_empty()) {
+        return None;
+    }
     let named = members.get("patternProperties").and_then(Value::as_object);
     let by_pattern = named.and_then(|named| named.values().next());
-    let value = by_pattern.or_else(|| {
+    by_pattern.or_else(|| {
         let value = members.get("additionalProperties")?;
         (value.is_object() || value == true).then_some(value)
-    })?;
-    let mut value = value.clone();
-    strict(&mut value);
-    Some(value)
+    })
 }
 
 fn entries(description: Option<Value>, value: Value) -> Value {
@@ -136,18 +251,40 @@ fn anything(description: Option<Value>) -> Value {
     schema
 }
 
-/// Tells the limits in the description.
+/// Tells the limits in the description, and takes every keyword out that a strict schema does not have.
 fn in_words(members: &mut Map<String, Value>) {
-    let told: Vec<String> = LIMITS
+    let mut told: Vec<String> = LIMITS
         .iter()
         .filter_map(|(keyword, words)| Some(format!("{words} {}", members.remove(*keyword)?)))
         .collect();
-    if told.is_empty() {
-        return;
+    let is_ours = |keyword: &str| {
+        let of_map = ["patternProperties", "unevaluatedProperties", "prefixItems"];
+        KEPT.contains(&keyword) || of_map.contains(&keyword)
+    };
+    let mut others: Vec<_> = members.keys().filter(|it| !is_ours(it)).cloned().collect();
+    others.sort();
+    for keyword in others {
+        let Some(limit) = members.remove(&keyword) else {
+            continue;
+        };
+        if !DROPPED.contains(&&*keyword) && !keyword.starts_with("x-") && limit != false {
+            if limit != "date-time" {
+                told.push(format!("{keyword} {limit}"));
+            }
+        }
     }
+    members.remove("unevaluatedProperties");
+    members.remove("prefixItems");
+    if !told.is_empty() {
+        describe(members, &format!("Limits: {}.", told.join(", ")));
+    }
+}
+
+/// Adds a sentence to a description.
+fn describe(members: &mut Map<String, Value>, more: &str) {
     let description = members.get("description").and_then(Value::as_str);
     let said = description.map(|text| format!("{text} "));
-    let text = format!("{}Limits: {}.", said.unwrap_or_default(), told.join(", "));
+    let text = format!("{}{more}", said.unwrap_or_default());
     members.insert("description".to_owned(), text.into());
 }
 
@@ -164,39 +301,37 @@ pub fn value_of_tool_input<T: JsonSchema>(input: Value) -> Value {
 }
 
 fn restore(value: &mut Value, schema: &Value, root: &Value) {
-    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
-        if let Some(target) = root.pointer(name.trim_start_matches('#')) {
-            restore(value, target, root);
-        }
-        return;
-    }
-    for branch in schema
-        .get("anyOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        restore(value, branch, root);
-    }
+    let schema = target(schema, root);
     let Some(members) = schema.as_object() else {
         return;
     };
-    let is_map =
-        members.contains_key("patternProperties") || members.contains_key("additionalProperties");
+    let alternatives = ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|it| members.get(*it)?.as_array());
+    let mut branches: Vec<&Value> = alternatives.flatten().map(|it| target(it, root)).collect();
+    branches.retain(|branch| fits(value, branch, root));
+    // A list stays one where it may; a value is restored once.
+    branches.sort_by_key(|branch| {
+        branch
+            .as_object()
+            .is_some_and(|it| value_of_map(it).is_some())
+    });
+    if let Some(branch) = branches.first() {
+        restore(value, branch, root);
+        return;
+    }
     match value {
-        Value::Array(entries) if is_map => {
-            if let Some(mut map) = map_of(entries) {
-                for inner in map.values_mut() {
-                    restore_inner(inner, members, root);
+        Value::Array(entries) => {
+            if let Some(inner_schema) = value_of_map(members) {
+                if let Some(mut map) = map_of(entries) {
+                    map.values_mut()
+                        .for_each(|inner| restore(inner, inner_schema, root));
+                    *value = Value::Object(map);
                 }
-                *value = Value::Object(map);
-            }
-        }
-        Value::Array(elements) => {
-            if let Some(items) = members.get("items") {
-                for element in elements {
-                    restore(element, items, root);
-                }
+            } else if let Some(items) = members.get("items") {
+                entries
+                    .iter_mut()
+                    .for_each(|element| restore(element, items, root));
             }
         }
         Value::Object(inner) => {
@@ -211,11 +346,83 @@ fn restore(value: &mut Value, schema: &Value, root: &Value) {
     }
 }
 
-fn restore_inner(value: &mut Value, map: &Map<String, Value>, root: &Value) {
-    let named = map.get("patternProperties").and_then(Value::as_object);
-    let schema = named.and_then(|named| named.values().next());
-    if let Some(schema) = schema.or_else(|| map.get("additionalProperties")) {
-        restore(value, schema, root);
+/// The schema that a reference leads to. What a reference leads to is a reference in no schema of schemars.
+fn target<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    let pointer = reference
+        .and_then(|it| it.strip_prefix('#'))
+        .and_then(decoded);
+    pointer
+        .and_then(|pointer| root.pointer(&pointer))
+        .unwrap_or(schema)
+}
+
+/// A text with its `%XX` as what they stand for.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend(part.get(2..)?.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether a tool's input is one for this alternative, as far as its kind, its constants and its names tell.
+fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
+    let schema = target(schema, root);
+    let Some(members) = schema.as_object() else {
+        return true;
+    };
+    let differs = members.get("const").is_some_and(|only| only != value)
+        || matches!(members.get("enum"), Some(Value::Array(all)) if !all.contains(value));
+    if differs {
+        return false;
+    }
+    let mut alternatives = ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|it| members.get(*it)?.as_array());
+    if alternatives.any(|branches| !branches.iter().any(|branch| fits(value, branch, root))) {
+        return false;
+    }
+    match value {
+        Value::Array(entries) => match value_of_map(members) {
+            Some(inner) => {
+                map_of(entries).is_some_and(|map| map.values().all(|it| fits(it, inner, root)))
+            }
+            None if members.contains_key("type") && !is(members, "array") => false,
+            None => members
+                .get("items")
+                .is_none_or(|items| entries.iter().all(|it| fits(it, items, root))),
+        },
+        Value::Object(own) => {
+            let names = members.get("required").and_then(Value::as_array);
+            let has_all = names.is_none_or(|names| {
+                names
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .all(|name| own.contains_key(name))
+            });
+            let properties = members.get("properties").and_then(Value::as_object);
+            let known = |name: &str| properties.and_then(|properties| properties.get(name));
+            let is_object = is(members, "object") || !members.contains_key("type");
+            is_object
+                && has_all
+                && (properties.is_none() || own.keys().all(|name| known(name).is_some()))
+                && own.iter().all(|(name, it)| {
+                    known(name)
+                        .is_none_or(|schema| schema.get("const").is_none_or(|only| only == it))
+                })
+        }
+        scalar => {
+            let kinds: &[&str] = match scalar {
+                Value::Null => &["null"],
+                Value::Bool(_) => &["boolean"],
+                Value::String(_) => &["string"],
+                _ => &["number", "integer"],
+            };
+            !members.contains_key("type") || kinds.iter().any(|kind| is(members, kind))
+        }
     }
 }
 

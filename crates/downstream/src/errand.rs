@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// An errand with stops.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from("the errand handbook, chapter 2").required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new("the errand handbook, chapter 2").required(Self::REQUIRED)))]
 #[serde(default)]
 pub struct Errand {
     /// Stops that were made, oldest first.

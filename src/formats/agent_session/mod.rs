@@ -45,7 +45,7 @@ pub const INTERVAL: TimeDelta = TimeDelta::minutes(15);
 /// `agent_checkpoints/`, named after the agent: that of `Secondary-A` is `secondary_a.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AgentCheckpoint {
@@ -53,7 +53,10 @@ pub struct AgentCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
-        schemars(length(max = 200), extend("pattern" = layout::ID_PATTERN))
+        schemars(
+            length(max = 200),
+            extend("pattern" = layout::ID_PATTERN, "not" = {"pattern": layout::ID_IS_EMPTY})
+        )
     )]
     pub agent_id: Option<String>,
     /// Whether it coordinates the others or is one of them: `primary` or `secondary`.
@@ -114,7 +117,7 @@ pub struct AgentCheckpoint {
 /// When an agent last took part in the group's coordination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CoordinationState {

@@ -91,7 +91,7 @@ open_enum! {
 /// revision have `timestamp`, those of the later one `created_at` and `updated_at`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED).other_revision(schema::OTHER_NAMES)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED).other_revision(schema::OTHER_NAMES)))]
 #[cfg_attr(feature = "schema", schemars(transform = schema::conditions))]
 #[serde(default)]
 #[non_exhaustive]
@@ -193,7 +193,7 @@ pub struct BuildCheckpoint {
 /// What failed in a build.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BuildError {
@@ -220,7 +220,7 @@ pub struct BuildError {
 /// What the adversarial review of the plan came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[cfg_attr(feature = "schema", schemars(transform = schema::review_conditions))]
 #[serde(default)]
 #[non_exhaustive]
@@ -260,7 +260,7 @@ pub struct AdversarialReview {
 /// Why a build is complete without a passed gate B.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RenderProofWaiver {
@@ -275,7 +275,7 @@ pub struct RenderProofWaiver {
 /// A change to a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Fix {

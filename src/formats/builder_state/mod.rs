@@ -44,7 +44,7 @@ pub const SCHEMA_VERSIONS: &[SchemaVersion] = &[
 /// builder's own and is left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(Self::JUDGED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().judging(Self::JUDGED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BuilderState {
@@ -71,7 +71,7 @@ pub struct BuilderState {
 /// The requirements document that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActivePrd {
@@ -101,7 +101,7 @@ pub struct ActivePrd {
 /// The work that is active, in later revisions of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActiveWork {
@@ -122,7 +122,7 @@ pub struct ActiveWork {
 /// A task outside any requirements document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS).of_any_type()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().judging(JUDGED_IN_SLOTS).of_any_type()))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdhocTask {

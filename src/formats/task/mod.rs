@@ -79,7 +79,7 @@ open_enum! {
 /// Member names in the file are `camelCase`. Times are RFC 3339 with a zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskCheckpoint {
@@ -113,7 +113,7 @@ pub struct TaskCheckpoint {
 /// A finished step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompletedStep {
@@ -143,7 +143,7 @@ impl CompletedStep {
 /// The step that is being worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CurrentStep {
@@ -171,7 +171,7 @@ impl CurrentStep {
 /// A decision that the next agent must respect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Decision {
@@ -199,7 +199,7 @@ impl Decision {
 /// How success is shown, and what has been shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {
@@ -214,7 +214,7 @@ pub struct Verification {
 /// What one activity of verification gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct VerificationResult {
@@ -241,7 +241,7 @@ impl VerificationResult {
 /// Who made the checkpoint, when and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent().required(Self::REQUIRED)))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metadata {

@@ -112,7 +112,7 @@ open_enum! {
 /// Maps are by story id unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PipelineState {
@@ -250,7 +250,7 @@ pub struct PipelineState {
 /// What the stages of a story gave, in a word each, such as `skip` or `Done`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StageResults {
@@ -284,7 +284,7 @@ impl StageResults {
 /// A trouble of the infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct InfraIssue {
@@ -317,7 +317,7 @@ impl InfraIssue {
 /// When the stages of a story began and ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StageTimes {
@@ -350,7 +350,7 @@ pub struct StageTimes {
 /// How much code a story gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct GitStats {
@@ -368,7 +368,7 @@ pub struct GitStats {
 /// What the project is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProjectBrief {
@@ -389,7 +389,7 @@ pub struct ProjectBrief {
 /// What a story is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::from(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoryBrief {
