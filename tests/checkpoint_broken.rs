@@ -6,6 +6,7 @@
     reason = "these are tests"
 )]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{Circumstances, Operation};
@@ -94,6 +95,12 @@ notebook!(@struct [] NeedsItsTitle { title: String } "notebook", each_once, set;
 notebook!(ForgetsACount { #[serde(skip_deserializing)] pages: u64 } "notebook", each_once, set;);
 notebook!(SwallowsWrongTypes { #[serde(deserialize_with = "or_nothing")] mood: Option<String> }
     "notebook", each_once, set;);
+notebook!(ComplainsElsewhere {
+    #[serde(deserialize_with = "or_nothing")] mood: Option<String>,
+    #[serde(serialize_with = "as_word")] pages: u64
+} "notebook", each_once, set;);
+notebook!(HasPages { pages: BTreeMap<u32, String> } "notebook", each_once, set;);
+notebook!(HasNoTime {} "notebook", each_once, set_never;);
 notebook!(CountsItsWrites { #[serde(serialize_with = "counted", skip_deserializing)] writes: Writes }
     "notebook", each_once, set;);
 notebook!(TrimsTexts { #[serde(deserialize_with = "trimmed")] mood: String } "notebook", each_once, set;);
@@ -119,6 +126,13 @@ notebook!(ChangesWhatItRefuses {} "notebook", each_once, set;
         Err(Error::unsupported(operation, Self::OPERATIONS))
     }
 );
+
+fn set_never(_: &mut Option<Timestamp>, _: DateTime<Utc>) {}
+
+/// What is written is not what is read: a violation that is always there.
+fn as_word<S: serde::Serializer>(_: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("seven")
+}
 
 fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
@@ -157,7 +171,7 @@ fn counted<S: serde::Serializer>(_: &Writes, serializer: S) -> Result<S::Ok, S::
 struct Found(&'static str, &'static str, Verdict);
 
 fn find<C: Checkpoint>(name: &'static str, samples: &[C]) -> Found {
-    let check = checks::<C>().into_iter().find(|check| check.name == name);
+    let check = checks::<C>().find(|check| check.name == name);
     let kind = std::any::type_name::<C>().rsplit("::").next().unwrap();
     Found(name, kind, check.unwrap().judge(samples))
 }
@@ -216,7 +230,7 @@ fn every_check_finds_the_type_that_breaks_it() {
     let says = [
         "the whole checkpoint is lost",
         "reads as what is written as",
-        "at /mood is read without a violation as null",
+        "at /mood is read without a violation there as null",
         "unchanged, ",
         "the type writes a value at /mood, and does not read it",
         "at \"\" is not passed over",
@@ -233,7 +247,7 @@ fn every_check_finds_the_type_that_breaks_it() {
         }
     }
     let broken: Vec<&str> = found.iter().map(|Found(name, ..)| *name).collect();
-    let all: Vec<&str> = checks::<Right>().iter().map(|check| check.name).collect();
+    let all: Vec<&str> = checks::<Right>().map(|check| check.name).collect();
     assert_eq!(broken, all);
 }
 
@@ -245,6 +259,48 @@ fn a_type_that_is_right_passes_them_all() {
     // The format that recognises nothing is none the worse for it.
     let document = Document::from_text("{}").unwrap();
     assert!(Right::recognise(Path::new("a.json"), Some(&document)).is_none());
+}
+
+/// A violation of another place does not tell of this one.
+#[test]
+fn a_violation_elsewhere_excuses_nothing() {
+    let name = "what_does_not_fit_is_a_violation_and_costs_only_itself";
+    let Found(_, _, verdict) = find(name, &[ComplainsElsewhere::default()]);
+    let says = "at /mood is read without a violation there";
+    assert!(
+        matches!(&verdict, Verdict::Failed(why) if why.contains(says)),
+        "{verdict:?}"
+    );
+}
+
+/// Not every text is a key of every map.
+#[test]
+fn a_map_of_numbers_passes_them_all() {
+    let pages = [(7, "seven".to_owned()), (19, "nineteen".to_owned())];
+    let report = check(&[HasPages {
+        pages: pages.into(),
+        ..HasPages::default()
+    }]);
+    assert!(report.is_conformant(), "{}", report.to_markdown());
+}
+
+#[test]
+fn a_type_without_a_stamp_is_let_off_that_check_and_no_other() {
+    let samples = [HasNoTime {
+        note: Some("half of the index".to_owned()),
+        ..HasNoTime::default()
+    }];
+    let report = check(&samples);
+    assert!(report.is_conformant(), "{}", report.to_markdown());
+    let skipped: Vec<_> = report.skipped().map(|(name, _)| name).collect();
+    assert_eq!(skipped, ["a_stamp_is_the_time_of_the_last_change"]);
+    // One that has such a time, and leaves it as it is, is not.
+    let saved = Some(Timestamp::like(None, DateTime::UNIX_EPOCH));
+    let report = check(&[HasNoTime {
+        saved,
+        ..HasNoTime::default()
+    }]);
+    assert!(!report.is_conformant());
 }
 
 #[test]

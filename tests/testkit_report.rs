@@ -101,6 +101,96 @@ fn a_promise_that_nothing_can_prove_is_a_failure() {
     assert!(matches!(&verdict, Verdict::Skipped(_)), "{verdict:?}");
 }
 
+/// In a child, a place whose address is longer than that of its parent: so a chain of children is seen.
+struct Chained;
+
+struct ChainedPlace(Box<dyn Place>);
+
+/// What a child is told of its place.
+fn address_of_child() -> Option<String> {
+    std::env::var("AGENT_CHECKPOINT_TESTKIT_ADDRESS").ok()
+}
+
+impl Harness for Chained {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(ChainedPlace(Files::in_a_folder().place()?)))
+    }
+}
+
+impl Place for ChainedPlace {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        self.0.open()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(address_of_child().unwrap_or_default() + "+")
+    }
+}
+
+fn judge_chained() -> Verdict {
+    let rule = "of_many_processes_that_expect_one_revision_one_wins";
+    let rule = rules().find(|known| known.name == rule).unwrap();
+    Conformance::of(&Chained)
+        .with_child("a_child_that_judges_again")
+        .judge(rule)
+}
+
+/// Does nothing but in a child, where it does what a program does that is no test: the same again. Not
+/// without end, even where the testkit lets it.
+#[test]
+fn a_child_that_judges_again() {
+    if address_of_child().is_some_and(|address| address.len() < 3) {
+        let _verdict = judge_chained();
+    }
+}
+
+#[test]
+fn a_child_starts_no_children() {
+    let verdict = judge_chained();
+    assert!(
+        matches!(&verdict, Verdict::Failed(why) if why.contains("call `serve` first")),
+        "{verdict:?}"
+    );
+}
+
+/// Names that the macros use or once used mean what they mean to whoever wrote them.
+mod with_names_of_its_own {
+    #![allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "they only must not be in the way"
+    )]
+
+    // Any attribute: a test framework has one of that name.
+    use core::prelude::v1::global_allocator as test;
+
+    use super::InMemory;
+    use agent_checkpoint::{TaskCheckpoint, checkpoint_conformance, store_conformance};
+
+    struct Vec;
+    struct Report;
+    const CHILD: InMemory = InMemory;
+
+    fn report() -> InMemory {
+        CHILD
+    }
+
+    fn samples() -> std::vec::Vec<TaskCheckpoint> {
+        vec![TaskCheckpoint::default()]
+    }
+
+    macro_rules! stringify {
+        ($($any:tt)*) => {
+            compile_error!("not ours")
+        };
+    }
+
+    store_conformance!(by_a_function, report());
+    store_conformance!(by_a_constant, CHILD);
+    checkpoint_conformance!(task, TaskCheckpoint, samples());
+}
+
 /// A harness that cannot be used fails every rule: nothing passes for want of a place.
 #[test]
 fn a_place_that_cannot_be_made_is_a_failure_and_so_is_a_panic() {

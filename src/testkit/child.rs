@@ -24,6 +24,9 @@ const KEY: &str = "AGENT_CHECKPOINT_TESTKIT_KEY";
 /// How a line begins that a child says to its parent; the test harness prints lines of its own.
 const SAYS: &str = "CHILD ";
 
+/// How what a child says begins when it could not do its part.
+const FAILED: &str = "failed: ";
+
 /// Longer than any step of a child takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -63,6 +66,12 @@ impl Job {
 impl Crew<'_> {
     /// A child that has opened the place and waits for its first line.
     pub(super) fn start(&self, job: Job, key: &Key) -> Result<Running, Stop> {
+        // Else a program that runs the rules instead of its part would start others of its kind for ever.
+        if std::env::var_os(JOB).is_some() {
+            let why = "this program is a child; call `serve` first";
+            say(&format!("{FAILED}{why}"))?;
+            return Err(Stop::failed(why));
+        }
         let failed = |error: std::io::Error| Stop::failed(format!("no child starts: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program)
@@ -129,7 +138,7 @@ impl Running {
     /// The next line that the child says; `None` when it has ended.
     pub(super) fn hear(&mut self) -> Result<Option<String>, Stop> {
         match self.hears.recv_timeout(PATIENCE) {
-            Ok(line) => match line.strip_prefix("failed: ") {
+            Ok(line) => match line.strip_prefix(FAILED) {
                 Some(why) => Err(Stop::failed(format!("in another process, {why}"))),
                 None => Ok(Some(line)),
             },
@@ -195,7 +204,7 @@ pub(super) fn run(harness: &dyn Harness) -> bool {
         return true;
     };
     // To a parent that is gone nothing can be said.
-    let _said = say(&format!("failed: {}", why.replace('\n', " ")));
+    let _said = say(&format!("{FAILED}{}", why.replace('\n', " ")));
     false
 }
 

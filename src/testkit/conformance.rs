@@ -39,7 +39,8 @@ impl<'h> Conformance<'h> {
     }
 
     /// Also the rules on several processes: `test` is the full name of a test of this very program that
-    /// calls [`serve`], such as `my_store::testkit_child`.
+    /// calls [`serve`], such as `my_store::testkit_child`. Only in a test program: another does not
+    /// know the name, and its children fail at once.
     pub fn with_child(mut self, test: &'h str) -> Self {
         self.child = Some(test);
         self

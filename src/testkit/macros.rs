@@ -2,10 +2,12 @@
 
 /// Makes one test of each rule of the contract, in a module of its own, for the store of a [`Harness`].
 ///
-/// The module also has a function `report`, which gives the [`Report`] of all rules, and the test
+/// The module also has, in tests, a function `report`, which gives the [`Report`] of all rules, and the test
 /// `testkit_child`, which does nothing unless a rule starts the program again as another process. Rules that
 /// the store or the harness does not offer are skipped, each with a line `SKIPPED module::rule (why)` on the
 /// standard error.
+///
+/// The harness is an expression of the surrounding module; it is evaluated anew for each test.
 ///
 /// [`Harness`]: crate::testkit::Harness
 /// [`Report`]: crate::testkit::Report
@@ -36,30 +38,41 @@
 macro_rules! store_conformance {
     ($module:ident, $harness:expr $(,)?) => {
         mod $module {
-            #[allow(
-                unused_imports,
-                reason = "the harness may need nothing of its surroundings"
-            )]
-            use super::*;
+            // The harness is evaluated where no name is ours, and the tests are where no name is the user's.
+            mod __surroundings {
+                #[allow(
+                    unused_imports,
+                    reason = "the harness may need nothing of its surroundings"
+                )]
+                use super::super::*;
 
-            const CHILD: &str = concat!(module_path!(), "::testkit_child");
+                #[allow(dead_code, reason = "outside of tests there is no test that needs it")]
+                pub(super) fn __harness() -> impl $crate::testkit::Harness {
+                    $harness
+                }
+            }
 
-            /// What becomes of every rule.
+            #[allow(dead_code, reason = "outside of tests there is no test that needs it")]
+            const __CHILD: &str = ::core::concat!(::core::module_path!(), "::testkit_child");
+
+            /// What becomes of every rule. Only in tests: in no other program can children be started for a
+            /// test of it.
+            #[cfg(test)]
             #[allow(dead_code, reason = "for whoever wants the report")]
             pub(crate) fn report() -> $crate::testkit::Report {
-                let harness = $harness;
-                let child = $crate::testkit::test_name(CHILD);
+                let harness = __surroundings::__harness();
+                let child = $crate::testkit::test_name(__CHILD);
                 $crate::testkit::Conformance::of(&harness)
                     .with_child(child)
                     .report()
             }
 
-            #[test]
+            #[::core::prelude::v1::test]
             fn testkit_child() {
-                $crate::testkit::serve(&$harness);
+                $crate::testkit::serve(&__surroundings::__harness());
             }
 
-            $crate::__store_rules! { tests $harness }
+            $crate::__store_rules! { tests }
         }
     };
 }
@@ -157,16 +170,16 @@ macro_rules! __store_rules {
 #[macro_export]
 macro_rules! __each_rule {
     ({ names } $($rule:ident)+) => {
-        [$(stringify!($rule)),+]
+        [$(::core::stringify!($rule)),+]
     };
-    ({ tests $harness:expr } $($rule:ident)+) => { $(
-        #[test]
+    ({ tests } $($rule:ident)+) => { $(
+        #[::core::prelude::v1::test]
         fn $rule() {
-            let harness = $harness;
-            let child = $crate::testkit::test_name(CHILD);
+            let harness = __surroundings::__harness();
+            let child = $crate::testkit::test_name(__CHILD);
             let conformance = $crate::testkit::Conformance::of(&harness).with_child(child);
-            let module = $crate::testkit::test_name(module_path!());
-            $crate::testkit::test(conformance, module, stringify!($rule));
+            let module = $crate::testkit::test_name(::core::module_path!());
+            $crate::testkit::test(conformance, module, ::core::stringify!($rule));
         }
     )+ };
 }
@@ -189,13 +202,20 @@ macro_rules! __each_rule {
 macro_rules! checkpoint_conformance {
     ($module:ident, $checkpoint:ty, $samples:expr $(,)?) => {
         mod $module {
-            #[allow(
-                unused_imports,
-                reason = "the samples may need nothing of their surroundings"
-            )]
-            use super::*;
+            mod __surroundings {
+                #[allow(
+                    unused_imports,
+                    reason = "the samples may need nothing of their surroundings"
+                )]
+                use super::super::*;
 
-            $crate::__checkpoint_checks! { tests { $checkpoint } { $samples } }
+                #[allow(dead_code, reason = "outside of tests there is no test that needs it")]
+                pub(super) fn __samples() -> ::std::vec::Vec<$checkpoint> {
+                    $samples
+                }
+            }
+
+            $crate::__checkpoint_checks! { tests }
         }
     };
 }
@@ -226,14 +246,14 @@ macro_rules! __checkpoint_checks {
 #[macro_export]
 macro_rules! __each_check {
     ({ names } $($check:ident)+) => {
-        [$(stringify!($check)),+]
+        [$(::core::stringify!($check)),+]
     };
-    ({ tests { $checkpoint:ty } { $samples:expr } } $($check:ident)+) => { $(
-        #[test]
+    ({ tests } $($check:ident)+) => { $(
+        #[::core::prelude::v1::test]
         fn $check() {
-            let samples: Vec<$checkpoint> = $samples;
-            let module = $crate::testkit::test_name(module_path!());
-            $crate::testkit::checkpoint::test(&samples, module, stringify!($check));
+            let samples = __surroundings::__samples();
+            let module = $crate::testkit::test_name(::core::module_path!());
+            $crate::testkit::checkpoint::test(&samples, module, ::core::stringify!($check));
         }
     )+ };
 }

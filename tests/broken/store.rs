@@ -13,9 +13,13 @@ use chrono::{DateTime, Utc};
 
 use super::Broken;
 use super::Fault::*;
+use super::writes::MOMENT;
 
 impl CheckpointStore for Broken {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        if self.fault == WritesInTwoStepsAndReadsLate {
+            std::thread::sleep(100 * MOMENT);
+        }
         if let Some((_, document)) = self.waiting(key) {
             return Ok(Some(Stored::new(document)));
         }
@@ -77,6 +81,15 @@ impl CheckpointStore for Broken {
             ListsBackwards => page.keys.reverse(),
             PagesLeaveOneOut if query.after.is_some() && page.keys.len() > 1 => {
                 page.keys.remove(0);
+            }
+            // Nothing on it, and yet there is more.
+            PagesWithoutEnd if query.after.is_some() => {
+                page.keys.clear();
+                page.next.clone_from(&query.after);
+            }
+            PagesInCircles if query.after.is_some() => {
+                page.keys.clear();
+                page.next = self.right.list(&Query::all().with_limit(1))?.next;
             }
             ListsNames => {
                 let named = |key: &Key| Key::new(key.as_str().replace(['/', '\\'], "_"));

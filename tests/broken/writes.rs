@@ -108,7 +108,7 @@ impl Broken {
                 let _locked = PROCESS.lock().unwrap();
                 return self.check_then_write(key, &document, &options);
             }
-            WritesInTwoSteps => {
+            WritesInTwoSteps | WritesInTwoStepsAndReadsLate => {
                 let first = self.right.put(key, &text("{}"), &options)?;
                 std::thread::sleep(MOMENT);
                 let mut saved = self.right.put(key, &document, &any)?;

@@ -46,11 +46,19 @@ impl<C: Checkpoint> Check<C> {
     }
 }
 
+// Not derived: whether the checkpoints can be copied is nothing to a check of them.
+impl<C> Clone for Check<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Check<C> {}
+
 /// All checks, in the order of a report.
-#[must_use]
-pub fn checks<C: Checkpoint>() -> Vec<Check<C>> {
+pub fn checks<C: Checkpoint>() -> impl Iterator<Item = Check<C>> {
     let check = |name, about, run| Check { name, about, run };
-    vec![
+    [
         check(
             "an_empty_object_reads",
             "`{}` reads without a violation, and what it reads as is written and read again.",
@@ -107,11 +115,12 @@ pub fn checks<C: Checkpoint>() -> Vec<Check<C>> {
             reports::a_refused_operation_changes_nothing,
         ),
     ]
+    .into_iter()
 }
 
 /// What becomes of every check on these samples.
 pub fn check<C: Checkpoint>(samples: &[C]) -> Report {
-    let lines = checks::<C>().into_iter().map(|check| Line {
+    let lines = checks::<C>().map(|check| Line {
         rule: check.name,
         about: check.about,
         verdict: check.judge(samples),
@@ -129,7 +138,7 @@ pub fn check<C: Checkpoint>(samples: &[C]) -> Report {
 #[doc(hidden)]
 #[allow(clippy::panic, reason = "that is how a test fails")]
 pub fn test<C: Checkpoint>(samples: &[C], module: &str, name: &str) {
-    let Some(check) = checks::<C>().into_iter().find(|check| check.name == name) else {
+    let Some(check) = checks::<C>().find(|check| check.name == name) else {
         panic!("there is no check {name}");
     };
     match check.judge(samples) {
@@ -148,7 +157,7 @@ mod tests {
     #[test]
     fn every_check_is_a_test_and_every_test_is_a_check() {
         let checks = super::checks::<crate::TaskCheckpoint>();
-        let names: Vec<&str> = checks.iter().map(|check| check.name).collect();
+        let names: Vec<&str> = checks.map(|check| check.name).collect();
         assert_eq!(names, crate::__checkpoint_checks!(names));
     }
 }

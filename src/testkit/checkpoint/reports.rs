@@ -43,6 +43,15 @@ pub(super) fn the_format_has_a_name_and_keeps_its_version<C: Checkpoint>(samples
 }
 
 pub(super) fn a_stamp_is_the_time_of_the_last_change<C: Checkpoint>(samples: &[C]) -> Ruling {
+    let mut stamped = with_empty(samples)?;
+    stamped.iter_mut().for_each(|sample| sample.stamp(noon(0)));
+    // A protocol may have no such time; then nothing ever tells of one.
+    if stamped.iter().all(|sample| sample.updated_at().is_none()) {
+        return Err(Stop::Skipped(
+            "`updated_at` stays `None` after `stamp`: the type tells no time of its last change"
+                .into(),
+        ));
+    }
     for mut sample in with_empty(samples)? {
         for day in [0, 1, 2] {
             sample.stamp(noon(day));
@@ -174,64 +183,53 @@ fn reports<C: Checkpoint>(document: &Document) -> Ruling {
     Ok(())
 }
 
-/// One operation of each kind.
+/// A list of values of an enum, of which none can be left out: the same names make a `match` of all there are.
+macro_rules! of_each {
+    ($kind:ident { $($variant:ident { $($field:ident: $value:expr),* $(,)? })+ }) => {{
+        let _none_is_left_out = |value: &$kind| match value {
+            $($kind::$variant { .. } => ()),+
+        };
+        vec![$($kind::$variant { $($field: $value),* }),+]
+    }};
+}
+
+/// Operations of each kind, those on items for items of each kind.
 fn operations() -> Vec<Operation> {
+    let kinds = of_each!(ItemKind { Subtask {} Workstream {} Task {} });
+    kinds.into_iter().flat_map(operations_on).collect()
+}
+
+fn operations_on(kind: ItemKind) -> Vec<Operation> {
     let text = || "this".to_owned();
-    let kinds = [ItemKind::Subtask, ItemKind::Workstream, ItemKind::Task];
-    let items = kinds.into_iter().flat_map(|kind| {
-        let (id, files) = (text(), Vec::new());
-        [
-            Operation::ItemStart {
-                kind,
-                id: id.clone(),
-            },
-            Operation::ItemDone {
-                kind,
-                id: id.clone(),
-                files,
-            },
-            Operation::ItemFail {
-                kind,
-                id,
-                because: None,
-            },
-        ]
-    });
-    let others = [
-        Operation::StepStart { text: text() },
-        Operation::StepDone {
+    of_each!(Operation {
+        StepStart { text: text() }
+        StepDone {
             text: Some(text()),
             pending: None,
             files_created: vec![text()],
             files_modified: Vec::new(),
-        },
-        Operation::Decide {
-            text: text(),
-            rationale: None,
-        },
-        Operation::Note { text: text() },
-        Operation::Block { text: text() },
-        Operation::Unblock,
-        Operation::Heartbeat,
-        Operation::Fail { text: text() },
-        Operation::RateLimit { note: None },
-        Operation::Context {
-            used: ContextUse::NONE,
-        },
-        Operation::Reassign { to: text() },
-        Operation::Pause,
-        Operation::Complete,
-        Operation::Restart { because: text() },
-        Operation::GatePass { name: text() },
-        Operation::Phase { name: text() },
-        Operation::Stage { name: text() },
-        Operation::Sync { name: text() },
-        Operation::Verify {
-            activity: text(),
-            status: text(),
-        },
-    ];
-    items.chain(others).collect()
+        }
+        Decide { text: text(), rationale: None }
+        Note { text: text() }
+        Block { text: text() }
+        Unblock {}
+        Heartbeat {}
+        Fail { text: text() }
+        RateLimit { note: None }
+        Context { used: ContextUse::NONE }
+        Reassign { to: text() }
+        Pause {}
+        Complete {}
+        Restart { because: text() }
+        ItemStart { kind: kind, id: text() }
+        ItemDone { kind: kind, id: text(), files: Vec::new() }
+        ItemFail { kind: kind, id: text(), because: None }
+        GatePass { name: text() }
+        Phase { name: text() }
+        Stage { name: text() }
+        Sync { name: text() }
+        Verify { activity: text(), status: text() }
+    })
 }
 
 pub(super) fn a_refused_operation_changes_nothing<C: Checkpoint>(samples: &[C]) -> Ruling {

@@ -107,16 +107,38 @@ pub(super) fn unknown_keys_are_passed_over_and_stay<C: Checkpoint>(samples: &[C]
     Ok(())
 }
 
-/// Whether any key has a meaning there: one more with the value of another is one more entry.
+/// Whether any key has a meaning there: one more with the value of another is one more entry. Where not every
+/// text is a key, it is one like those that are there.
 fn is_map<C: Checkpoint>(document: &Document, pointer: &str, sample: &C) -> Result<bool, Stop> {
-    let first = document.get(pointer).and_then(|node| {
-        let (_, value) = node.members().next()?;
-        serde_json::from_str::<serde_json::Value>(value.raw()).ok()
-    });
-    let mut with_entry = document.clone();
-    with_entry.set(&format!("{pointer}/{UNKNOWN}"), &first)?;
-    let reading = with_entry.read::<C>()?;
-    Ok(reading.violations.is_empty() && reading.value != *sample)
+    let Some(node) = document.get(pointer) else {
+        return Ok(false);
+    };
+    let Some((name, first)) = node.members().next() else {
+        return Ok(false);
+    };
+    let first: Option<serde_json::Value> = serde_json::from_str(first.raw()).ok();
+    let keys = std::iter::once(UNKNOWN.to_owned()).chain(keys_like(&name));
+    for key in keys.filter(|key| node.get(key).is_none()) {
+        let mut with_entry = document.clone();
+        let place = format!("{pointer}/{}", crate::json::pointer::escape(&key));
+        with_entry.set(&place, &first)?;
+        let reading = with_entry.read::<C>()?;
+        if reading.violations.is_empty() && reading.value != *sample {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Keys of the same kind, where it is one of numbers, days, hashes and the like: with another last digit.
+fn keys_like(name: &str) -> Vec<String> {
+    let Some(at) = name.rfind(|letter: char| letter.is_ascii_digit()) else {
+        return Vec::new();
+    };
+    let digits = '0'..='9';
+    digits
+        .map(|digit| format!("{}{digit}{}", &name[..at], &name[at + 1..]))
+        .collect()
 }
 
 fn stay_when_others_change<C: Checkpoint>(document: &Document, sample: &C) -> Ruling {

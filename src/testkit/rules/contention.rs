@@ -1,7 +1,8 @@
 //! Writers at once, in threads: one wins, nothing is lost, and nobody sees halves.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Expect, Revision};
 use crate::store::CheckpointStore;
@@ -14,6 +15,10 @@ const WRITERS: usize = 8;
 
 /// Contests: one alone could be won by chance.
 const ROUNDS: u64 = 6;
+
+/// What each reader reads at least while another writes, and how long that may take.
+const READS: u64 = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Transactions of each writer.
 const COUNTS: u64 = 15;
@@ -206,9 +211,13 @@ fn every_transaction_of_many_openings_is_there(scene: &Scene<'_>) -> Ruling {
 fn who_reads_sees_whole_documents_that_never_go_back(scene: &Scene<'_>) -> Ruling {
     scene.put(0)?;
     let reader = scene.place.open()?;
+    let stores = [&*scene.store, &*reader];
+    let start = Barrier::new(stores.len() + 1);
     let done = AtomicBool::new(false);
     let trouble = std::sync::Mutex::new(None::<Stop>);
-    let read_on = |store: &dyn CheckpointStore| -> Ruling {
+    // How often each reader has read while the writer was at work.
+    let reads = stores.map(|_| AtomicU64::new(0));
+    let read_on = |store: &dyn CheckpointStore, reads: &AtomicU64| -> Ruling {
         let mut before = 0;
         while !done.load(Ordering::Relaxed) {
             let stored = there(store, &scene.key)?;
@@ -223,24 +232,48 @@ fn who_reads_sees_whole_documents_that_never_go_back(scene: &Scene<'_>) -> Rulin
                 "a reader sees a document with the revision of another"
             );
             before = now.unwrap_or_default();
+            reads.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     };
     let wrote = std::thread::scope(|scope| {
-        for store in [&*scene.store, &*reader] {
-            let (read_on, trouble) = (&read_on, &trouble);
+        for (store, reads) in stores.into_iter().zip(&reads) {
+            let (read_on, trouble, start, done) = (&read_on, &trouble, &start, &done);
             scope.spawn(move || {
-                if let Err(stop) = read_on(store) {
+                // A reader that ends keeps the writer no longer.
+                let _until_done = Set(done);
+                start.wait();
+                if let Err(stop) = read_on(store, reads) {
                     *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop);
                 }
             });
         }
         // Readers must not be waited for for ever, also when a writer fails.
         let _until_done = Set(&done);
-        (1..=60).try_for_each(|number| scene.put(number).map(drop))
+        start.wait();
+        write_while_they_read(scene, &reads, &done)
     });
     let trouble = trouble.into_inner().unwrap_or_else(PoisonError::into_inner);
     trouble.map_or(wrote, Err)
+}
+
+/// Puts ever greater numbers until every reader has read some of them: what is read afterwards shows nothing.
+fn write_while_they_read(scene: &Scene<'_>, reads: &[AtomicU64], done: &AtomicBool) -> Ruling {
+    let begun = Instant::now();
+    for number in 1.. {
+        scene.put(number)?;
+        let all_read = reads
+            .iter()
+            .all(|reads| reads.load(Ordering::Relaxed) >= READS);
+        if done.load(Ordering::Relaxed) || (number >= 60 && all_read) {
+            break;
+        }
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "in {number} puts, a minute of them, a reader did not come to read {READS} times"
+        );
+    }
+    Ok(())
 }
 
 /// Becomes true when this is dropped.

@@ -1,5 +1,6 @@
 //! Claims, and the fences that keep old owners out.
 
+use std::sync::Barrier;
 use std::time::Duration;
 
 use crate::checkpoint::{Claim, ClaimRequest, ErrorKind, Fence, Fenced};
@@ -8,6 +9,9 @@ use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{Scene, is_claimed, is_fenced, numbered, put, put_fenced, refused};
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// Those that claim a key at once.
+const ASKERS: usize = 8;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -288,11 +292,16 @@ fn a_claim_that_was_given_back_is_over(scene: &Scene<'_>) -> Ruling {
 
 fn a_key_that_many_claim_at_once_is_given_to_one(scene: &Scene<'_>) -> Ruling {
     for round in 0..3 {
+        let start = Barrier::new(ASKERS);
         let answers: Vec<_> = std::thread::scope(|scope| {
-            let askers: Vec<_> = (0..8)
+            let askers: Vec<_> = (0..ASKERS)
                 .map(|n| {
                     let request = hour(&format!("agent-{round}-{n}"));
-                    scope.spawn(move || scene.store.claim(&scene.key, &request))
+                    let start = &start;
+                    scope.spawn(move || {
+                        start.wait();
+                        scene.store.claim(&scene.key, &request)
+                    })
                 })
                 .collect();
             askers

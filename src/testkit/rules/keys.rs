@@ -173,17 +173,28 @@ fn pages_of_many_keys_leave_none_out(scene: &Scene<'_>) -> Ruling {
     keys.sort();
     for size in [1, 7, 59, 60, 61] {
         let mut seen = Vec::new();
+        let mut pages = 0;
         let mut query = Query::all().with_limit(size);
         loop {
             let page = scene.store.list(&query)?;
+            pages += 1;
             ensure!(
                 page.keys.len() <= size,
                 "a page of {size} has {} keys",
                 page.keys.len()
             );
             seen.extend(page.keys);
-            ensure!(seen.len() <= keys.len(), "pages of {size} come to no end");
+            // Also pages with nothing on them come to an end: none but the last need be without a key.
+            ensure!(
+                seen.len() <= keys.len() && pages <= keys.len() + 1,
+                "pages of {size} come to no end"
+            );
             let Some(next) = page.next else { break };
+            ensure!(
+                query.after.as_ref().is_none_or(|after| next > *after),
+                "pages of {size} come to no end: after {:?} they go on after {next}",
+                query.after
+            );
             query = Query::all().with_limit(size).after(next);
         }
         ensure!(
