@@ -267,10 +267,9 @@ fn in_words(members: &mut Map<String, Value>) {
         let Some(limit) = members.remove(&keyword) else {
             continue;
         };
-        if !DROPPED.contains(&&*keyword) && !keyword.starts_with("x-") && limit != false {
-            if limit != "date-time" {
-                told.push(format!("{keyword} {limit}"));
-            }
+        let is_told = limit != false && limit != "date-time" && !keyword.starts_with("x-");
+        if is_told && !DROPPED.contains(&&*keyword) {
+            told.push(format!("{keyword} {limit}"));
         }
     }
     members.remove("unevaluatedProperties");
