@@ -101,6 +101,38 @@ fn a_promise_that_nothing_can_prove_is_a_failure() {
     assert!(matches!(&verdict, Verdict::Skipped(_)), "{verdict:?}");
 }
 
+#[test]
+fn a_recovery_that_nothing_can_prove_is_a_failure() {
+    // Its place has no `damage`, and files can be damaged.
+    let report = report(&Boasts);
+    let rule = "what_cannot_be_read_is_put_aside_and_the_newest_state_goes_on";
+    let mut failed = report.failed();
+    assert!(
+        failed.any(|(name, why)| name == rule && why.contains("promises `recovery`")),
+        "{}",
+        report.to_markdown()
+    );
+}
+
+#[test]
+fn a_report_lists_the_promises_that_nothing_proved() {
+    let files = report(&Files::in_a_folder());
+    assert!(files.is_conformant(), "{}", files.to_markdown());
+    // Without children nothing keeps processes apart.
+    assert_eq!(
+        files.unproved,
+        ["survives_power_loss", "excludes_processes"]
+    );
+    let says = "Promised, and proved by no rule: `survives_power_loss`, `excludes_processes`.\n";
+    assert!(
+        files.to_markdown().contains(says),
+        "{}",
+        files.to_markdown()
+    );
+    assert_eq!(report(&InMemory).unproved, [""; 0]);
+    assert_eq!(report(&Plain).unproved, [""; 0]);
+}
+
 /// In a child, a place whose address is longer than that of its parent: so a chain of children is seen.
 struct Chained;
 
@@ -227,6 +259,10 @@ fn stores_behind_pointers_are_stores() {
         }
     }
     impl Place for BoxedPlace {
+        fn can_be_damaged(&self) -> bool {
+            false
+        }
+
         fn open(&self) -> Result<Box<dyn CheckpointStore>> {
             let store: Box<dyn CheckpointStore> = Box::new(Arc::clone(&self.0));
             Ok(Box::new(store))
