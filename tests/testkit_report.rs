@@ -101,6 +101,38 @@ fn a_promise_that_nothing_can_prove_is_a_failure() {
     assert!(matches!(&verdict, Verdict::Skipped(_)), "{verdict:?}");
 }
 
+#[test]
+fn a_recovery_that_nothing_can_prove_is_a_failure() {
+    // Its place has no `damage`, and files can be damaged.
+    let report = report(&Boasts);
+    let rule = "what_cannot_be_read_is_put_aside_and_the_newest_state_goes_on";
+    let mut failed = report.failed();
+    assert!(
+        failed.any(|(name, why)| name == rule && why.contains("promises `recovery`")),
+        "{}",
+        report.to_markdown()
+    );
+}
+
+#[test]
+fn a_report_lists_the_promises_that_nothing_proved() {
+    let files = report(&Files::in_a_folder());
+    assert!(files.is_conformant(), "{}", files.to_markdown());
+    // Without children nothing keeps processes apart.
+    assert_eq!(
+        files.unproved,
+        ["survives_power_loss", "excludes_processes"]
+    );
+    let says = "Promised, and proved by no rule: `survives_power_loss`, `excludes_processes`.\n";
+    assert!(
+        files.to_markdown().contains(says),
+        "{}",
+        files.to_markdown()
+    );
+    assert_eq!(report(&InMemory).unproved, [""; 0]);
+    assert_eq!(report(&Plain).unproved, [""; 0]);
+}
+
 /// In a child, a place whose address is longer than that of its parent: so a chain of children is seen.
 struct Chained;
 
@@ -227,6 +259,10 @@ fn stores_behind_pointers_are_stores() {
         }
     }
     impl Place for BoxedPlace {
+        fn can_be_damaged(&self) -> bool {
+            false
+        }
+
         fn open(&self) -> Result<Box<dyn CheckpointStore>> {
             let store: Box<dyn CheckpointStore> = Box::new(Arc::clone(&self.0));
             Ok(Box::new(store))
@@ -277,4 +313,141 @@ fn the_page_has_a_table_of_the_rules() {
         found, expected,
         "docs/testkit.md has other rules than the testkit"
     );
+}
+
+/// Stores that are right, each in a way of its own.
+mod right {
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+    use std::thread::{ThreadId, current};
+    use std::time::Duration;
+
+    use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Clock, Dropped, Fence};
+    use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
+    use agent_checkpoint::{Document, Error, ErrorKind, Expect, Keep, Key, Saved, Stored};
+    use chrono::{DateTime, SubsecRound, Utc};
+
+    use super::*;
+
+    /// A store in memory, with what it keeps and how finely it tells the time.
+    struct Of(Arc<MemoryStore>, Option<usize>, Duration);
+
+    impl Place for Of {
+        fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+            Ok(Box::new(Arc::clone(&self.0)))
+        }
+        fn can_be_damaged(&self) -> bool {
+            false
+        }
+        fn keeps(&self) -> Option<usize> {
+            self.1
+        }
+        fn claim_resolution(&self) -> Duration {
+            self.2
+        }
+    }
+
+    struct KeepsFew(usize);
+
+    impl Harness for KeepsFew {
+        fn place(&self) -> Result<Box<dyn Place>> {
+            let store = MemoryStore::new().with_history(Keep::newest(self.0));
+            Ok(Box::new(Of(Arc::new(store), Some(self.0), Duration::ZERO)))
+        }
+    }
+
+    #[test]
+    fn a_store_that_keeps_few_states_passes() {
+        for keeps in [1, 2] {
+            let report = report(&KeepsFew(keeps));
+            assert!(report.is_conformant(), "{}", report.to_markdown());
+        }
+    }
+
+    struct WholeSeconds;
+
+    impl Clock for WholeSeconds {
+        fn now(&self) -> DateTime<Utc> {
+            Utc::now().trunc_subsecs(0)
+        }
+    }
+
+    impl Harness for WholeSeconds {
+        fn place(&self) -> Result<Box<dyn Place>> {
+            let store = MemoryStore::new().with_clock(WholeSeconds);
+            Ok(Box::new(Of(Arc::new(store), None, Duration::from_secs(1))))
+        }
+    }
+
+    fn judge(harness: &dyn Harness, rule: &str) -> Verdict {
+        let rule = rules().find(|known| known.name == rule).unwrap();
+        Conformance::of(harness).judge(rule)
+    }
+
+    #[test]
+    fn a_store_that_keeps_whole_seconds_passes() {
+        let rule = "a_claim_that_ran_out_can_be_renewed_until_another_has_it";
+        assert_eq!(judge(&WholeSeconds, rule), Verdict::Held);
+    }
+
+    /// Says to each thread once that it is locked, when a put expects something.
+    #[derive(Clone, Default)]
+    struct Locks(Arc<MemoryStore>, Arc<Mutex<BTreeSet<String>>>);
+
+    impl CheckpointStore for Locks {
+        fn load(&self, key: &Key) -> Result<Option<Stored>> {
+            self.0.load(key)
+        }
+        fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+            let thread: ThreadId = current().id();
+            let is_first = self.1.lock().unwrap().insert(format!("{thread:?}"));
+            if is_first && options.expect != Expect::Any {
+                return Err(Error::new(ErrorKind::ChangedMeanwhile));
+            }
+            self.0.put(key, document, options)
+        }
+        fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+            self.0.delete(key, options)
+        }
+        fn list(&self, query: &Query) -> Result<Page> {
+            self.0.list(query)
+        }
+        fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+            self.0.overflow(key)
+        }
+        fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+            self.0.claim(key, request)
+        }
+        fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+            self.0.release(key, fence)
+        }
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::none()
+        }
+    }
+
+    struct Locking;
+
+    impl Harness for Locking {
+        fn place(&self) -> Result<Box<dyn Place>> {
+            Ok(Box::new(Locks::default()))
+        }
+    }
+
+    impl Place for Locks {
+        fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    #[test]
+    fn a_store_that_asks_to_try_again_passes() {
+        for rule in [
+            "of_many_threads_that_expect_nothing_one_wins",
+            "of_many_threads_that_expect_one_revision_one_wins",
+            "every_transaction_of_many_threads_is_there",
+        ] {
+            assert_eq!(judge(&Locking, rule), Verdict::Held, "{rule}");
+        }
+    }
 }

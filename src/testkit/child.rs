@@ -14,7 +14,7 @@ use crate::store::{Change, CheckpointStore, PutOptions};
 
 use super::harness::Harness;
 use super::rule::{Stop, ensure};
-use super::scene::{is_conflict, is_fenced, number_of, numbered, put_over};
+use super::scene::{is_conflict, is_fenced, is_for_now, number_of, numbered, put_over};
 
 /// What a child is to do, and where.
 const JOB: &str = "AGENT_CHECKPOINT_TESTKIT_JOB";
@@ -40,7 +40,7 @@ pub(super) struct Crew<'t> {
 /// What a child does.
 #[derive(Clone, Copy)]
 pub(super) enum Job {
-    /// For each number it is told, adds that many in transactions.
+    /// For each number it is told, adds that many in transactions, and says each that is done.
     CountUp,
     /// For each revision it is told, puts over it, and says whether it won.
     PutOver,
@@ -227,8 +227,9 @@ fn work(harness: &dyn Harness, job: &str) -> Result<(), Stop> {
             Job::CountUp => {
                 for _ in 0..line.parse::<u64>().map_err(|_| word())? {
                     count_up(&*store, &key)?;
+                    // Each alone: the parent's patience is for one step, not for all of them.
+                    say("counted")?;
                 }
-                say("done")?;
             }
             Job::PutOver => {
                 let (number, revision) = line.split_once(' ').ok_or_else(word)?;
@@ -273,11 +274,11 @@ pub(super) fn count_up(store: &dyn CheckpointStore, key: &Key) -> Result<(), Sto
             Ok(Change::put(next))
         });
         match counted {
-            Err(error) if is_conflict(error.kind()) => {}
+            Err(error) if is_conflict(error.kind()) || is_for_now(error.kind()) => {}
             other => return Ok(other.map(drop)?),
         }
     }
     Err(Stop::failed(
-        "a thousand transactions in a row were conflicts",
+        "a thousand transactions in a row were conflicts, or were to be tried again",
     ))
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::harness::Harness;
 use super::report::{Line, Report, Verdict};
-use super::rule::Rule;
+use super::rule::{Need, Rule};
 use super::scene::Scene;
 use super::{child, rules};
 
@@ -61,10 +61,47 @@ impl<'h> Conformance<'h> {
 
     /// What becomes of every rule.
     pub fn report(&self) -> Report {
-        let lines = rules().map(|rule| Line::new(rule, self.judge(rule)));
+        let lines: Vec<Line> = rules()
+            .map(|rule| Line::new(rule, self.judge(rule)))
+            .collect();
         Report {
-            lines: lines.collect(),
+            unproved: self.unproved(&lines),
+            lines,
         }
+    }
+
+    /// The promises for which no rule that needs them was tried to its end.
+    fn unproved(&self, lines: &[Line]) -> Vec<&'static str> {
+        let offered = catch_unwind(AssertUnwindSafe(|| {
+            Scene::set(self.harness, self.child).map(|scene| scene.offered)
+        }));
+        // Where there is no place, every rule has failed.
+        let Ok(Ok(offered)) = offered else {
+            return Vec::new();
+        };
+        let is_proved = |need: Need| {
+            let tried = |line: &Line| !matches!(line.verdict, Verdict::Skipped(_));
+            let mut ruled = rules().zip(lines);
+            ruled.any(|(rule, line)| rule.needs.contains(&need) && tried(line))
+        };
+        // What happens without power, and on other machines, no test of one program can show.
+        let promises = [
+            ("survives_power_loss", offered.survives_power_loss, None),
+            (
+                "excludes_processes",
+                offered.excludes_processes,
+                Some(Need::Processes),
+            ),
+            ("excludes_machines", offered.excludes_machines, None),
+            ("claims", offered.claims, Some(Need::Claims)),
+            ("history", offered.history, Some(Need::History)),
+            ("recovery", offered.recovery, Some(Need::Recovery)),
+            ("heartbeat", offered.heartbeat, Some(Need::Heartbeat)),
+        ];
+        let unproved = promises
+            .into_iter()
+            .filter(|(_, is_promised, need)| *is_promised && !need.is_some_and(is_proved));
+        unproved.map(|(name, ..)| name).collect()
     }
 }
 

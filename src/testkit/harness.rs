@@ -1,5 +1,7 @@
 //! What the author of a store tells of it.
 
+use std::time::Duration;
+
 use crate::checkpoint::{Key, Result};
 use crate::store::CheckpointStore;
 
@@ -52,7 +54,8 @@ pub trait Place: Send + Sync {
     }
 
     /// Puts what is no document in the place of the one under `key`, behind the store's back. `false` where
-    /// that cannot be done.
+    /// that cannot be done. A store that promises [`recovery`](crate::store::Capabilities::recovery) must be
+    /// shown something to recover, unless its places [cannot be damaged](Place::can_be_damaged).
     ///
     /// # Errors
     ///
@@ -62,14 +65,26 @@ pub trait Place: Send + Sync {
         Ok(false)
     }
 
+    /// Whether anything but a document can be in this place. `false` for what keeps read documents in memory.
+    fn can_be_damaged(&self) -> bool {
+        true
+    }
+
     /// The clock that the stores of this place take their time from, where they take one.
     fn clock(&self) -> Option<MovableClock> {
         None
     }
 
-    /// How many earlier states the store keeps of each key, where it has such a bound.
+    /// How many earlier states the store keeps of each key, where it has such a bound; one or more. With fewer
+    /// than five, the rule on pinned states is skipped, and the others look at so many.
     fn keeps(&self) -> Option<usize> {
         None
+    }
+
+    /// How finely the store tells when a claim runs out; a second where it keeps whole seconds. Only asked
+    /// where there is no [`clock`](Place::clock): then the kit waits until a claim must have run out.
+    fn claim_resolution(&self) -> Duration {
+        Duration::from_millis(1)
     }
 
     /// The size in bytes beyond which documents are refused, where there is one; choose a small one.

@@ -29,6 +29,10 @@
 ///     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
 ///         Ok(Box::new(Arc::clone(&self.0)))
 ///     }
+///
+///     fn can_be_damaged(&self) -> bool {
+///         false
+///     }
 /// }
 ///
 /// agent_checkpoint::store_conformance!(in_memory, InMemory);

@@ -60,6 +60,9 @@ impl Line {
 pub struct Report {
     /// One line for each rule.
     pub lines: Vec<Line>,
+    /// What the store promises ([`Capabilities`](crate::store::Capabilities)) and no rule proved: because it
+    /// was skipped, or because there is none, as for a loss of power.
+    pub unproved: Vec<&'static str>,
 }
 
 impl Report {
@@ -85,7 +88,7 @@ impl Report {
         })
     }
 
-    /// A table in Markdown, and a line that counts.
+    /// A table in Markdown, the promises that nothing proved, and a line that counts.
     #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text = "| rule | verdict |\n|---|---|\n".to_owned();
@@ -101,6 +104,10 @@ impl Report {
             };
             // Writing to a text does not fail.
             let _written = writeln!(text, "| `{}` | {verdict} |", line.rule);
+        }
+        if !self.unproved.is_empty() {
+            let promises = self.unproved.join("`, `");
+            let _written = writeln!(text, "\nPromised, and proved by no rule: `{promises}`.");
         }
         let (failed, skipped) = (self.failed().count(), self.skipped().count());
         let _written = writeln!(text, "\n{held} held, {skipped} skipped, {failed} failed.");

@@ -1,5 +1,7 @@
 //! What a rule works with: an empty place, its store, and the steps that many rules take.
 
+use std::time::Duration;
+
 use crate::checkpoint::{Error, ErrorKind, Expect, Fence, Key, Result};
 use crate::json::Document;
 use crate::store::{Capabilities, CheckpointStore, DeleteOptions, PutOptions, Saved, Stored};
@@ -88,7 +90,14 @@ impl<'h> Scene<'h> {
     pub(super) fn damage(&self) -> Result<(), Stop> {
         match self.place.damage(&self.key)? {
             true => Ok(()),
-            false => Err(Stop::missing(Need::Damage)),
+            false => {
+                // A promise that nothing can prove is none.
+                ensure!(
+                    !self.offered.recovery || !self.place.can_be_damaged(),
+                    "the store promises `recovery`, and its place has no `damage` to recover from"
+                );
+                Err(Stop::missing(Need::Damage))
+            }
         }
     }
 
@@ -100,6 +109,22 @@ impl<'h> Scene<'h> {
     /// The number that is there.
     pub(super) fn number(&self) -> Result<Option<u64>, Stop> {
         Ok(present(&*self.store, &self.key)?.and_then(|stored| number_of(&stored)))
+    }
+
+    /// How many earlier states are there at the most.
+    pub(super) fn keeps(&self) -> usize {
+        self.place.keeps().map_or(usize::MAX, |keeps| keeps.max(1))
+    }
+
+    /// Checks the numbers of the earlier states, newest first: as many of them as the store keeps.
+    pub(super) fn has_past(&self, expected: &[u64], when: &str) -> Result<(), Stop> {
+        let found = past(&*self.store, &self.key)?;
+        let expected = &expected[..expected.len().min(self.keeps())];
+        ensure!(
+            found == expected,
+            "{when} the earlier states are {found:?}, not {expected:?}"
+        );
+        Ok(())
     }
 
     pub(super) fn delete(&self) -> Result<bool, Stop> {
@@ -144,7 +169,7 @@ pub(super) fn put_fenced(
     Ok(store.put(key, &numbered(number)?, &options))
 }
 
-/// Puts over what is expected.
+/// Puts over what is expected, however often the store asks to try again.
 pub(super) fn put_over(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -152,7 +177,8 @@ pub(super) fn put_over(
     expect: Expect,
 ) -> Result<Result<Saved>, Stop> {
     let options = PutOptions::expecting(expect);
-    Ok(store.put(key, &numbered(number)?, &options))
+    let document = numbered(number)?;
+    Ok(until_answered(|| store.put(key, &document, &options)))
 }
 
 /// The error of what must be refused.
@@ -175,6 +201,25 @@ pub(super) fn refused<T>(
 
 pub(super) fn is_conflict(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Conflict { .. })
+}
+
+/// Whether the store asks to try again, as one does that waits for a lock only so long.
+pub(super) fn is_for_now(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Locked { .. } | ErrorKind::ChangedMeanwhile)
+}
+
+/// The answer that is not "try again".
+pub(super) fn until_answered<T>(mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+    const TIMES: usize = 100;
+    for _ in 1..TIMES {
+        match ask() {
+            Err(error) if is_for_now(error.kind()) => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            answer => return answer,
+        }
+    }
+    ask()
 }
 
 pub(super) fn is_corrupt(kind: &ErrorKind) -> bool {

@@ -51,6 +51,10 @@ impl Place for Memory {
     fn keeps(&self) -> Option<usize> {
         Some(Keep::COUNT)
     }
+
+    fn can_be_damaged(&self) -> bool {
+        false
+    }
 }
 
 /// A store that has nothing but compare-and-swap, and leaves all else to the trait.

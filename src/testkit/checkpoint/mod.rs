@@ -127,6 +127,7 @@ pub fn check<C: Checkpoint>(samples: &[C]) -> Report {
     });
     Report {
         lines: lines.collect(),
+        unproved: Vec::new(),
     }
 }
 

@@ -6,9 +6,7 @@ use crate::checkpoint::{ClaimRequest, Expect, Fence};
 use crate::store::{Outcome, PutOptions};
 use crate::testkit::MovableClock;
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
-use crate::testkit::scene::{
-    Scene, document, is_claimed, past, put_fenced, put_over, refused, there,
-};
+use crate::testkit::scene::{Scene, document, is_claimed, put_fenced, put_over, refused, there};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -65,11 +63,7 @@ fn stamps_inside_documents_decide_nothing(scene: &Scene<'_>) -> Ruling {
         previous = Some(saved.revision);
     }
     if scene.offered.history {
-        let found = past(&*scene.store, &scene.key)?;
-        ensure!(
-            found == [3, 2, 1],
-            "the earlier states are {found:?}, not in the order of the writes"
-        );
+        scene.has_past(&[3, 2, 1], "in the order of the writes")?;
     }
     Ok(())
 }
@@ -90,11 +84,7 @@ fn a_clock_that_is_set_back_brings_no_old_state_back(scene: &Scene<'_>) -> Rulin
         previous = saved.revision;
     }
     if scene.offered.history {
-        let found = past(&*scene.store, &scene.key)?;
-        ensure!(
-            found == [4, 3, 2, 1],
-            "the earlier states are {found:?}, not in the order of the writes"
-        );
+        scene.has_past(&[4, 3, 2, 1], "in the order of the writes")?;
     }
     Ok(())
 }

@@ -223,14 +223,16 @@ fn a_fence_only_ever_grows(scene: &Scene<'_>) -> Ruling {
 fn a_claim_that_ran_out_can_be_renewed_until_another_has_it(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
     let clock = scene.place.clock();
+    let resolution = scene.place.claim_resolution();
     let short = match clock {
         Some(_) => Duration::from_secs(1),
-        None => Duration::from_millis(20),
+        None => resolution.max(Duration::from_millis(20)),
     };
     let one = claim(scene, &ClaimRequest::new("one", short))?;
     match &clock {
         Some(clock) => clock.step(2),
-        None => std::thread::sleep(3 * short),
+        // Its beginning, its end and the time now may each be rounded.
+        None => std::thread::sleep(2 * short + 2 * resolution),
     }
     let answer = put_fenced(store, key, 9, one.fence)?;
     let error = refused("a put of an owner whose claim ran out", answer, is_fenced)?;

@@ -83,11 +83,13 @@ fn every_transaction_of_many_processes_is_there(scene: &Scene<'_>) -> Ruling {
         writer.tell(&COUNTS.to_string())?;
     }
     for writer in &mut writers {
-        let heard = writer.hear()?;
-        ensure!(
-            heard.as_deref() == Some("done"),
-            "a process ended early: {heard:?}"
-        );
+        for count in 0..COUNTS {
+            let heard = writer.hear()?;
+            ensure!(
+                heard.as_deref() == Some("counted"),
+                "a process ended early, after {count} transactions: {heard:?}"
+            );
+        }
     }
     writers.into_iter().try_for_each(Running::finish)?;
     let (found, all) = (scene.number()?, WRITERS as u64 * COUNTS);
