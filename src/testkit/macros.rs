@@ -206,6 +206,7 @@ macro_rules! __each_rule {
 macro_rules! checkpoint_conformance {
     ($module:ident, $checkpoint:ty, $samples:expr $(,)?) => {
         mod $module {
+            #[cfg(test)]
             mod __surroundings {
                 #[allow(
                     unused_imports,
@@ -213,7 +214,6 @@ macro_rules! checkpoint_conformance {
                 )]
                 use super::super::*;
 
-                #[allow(dead_code, reason = "outside of tests there is no test that needs it")]
                 pub(super) fn __samples() -> ::std::vec::Vec<$checkpoint> {
                     $samples
                 }
