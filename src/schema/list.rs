@@ -104,7 +104,8 @@ impl Schemas {
     }
 
     /// A schema, with its `$id`, which names the version, and a comment that tells the versions; `None` when no
-    /// format has this name.
+    /// format has this name. Of [`Contract::Tool`] it leaves out what cannot be said strictly;
+    /// [`tool_schema`](super::tool_schema) and [`write_all`](Schemas::write_all) refuse that.
     #[must_use]
     pub fn get(&self, name: &str, contract: Contract) -> Option<Value> {
         self.entry(name).map(|entry| entry.schema(contract))
