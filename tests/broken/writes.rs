@@ -54,8 +54,11 @@ impl Broken {
         match self.fault {
             EndsEveryText => document = text(format!("{}\n", document.text().trim_end())),
             Reserializes => {
-                let value = serde_json::from_str::<serde_json::Value>(document.text());
-                document = value.map_or(document, |value| text(value.to_string()));
+                // In the order of the names, whatever serde_json does of itself.
+                type Members = std::collections::BTreeMap<String, serde_json::Value>;
+                if let Ok(members) = serde_json::from_str::<Members>(document.text()) {
+                    document = text(serde_json::to_string(&members).unwrap());
+                }
             }
             WritesOnlyWhatItKnows => {
                 let known = document.read::<TaskCheckpoint>().unwrap().value;
