@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::Knowledge;
-use agent_checkpoint::json::{Code, Document, Violation};
+use agent_checkpoint::json::Document;
 use agent_checkpoint::schema::{Contract, Schemas, value_of_tool_input};
 use agent_checkpoint::strategies::valid;
 use agent_checkpoint::{Checkpoint, Formats, formats};
@@ -32,20 +32,6 @@ fn validator(schema: &Value) -> jsonschema::Validator {
 
 fn of(format: &str, contract: Contract) -> jsonschema::Validator {
     validator(&Schemas::default().get(format, contract).unwrap())
-}
-
-/// The codes that a schema answers for.
-fn is_of_shape(violation: &Violation) -> bool {
-    [
-        Code::WRONG_TYPE,
-        Code::MISSING,
-        Code::UNKNOWN_VALUE,
-        Code::OUT_OF_RANGE,
-        Code::TOO_LONG,
-        Code::BAD_ID,
-        Code::BAD_TIMESTAMP,
-    ]
-    .contains(&violation.code)
 }
 
 #[test]
@@ -152,7 +138,7 @@ fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape(
             },
         };
         let violations = (format.examine)(&document, &Knowledge::none()).unwrap();
-        let expected = !violations.iter().any(is_of_shape);
+        let expected = !violations.iter().any(|it| it.code.is_shape());
         let validator = of(format.name, Contract::Read);
         let errors: Vec<_> = validator
             .iter_errors(&value)

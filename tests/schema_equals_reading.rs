@@ -16,23 +16,12 @@ use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
     StoryCheckpoint,
 };
-use agent_checkpoint::json::{Code, Document};
+use agent_checkpoint::json::Document;
 use agent_checkpoint::schema::{Contract, Schemas};
 use agent_checkpoint::strategies::{Examine, any_shape};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
-
-/// The codes that a schema answers for.
-const OF_SHAPE: [Code; 7] = [
-    Code::WRONG_TYPE,
-    Code::MISSING,
-    Code::UNKNOWN_VALUE,
-    Code::OUT_OF_RANGE,
-    Code::TOO_LONG,
-    Code::BAD_ID,
-    Code::BAD_TIMESTAMP,
-];
 
 /// Whether all that a type writes is in a value already; scalars are what was read.
 fn has_all(value: &Value, written: &Value) -> bool {
@@ -104,7 +93,7 @@ fn compare<C: Arbitrary + Examine + 'static>(
         let text = value.to_string();
         let document = Document::from_text(text.as_str()).unwrap();
         let violations = examine(&document, &Knowledge::none()).unwrap();
-        let loads = !violations.iter().any(|it| OF_SHAPE.contains(&it.code));
+        let loads = !violations.iter().any(|it| it.code.is_shape());
         let written = serde_json::to_value(document.read::<C>().unwrap().value).unwrap();
         let is_whole = loads && has_all(&value, &written);
         let [all, loaded, whole] = counts.get();

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent_checkpoint::checkpoint::{ContextLevel, ContextUse};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
@@ -11,7 +11,6 @@ use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOption
 use agent_checkpoint::{CheckpointStoreExt, FileOptions, FileStore, Precision, ResumeOptions};
 
 use super::Result;
-use super::costs::Costs;
 use super::effects::Effects;
 use super::project::{self, Step};
 use super::screen::{dim, green, yellow};
@@ -36,12 +35,10 @@ struct Agent<'s> {
 /// What an agent still remembers: nobody else can tell how full its context is.
 struct Context {
     messages: u64,
-    begun: Instant,
 }
 
 /// Works on the task until nothing is left of it, or the context is full.
 pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<()> {
-    let begun = Instant::now();
     // Whoever has to wait for this agent's lock is told its name.
     let options = FileOptions::default().with_holder(name);
     let store = FileStore::with_options(root.join(project::CHECKPOINTS), options);
@@ -54,7 +51,7 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
         dies_in_the_window,
     };
     // Should anything fail or panic from here on, the checkpoint says so before the process ends.
-    recorder.scope(|_| agent.work(&mut Context { messages: 0, begun }))?;
+    recorder.scope(|_| agent.work(&mut Context { messages: 0 }))?;
     recorder.leave()?;
     Ok(())
 }
@@ -136,7 +133,6 @@ impl Agent<'_> {
         };
         self.recorder.step_done(&done)?;
         context.messages += 1;
-        self.note_costs(context)?;
         println!("   {} {}", green("✓"), step.name);
         Ok(true)
     }
@@ -179,7 +175,6 @@ impl Agent<'_> {
         if let Some(message) = told.message() {
             say(step, &yellow(message));
         }
-        self.note_costs(context)?;
         Ok(matches!(told, ContextAdvice::Stop(_)))
     }
 
@@ -192,11 +187,6 @@ impl Agent<'_> {
         say(step, &dim(&note));
         self.recorder.note_partial(&note)?;
         Ok(())
-    }
-
-    fn note_costs(&self, context: &Context) -> Result<()> {
-        let costs = Costs::of(self.root);
-        costs.note(self.name, &self.recorder.cost(), context.begun.elapsed())
     }
 
     /// Opens the step's file at its end, after removing what an interrupted try of this same step

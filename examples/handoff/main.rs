@@ -17,7 +17,6 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
-mod costs;
 mod effects;
 mod project;
 mod screen;
@@ -30,7 +29,6 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, FileStore, Resume, ResumeOptions};
 use agent_checkpoint::{Staleness, Status};
 
-use costs::Costs;
 use effects::Effects;
 use screen::{bold, dim, green, red, yellow};
 
@@ -101,11 +99,8 @@ fn orchestrate(in_the_window: bool) -> Result<()> {
     let mut workers = vec!["agent-one"];
     let mut part = 4;
     let mut resume = tasks.resume(&key, &options)?;
-    let mut kept = (finished_before.len(), finished_before.len() + 1);
     if resume.handoff.status != Status::Complete {
         // Its context was full: it made a last checkpoint and ended. A new session has a new context.
-        kept.0 = resume.handoff.done.len();
-        kept.1 = kept.0 + resume.handoff.in_progress.len();
         workers.push("agent-two");
         part = 5;
         println!(
@@ -126,9 +121,6 @@ fn orchestrate(in_the_window: bool) -> Result<()> {
         return Err("the task is not complete".into());
     }
     count(&Effects::of(root), &finished_before)?;
-    let title = "What recording cost, measured by the agents";
-    println!("\n{}", bold(&format!("{}  {title}", part + 1)));
-    Costs::of(root).show(kept)?;
     let seconds = begun.elapsed().as_secs_f32();
     println!("   {}", dim(&format!("{seconds:.1} s in all")));
     Ok(())

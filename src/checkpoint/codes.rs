@@ -25,4 +25,20 @@ impl Code {
     pub const KEY_MISMATCH: Code = Code::new("key-mismatch");
     /// A later version of the format wrote the checkpoint: it can be read, not written.
     pub const NEWER_SCHEMA: Code = Code::new("newer-schema");
+
+    /// Whether a JSON Schema of the format can find it: it is about one value where it stands, not about how
+    /// values go together, the key, or a clock.
+    #[must_use]
+    pub fn is_shape(&self) -> bool {
+        [
+            Code::WRONG_TYPE,
+            Code::MISSING,
+            Code::UNKNOWN_VALUE,
+            Code::OUT_OF_RANGE,
+            Code::TOO_LONG,
+            Code::BAD_ID,
+            Code::BAD_TIMESTAMP,
+        ]
+        .contains(self)
+    }
 }
