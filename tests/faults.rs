@@ -357,3 +357,38 @@ fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
     outcome.result.unwrap();
     assert!(synced.load(Ordering::Relaxed) > 0, "nothing was waited for");
 }
+
+/// From each call on everything fails, as if the process had been killed there. What it saved, and what it was
+/// about to save, is ours.
+#[test]
+fn a_save_that_was_killed_is_no_state_that_came_back() {
+    for scenario in [
+        scenarios::save_over(),
+        scenarios::restored(),
+        scenarios::updates(),
+        scenarios::copies(),
+        scenarios::own_backups(),
+        scenarios::host_file(),
+        scenarios::recovered_newest(),
+        scenarios::begun_anew(),
+    ] {
+        let folder = scratch();
+        (scenario.before)(folder.path());
+        let initial = Tree::read(folder.path());
+        let calls = with_fault(EIO, |_, _| false, || run(&scenario, folder.path())).calls;
+        for killed_at in 0..calls {
+            let folder = scratch();
+            initial.write(folder.path());
+            let dead = move |call, _: &Call<'_>| call >= killed_at;
+            let killed = with_fault(EIO, dead, || run(&scenario, folder.path()));
+            let store = (scenario.open)(folder.path());
+            let Ok(Some(present)) = store.load(&scenario.key) else {
+                continue;
+            };
+            let told = store.rolled_back(&scenario.key, &present.revision);
+            let name = scenario.name;
+            let failed = killed.failed.first();
+            assert_eq!(told.unwrap(), None, "{name}, killed at {failed:?}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use agent_checkpoint::checkpoint::{Archive, DropReason, Dropped};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::fsio;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{DeleteOptions, PutOptions, Query};
+use agent_checkpoint::store::{DeleteOptions, EntryId, PutOptions, Query, RolledBack};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileOptions,
     FileStore, RecoverOptions, Recovery,
@@ -649,4 +649,114 @@ fn a_folder_that_the_store_made_has_temporary_files_ignored() {
     // A folder that was there is its owner's.
     put(&FileStore::open(folder.path()), "a", "{}");
     assert!(!folder.path().join(".gitignore").exists());
+}
+
+fn rolled_back(store: &dyn CheckpointStore, name: &str) -> Option<RolledBack> {
+    let present = store.load(&key(name)).unwrap().unwrap().revision;
+    store.rolled_back(&key(name), &present).unwrap()
+}
+
+/// `git checkout` writes a new file with an old text.
+fn check_out(path: &Path, text: &str) {
+    fs::remove_file(path).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn an_older_state_that_came_back_without_the_store_is_told_until_the_next_save() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let path = folder.path().join("a.json");
+    let states = ["{}", r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#];
+    for state in states {
+        put(&store, "a", state);
+        assert_eq!(rolled_back(&store, "a"), None, "a save of ours");
+    }
+    let saved = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, r#"{"n":4}"#).unwrap();
+    assert_eq!(rolled_back(&store, "a"), None, "a new state of another's");
+
+    check_out(&path, states[1]);
+    // Another process tells as well.
+    let store = FileStore::open(folder.path());
+    let found = rolled_back(&store, "a").unwrap();
+    assert_eq!(found.present.as_str(), "2");
+    assert_eq!(found.later.as_ref().map(|id| id.as_str()), Some("3"));
+    assert_eq!(found.saved, saved);
+    assert!(!found.last_is_kept, "{found:?}");
+    // Forwarded by whatever points to a store.
+    assert_eq!(rolled_back(&&store, "a"), Some(found.clone()));
+    assert_eq!(rolled_back(&Box::new(store), "a"), Some(found));
+
+    let store = FileStore::open(folder.path());
+    check_out(&path, states[2]);
+    let found = rolled_back(&store, "a").unwrap();
+    assert_eq!((found.later, found.last_is_kept), (None, false));
+
+    // The state that was saved last is kept when it is pinned.
+    check_out(&path, states[3]);
+    assert_eq!(rolled_back(&store, "a"), None, "it is what was saved last");
+    let pinned = store.pin(&key("a"), &EntryId::current(), true).unwrap();
+    check_out(&path, states[0]);
+    let found = rolled_back(&store, "a").unwrap();
+    assert_eq!((found.later, found.last_is_kept), (Some(pinned), true));
+
+    // A restore is a save: what it brings back is meant.
+    put(&store, "a", states[1]);
+    assert_eq!(rolled_back(&store, "a"), None);
+    let note = folder.path().join(".agent-checkpoint/locks/a.json.note");
+    check_out(&path, states[2]);
+    assert!(rolled_back(&store, "a").is_some());
+    fs::write(&note, "damaged").unwrap();
+    assert_eq!(rolled_back(&store, "a"), None, "nobody can tell");
+    fs::remove_file(&note).unwrap();
+    assert_eq!(rolled_back(&store, "a"), None, "nobody can tell");
+}
+
+/// What a deletion left in the history, and what a recovery brings back, are states of ours.
+#[test]
+fn a_state_that_comes_back_after_a_deletion_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    for state in ["{}", r#"{"n":1}"#] {
+        put(&store, "a", state);
+    }
+    store.delete(&key("a"), &DeleteOptions::new()).unwrap();
+    let path = folder.path().join("a.json");
+    fs::write(&path, "{}").unwrap();
+    let found = rolled_back(&store, "a").unwrap();
+    assert_eq!(found.later.as_ref().map(|id| id.as_str()), Some("2"));
+    assert!(found.last_is_kept);
+    fs::write(&path, r#"{"n":"#).unwrap();
+    let recovered = store.recover(&key("a"), &RecoverOptions::with(Recovery::Newest));
+    assert_eq!(recovered.unwrap().entry.unwrap().as_str(), "2");
+    assert_eq!(rolled_back(&store, "a"), None, "a recovery is a save");
+}
+
+#[test]
+fn a_slot_of_a_host_file_that_came_back_is_told_and_its_neighbour_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let store = BuilderStateStore::open(&host);
+    put(&store, "active", r#"{"n":1}"#);
+    let first = fs::read_to_string(&host).unwrap();
+    put(&store, "active", r#"{"n":2}"#);
+    put(&store, "top", r#"{"of":"top"}"#);
+    let now = time("2026-03-02T08:00:00Z");
+    store.beat(&key("active"), now, None).unwrap();
+    for slot in ["active", "top"] {
+        assert_eq!(rolled_back(&store, slot), None, "{slot}");
+    }
+    let second = fs::read_to_string(&host).unwrap();
+    // The builder's own writes change no slot.
+    check_out(&host, &second.replace("builder-abc123", "builder-other"));
+    assert_eq!(rolled_back(&store, "active"), None);
+    // Only the active slot goes back.
+    put(&store, "active", r#"{"n":3}"#);
+    check_out(&host, &second);
+    assert!(rolled_back(&store, "active").is_some());
+    assert_eq!(rolled_back(&store, "top"), None);
+    check_out(&host, &first);
+    assert!(rolled_back(&store, "active").is_some());
 }

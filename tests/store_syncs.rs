@@ -109,8 +109,8 @@ fn a_save_waits_for_the_disk_twice_and_one_that_changes_nothing_never() {
         assert_eq!(count(&second, &["fsync(", "fdatasync("]), 2, "{all}");
         assert_eq!(count(&second, &["rename"]), 1, "{all}");
         assert_eq!(count(&second, &["link"]), 1, "{all}");
-        // Lock, read, compare, claims and history come to some 30 cheap calls over the replace itself.
-        assert!(second.len() <= 52, "{} calls:\n{all}", second.len());
+        // Lock, read, compare, claims and history and the note come to some 35 cheap calls over the replace itself.
+        assert!(second.len() <= 57, "{} calls:\n{all}", second.len());
 
         for quiet in ["unchanged", "load"] {
             let calls = section(&log, &format!("{label}-{quiet}"));

@@ -32,6 +32,7 @@
 mod append;
 mod error;
 mod folder;
+mod in_place;
 mod list;
 mod lock;
 mod read;
@@ -49,6 +50,7 @@ mod system;
 pub use append::append;
 pub use error::{FileError, Operation};
 pub use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder, sync_folder};
+pub(crate) use in_place::InPlace;
 pub use list::{list, names};
 pub use lock::Lock;
 pub use read::{Contents, read_end, read_limited};

@@ -50,6 +50,18 @@ impl FileStamp {
         self.size
     }
 
+    /// The stamp as one word, for a note of ours.
+    pub(crate) fn text(&self) -> String {
+        #[cfg(unix)]
+        let text = format!(
+            "{}-{}-{}-{}.{}-{}.{}",
+            self.size, self.dev, self.ino, self.mtime.0, self.mtime.1, self.ctime.0, self.ctime.1
+        );
+        #[cfg(not(unix))]
+        let text = format!("{}-{:?}", self.size, self.modified).replace(' ', "");
+        text
+    }
+
     /// Equal in all but the inode's change time, which a hard link to the file moves forward without
     /// touching the contents.
     pub(crate) fn same_contents(&self, other: &Self) -> bool {

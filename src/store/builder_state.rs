@@ -12,7 +12,7 @@ use super::file::{
 };
 use super::{
     Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
-    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
     check_expected,
 };
 use crate::checkpoint::{
@@ -224,12 +224,13 @@ impl CheckpointStore for BuilderStateStore {
                 };
                 let begins = outcome == Outcome::Created;
                 let record = beside.overflow.entries(owner, begins, &put.overflow)?;
-                let companion = put.companion.map(|text| (result.revision.clone(), text));
+                let revision = Some(result.revision.clone());
                 saved = Some(result);
                 Ok(is_new_text.then(|| Next {
                     text: changed.into_text(),
+                    revision,
                     record,
-                    companion,
+                    companion: put.companion,
                     sign_of_life: put.sign_of_life,
                 }))
             })
@@ -271,6 +272,7 @@ impl CheckpointStore for BuilderStateStore {
                 deleted = changed.set(&place.pointer, &())?;
                 Ok(Some(Next {
                     text: changed.into_text(),
+                    revision: None,
                     record: Entries::default(),
                     companion: None,
                     sign_of_life: false,
@@ -335,9 +337,14 @@ impl CheckpointStore for BuilderStateStore {
                     Outcome::Unchanged
                 };
                 let revision = present.revision.clone();
-                saved = Some(Saved::new(outcome, revision, Some(present.revision)));
+                saved = Some(Saved::new(
+                    outcome,
+                    revision.clone(),
+                    Some(present.revision),
+                ));
                 Ok(is_new.then(|| Next {
                     text: changed.into_text(),
+                    revision: Some(revision),
                     record: Entries::default(),
                     companion: None,
                     sign_of_life: true,
@@ -430,7 +437,8 @@ impl CheckpointStore for BuilderStateStore {
             };
             if options.with == Recovery::Fresh {
                 return Err(not_recoverable(
-                    "a host file cannot begin fresh, for the builder's own state is in it; go on with the                      newest earlier state, or salvage the good part",
+                    "a host file cannot begin fresh, for the builder's own state is in it; go on with the newest earlier \
+                     state, or salvage the good part",
                 ));
             }
             let entries = match file.history()? {
@@ -439,7 +447,12 @@ impl CheckpointStore for BuilderStateStore {
                 }
                 _ => Vec::new(),
             };
-            let mut recovered = recover_with(&file, &damaged, options.with, &entries, None)?;
+            let revision = |host: &Document| {
+                let of_slot = in_slot(&slot, Some(Stored::new(host.clone())));
+                of_slot.ok().flatten().map(|stored| stored.revision)
+            };
+            let with = options.with;
+            let mut recovered = recover_with(&file, &damaged, with, &entries, None, &revision)?;
             for host in [&mut recovered.document, &mut recovered.salvaged] {
                 let of_slot = host.take().map(Stored::new);
                 let of_slot = in_slot(&slot, of_slot).unwrap_or_default();
@@ -448,6 +461,15 @@ impl CheckpointStore for BuilderStateStore {
             Ok(recovered)
         };
         recover().map_err(|error| self.with_place(error, key))
+    }
+
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+        let slot = self.slot(key)?;
+        let file = self.file_of(key);
+        file.rolled_back(present, &|entry| {
+            in_slot(&slot, file.read_entry(&entry.path)?)
+        })
+        .map_err(|error| self.with_place(error, key))
     }
 
     fn capabilities(&self) -> Capabilities {

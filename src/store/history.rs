@@ -118,6 +118,35 @@ impl HistoryEntry {
     }
 }
 
+/// An earlier state that came back without the store, as by `git checkout` or a copy of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RolledBack {
+    /// The newest entry of the history that is the state that is there now.
+    pub present: EntryId,
+    /// The entry to look at instead: that of the state that was saved last where it is kept, else the newest of
+    /// those after `present`, if there is any.
+    pub later: Option<EntryId>,
+    /// When the last save was made.
+    pub saved: SystemTime,
+    /// Whether the state that was saved last is an entry of the history. If not, it is nowhere in this store.
+    pub last_is_kept: bool,
+}
+
+impl RolledBack {
+    /// The state of this entry came back after a save at this time; nothing later is kept. For whoever writes a
+    /// store.
+    #[must_use]
+    pub fn new(present: EntryId, saved: SystemTime) -> Self {
+        RolledBack {
+            present,
+            later: None,
+            saved,
+            last_is_kept: false,
+        }
+    }
+}
+
 /// How much history is kept of each key. The newest entry and those that are pinned never go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

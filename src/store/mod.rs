@@ -10,7 +10,7 @@ mod stored;
 
 pub use builder_state::BuilderStateStore;
 pub use file::{FileOptions, FileStore};
-pub use history::{EntryId, HistoryEntry, Keep};
+pub use history::{EntryId, HistoryEntry, Keep, RolledBack};
 pub use listing::{Page, Query};
 pub use memory::MemoryStore;
 pub use recovery::{RecoverOptions, Recovered, Recovery};
@@ -288,6 +288,20 @@ pub trait CheckpointStore: Send + Sync {
         Err(not_offered("recovery"))
     }
 
+    /// Whether the state that is there now, of the revision `present`, is an earlier one that came back without
+    /// the store, as by `git checkout`: it is not what the last save wrote, and equals an entry of the history.
+    ///
+    /// `None` where that is not so, and where nobody can tell: not every store knows, and what it knows may be gone
+    /// at any time. A save that was killed does not count. Holds no lock.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the history from being listed.
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+        let _ = (key, present);
+        Ok(None)
+    }
+
     /// What this store can promise.
     fn capabilities(&self) -> Capabilities;
 }
@@ -370,6 +384,10 @@ macro_rules! forward {
 
             fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
                 (**self).recover(key, options)
+            }
+
+            fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+                (**self).rolled_back(key, present)
             }
 
             fn capabilities(&self) -> Capabilities {

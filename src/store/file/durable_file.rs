@@ -10,6 +10,7 @@ use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept};
 use super::lineage::Lineage;
 use super::overflow::Entries;
+use super::saved::SavedNote;
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
@@ -18,7 +19,7 @@ use crate::fsio::{
     parent_of,
 };
 use crate::json::{Corrupt, CorruptCode, Document};
-use crate::store::{EntryId, Keep, Stored};
+use crate::store::{EntryId, Keep, RolledBack, Stored};
 
 /// How often a step is begun anew when a program that takes no lock was faster.
 const FOREIGN_CHANGES: usize = 4;
@@ -48,9 +49,11 @@ pub(in crate::store) struct DurableFile<'o> {
 /// What a file shall hold, and what is recorded with it.
 pub(in crate::store) struct Next {
     pub(in crate::store) text: String,
+    /// The revision of the checkpoint in it; `None` where a slot is emptied.
+    pub(in crate::store) revision: Option<Revision>,
     pub(in crate::store) record: Entries,
-    /// What is kept beside it, and of which revision of the checkpoint it is.
-    pub(in crate::store) companion: Option<(Revision, String)>,
+    /// What is kept beside the checkpoint of this revision.
+    pub(in crate::store) companion: Option<String>,
     /// Whether what it replaces is no state of the history.
     pub(in crate::store) sign_of_life: bool,
 }
@@ -269,6 +272,49 @@ impl<'o> DurableFile<'o> {
         Ok(CompanionFile::beside(&self.target()?, self.owner()).read(revision))
     }
 
+    fn note(&self, target: &Path) -> SavedNote {
+        SavedNote::beside(target, self.owner())
+    }
+
+    /// Whether the present state is an earlier one that came back without us. `state` reads an entry.
+    pub(in crate::store) fn rolled_back(
+        &self,
+        present: &Revision,
+        state: &dyn Fn(&Entry) -> Result<Option<Stored>>,
+    ) -> Result<Option<RolledBack>> {
+        let target = self.target()?;
+        let noted = self.note(&target).read();
+        let (Some(last), Some(history)) = (&noted.last, self.history_of(&target)) else {
+            return Ok(None);
+        };
+        if noted.is_ours(present) {
+            return Ok(None);
+        }
+        let mut entries = history.entries()?;
+        // A save that was killed may have made an entry of what is there.
+        if matches!(entries.first(), Some(newest) if history.is_present(&newest.path)?) {
+            entries.remove(0);
+        }
+        // One that cannot be read is not known to be anything.
+        let states: Vec<Option<Revision>> = entries
+            .iter()
+            .map(|entry| Some(state(entry).ok()??.revision))
+            .collect();
+        let position = |wanted: Option<&Revision>| {
+            let wanted = wanted?;
+            states.iter().position(|is| is.as_ref() == Some(wanted))
+        };
+        let Some(at) = position(Some(present)) else {
+            return Ok(None);
+        };
+        let kept = position(last.checkpoint.as_ref());
+        let newer = states[..at].iter().position(Option::is_some);
+        let mut rolled_back = RolledBack::new(entries[at].id.clone(), last.at);
+        rolled_back.later = kept.or(newer).map(|at| entries[at].id.clone());
+        rolled_back.last_is_kept = kept.is_some();
+        Ok(Some(rolled_back))
+    }
+
     /// The last claim on the file, or on the slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
         ClaimsFile::beside(&self.target()?).last(self.owner())
@@ -463,17 +509,23 @@ impl<'o> DurableFile<'o> {
             Ok(())
         };
         let expected = present.map_or(Present::Absent, |present| Present::Same(&present.stamp));
+        let noting = self.note(target).begin(next.revision.as_ref());
         let replaced = Replace::new(target, expected)
             .durability(durability)
             .before_rename(&mut before_rename)
             .write(next.text.as_bytes());
         match replaced {
-            Ok(_) => {
+            Ok(replaced) => {
+                let whole = match (&next.revision, &self.slot) {
+                    (Some(revision), None) => revision.clone(),
+                    _ => Revision::of(next.text.as_bytes()),
+                };
+                noting.done(next.revision.as_ref(), &whole, &replaced, durability);
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history.filter(|_| !next.sign_of_life) {
                     history.prune_after(kept);
                 }
-                if let Some((revision, text)) = &next.companion {
+                if let (Some(revision), Some(text)) = (&next.revision, &next.companion) {
                     // Without it the files are judged by their times: no reason to call the save failed.
                     let file = CompanionFile::beside(target, self.owner());
                     if let Err(error) = file.write(revision, text) {
@@ -485,6 +537,7 @@ impl<'o> DurableFile<'o> {
             // The new contents are in place, so what they replaced belongs to the history.
             Err(error @ FileError::NotDurable { .. }) => Err(error.into()),
             Err(error) => {
+                noting.undone();
                 History::undo(kept);
                 Err(error.into())
             }
@@ -650,9 +703,13 @@ impl Damaged<'_> {
             .map_or(&[], |contents| &contents.bytes)
     }
 
-    /// Puts the damaged bytes aside, and `text` in their place, or nothing. Says where they are.
-    pub(in crate::store) fn replace(&self, text: Option<&str>) -> Result<Option<PathBuf>> {
-        if let Some(text) = text {
+    /// Puts the damaged bytes aside, and a text in their place in which the checkpoint has this revision, or
+    /// nothing. Says where they are.
+    pub(in crate::store) fn replace(
+        &self,
+        text: Option<(&str, Option<Revision>)>,
+    ) -> Result<Option<PathBuf>> {
+        if let Some((text, _)) = &text {
             self.file.refuse_too_large(text)?;
         }
         let durability = self.file.options.durability;
@@ -669,10 +726,24 @@ impl Damaged<'_> {
             None => Present::Absent,
         };
         match text {
-            Some(text) => {
-                Replace::new(&self.target, present)
+            Some((text, revision)) => {
+                let revision = revision.as_ref();
+                let noting = self.file.note(&self.target).begin(revision);
+                let replaced = Replace::new(&self.target, present)
                     .durability(durability)
-                    .write(text.as_bytes())?;
+                    .write(text.as_bytes());
+                match replaced {
+                    Ok(replaced) => {
+                        let whole = Revision::of(text.as_bytes());
+                        noting.done(revision, &whole, &replaced, durability);
+                    }
+                    Err(error) => {
+                        if !matches!(error, FileError::NotDurable { .. }) {
+                            noting.undone();
+                        }
+                        return Err(error.into());
+                    }
+                }
             }
             None if self.contents.is_some() => {
                 fsio::remove(&self.target, durability)?;

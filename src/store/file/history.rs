@@ -208,22 +208,23 @@ impl<'o> History<'o> {
             return Ok(false);
         };
         let path = folder.join(newest);
-        let (Some(entry), Some(target)) = (fsio::look(&path)?, fsio::look(&self.target)?) else {
-            return Ok(false);
-        };
-        if entry.len() != present.len() as u64 {
-            return Ok(false);
-        }
-        if cfg!(unix) && FileStamp::of(&entry).same_contents(&FileStamp::of(&target)) {
-            return Ok(true);
-        }
-        // A copy is another file. It is the same state only if it was written at the same time: the same
-        // bytes may come back later.
-        if entry.modified().ok() != target.modified().ok() {
+        if !self.is_present(&path)? {
             return Ok(false);
         }
         let read = fsio::read_limited(&path, self.options.max_bytes)?;
         Ok(read.is_some_and(|read| read.bytes == present))
+    }
+
+    /// Whether an entry is another name of the present file, or a copy of it. A copy is the same state only if it
+    /// was written at the same time: the same bytes may come back later.
+    pub(super) fn is_present(&self, entry: &Path) -> Result<bool, FileError> {
+        let (Some(entry), Some(target)) = (fsio::look(entry)?, fsio::look(&self.target)?) else {
+            return Ok(false);
+        };
+        let is_link = cfg!(unix) && FileStamp::of(&entry).same_contents(&FileStamp::of(&target));
+        let is_copy =
+            || entry.len() == target.len() && entry.modified().ok() == target.modified().ok();
+        Ok(is_link || is_copy())
     }
 
     fn free_names<'n>(

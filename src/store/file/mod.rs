@@ -9,6 +9,7 @@ mod options;
 mod overflow;
 mod past;
 mod quarantine;
+mod saved;
 mod unique;
 
 use std::collections::{HashMap, HashSet};
@@ -28,7 +29,7 @@ pub(super) use past::{
 
 use super::{
     Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
-    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
     check_expected,
 };
 use crate::checkpoint::{
@@ -354,12 +355,13 @@ impl CheckpointStore for FileStore {
             let record = beside
                 .overflow
                 .entries(Owner::default(), begins, &put.overflow)?;
-            let companion = put.companion.map(|text| (result.revision.clone(), text));
+            let revision = Some(result.revision.clone());
             saved = Some(result);
             Ok((outcome != Outcome::Unchanged).then_some(Next {
                 text,
+                revision,
                 record,
-                companion,
+                companion: put.companion,
                 sign_of_life: put.sign_of_life,
             }))
         });
@@ -504,9 +506,23 @@ impl CheckpointStore for FileStore {
             if options.with == Recovery::Fresh {
                 file.end_lineage()?;
             }
-            recover_with(&file, &damaged, options.with, &entries, ended.as_ref())
+            let revision = |document: &Document| Some(Revision::of(document.text().as_bytes()));
+            recover_with(
+                &file,
+                &damaged,
+                options.with,
+                &entries,
+                ended.as_ref(),
+                &revision,
+            )
         };
         recover().map_err(|error| error.with_key(key))
+    }
+
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+        let file = self.file(key)?;
+        file.rolled_back(present, &|entry| file.read_entry(&entry.path))
+            .map_err(|error| error.with_key(key))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -122,6 +122,7 @@ pub(in crate::store) fn recover(
     with: Recovery,
     entries: &[Entry],
     ended: Option<&EntryId>,
+    revision: &dyn Fn(&Document) -> Option<Revision>,
 ) -> Result<Recovered> {
     let mut recovered = Recovered::healthy(with);
     recovered.damage.clone_from(&damaged.corrupt);
@@ -170,7 +171,11 @@ pub(in crate::store) fn recover(
             Some(stored.document)
         }
     };
-    let aside = damaged.replace(document.as_ref().map(Document::text))?;
+    let aside = damaged.replace(
+        document
+            .as_ref()
+            .map(|document| (document.text(), revision(document))),
+    )?;
     tracing::info!(?with, entry = ?recovered.entry, "recovered");
     recovered.put_aside = aside.map(|path| path.display().to_string());
     recovered.saved = document.as_ref().map(|document| {

@@ -1,0 +1,57 @@
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::resolve::look;
+use super::{FileError, Operation, seam, system};
+
+/// A small file that is written in place, without waiting for the disk: for notes that have a checksum, so that a
+/// torn one is none.
+pub(crate) struct InPlace {
+    file: File,
+    path: PathBuf,
+}
+
+impl InPlace {
+    /// Opens a file for writing, in a folder that is there; a new one gets the mode of the file `like`. One that
+    /// another user made, and that this one may not write, is made anew.
+    pub(crate) fn open(path: &Path, like: &Path) -> Result<Self, FileError> {
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).truncate(false);
+        #[cfg(unix)]
+        if let Some(like) = look(like)? {
+            use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+            options.mode(like.mode() & 0o666);
+        }
+        #[cfg(not(unix))]
+        let _ = (like, look);
+        let open = || system::open_with(&options, Operation::Create, path);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
+                open()
+            }
+            opened => opened,
+        };
+        Ok(InPlace {
+            file: file.map_err(FileError::on(Operation::Open, path))?,
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// Writes bytes at an offset, in one call.
+    pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        let written = seam::write_at(&self.path, bytes, offset, |bytes| {
+            #[cfg(unix)]
+            return std::os::unix::fs::FileExt::write_at(&self.file, bytes, offset);
+            #[cfg(windows)]
+            return std::os::windows::fs::FileExt::seek_write(&self.file, bytes, offset);
+        });
+        let written = written.map_err(FileError::on(Operation::Write, &self.path))?;
+        if written < bytes.len() {
+            let short = io::ErrorKind::WriteZero.into();
+            return Err(FileError::io(Operation::Write, &self.path, short));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! What the last save of a checkpoint wrote, noted beside its lock.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::Owner;
+use super::durable_file::sidecar_name;
+use super::history::encoded;
+use crate::checkpoint::Revision;
+use crate::fsio::{self, Durability, FileError, FileStamp, InPlace, Replaced};
+
+/// How long a record of the note is. It has two: what was saved last, and what is about to be.
+const RECORD: usize = 512;
+
+/// `.agent-checkpoint/locks/{file}.note`, of a slot of a host file `{file}@{slot}.note`.
+///
+/// Written in place, under the lock and without waiting for the disk. Each record begins with the hash of the rest:
+/// a torn one, and one that a power cut made older, tells nothing that was not so.
+pub(super) struct SavedNote {
+    target: PathBuf,
+    path: PathBuf,
+}
+
+/// What a save wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Saved {
+    /// The revision of the checkpoint; `None` where a slot was emptied.
+    pub(super) checkpoint: Option<Revision>,
+    /// The revision of the whole file.
+    pub(super) file: Revision,
+    /// Which version of the file that was.
+    pub(super) stamp: String,
+    /// What of it was on disk.
+    pub(super) synced: Durability,
+    /// When it was written.
+    pub(super) at: SystemTime,
+}
+
+/// A note as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    pub(super) last: Option<Saved>,
+    /// What a save was about to write that may have been killed.
+    next: Option<Revision>,
+}
+
+impl Noted {
+    /// Whether a save of ours wrote this revision last, or was about to.
+    pub(super) fn is_ours(&self, checkpoint: &Revision) -> bool {
+        let last = self.last.as_ref();
+        let last = last.and_then(|last| last.checkpoint.as_ref());
+        [last, self.next.as_ref()].contains(&Some(checkpoint))
+    }
+}
+
+impl SavedNote {
+    pub(super) fn beside(target: &Path, owner: Owner<'_>) -> Self {
+        let ending = match owner.slot {
+            Some(slot) => format!("@{}.note", encoded(slot)),
+            None => ".note".to_owned(),
+        };
+        let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
+        SavedNote {
+            target: target.to_path_buf(),
+            path: own.join("locks").join(sidecar_name(target, &ending)),
+        }
+    }
+
+    /// What is noted; a missing or damaged note tells nothing.
+    pub(super) fn read(&self) -> Noted {
+        let read = fsio::read_limited(&self.path, 2 * RECORD as u64);
+        let Ok(Some(read)) = read else {
+            return Noted::default();
+        };
+        let (last, next) = read.bytes.split_at(RECORD.min(read.bytes.len()));
+        Noted {
+            last: body(last).and_then(Saved::parse),
+            next: body(next).and_then(|text| text.parse().ok()),
+        }
+    }
+
+    /// Notes what is about to be saved: a save that is killed before it can note more was ours all the same.
+    ///
+    /// A note helps others to judge; no save fails for want of one.
+    pub(super) fn begin(self, next: Option<&Revision>) -> Noting {
+        let opened = InPlace::open(&self.path, &self.target);
+        let noting = Noting {
+            path: self.path,
+            file: opened.ok(),
+        };
+        let next = next.map_or_else(String::new, Revision::to_string);
+        noting.write(|file| file.write(&record(&next), RECORD as u64));
+        noting
+    }
+}
+
+/// A note that is being written.
+pub(super) struct Noting {
+    path: PathBuf,
+    file: Option<InPlace>,
+}
+
+impl Noting {
+    /// What was to be saved is saved, `synced` so far.
+    pub(super) fn done(
+        &self,
+        checkpoint: Option<&Revision>,
+        file: &Revision,
+        replaced: &Replaced,
+        synced: Durability,
+    ) {
+        let saved = Saved {
+            checkpoint: checkpoint.cloned(),
+            file: file.clone(),
+            stamp: replaced.stamp.text(),
+            synced,
+            at: replaced.modified.unwrap_or_else(SystemTime::now),
+        };
+        let both = [record(&saved.text()), record("")].concat();
+        self.write(|file| file.write(&both, 0));
+    }
+
+    /// It was not saved.
+    pub(super) fn undone(&self) {
+        self.write(|file| file.write(&record(""), RECORD as u64));
+    }
+
+    /// One that cannot be written tells of an earlier save, so it goes.
+    fn write(&self, write: impl FnOnce(&InPlace) -> Result<(), FileError>) {
+        let written = self.file.as_ref().map(write);
+        if !matches!(written, Some(Ok(()))) {
+            tracing::debug!(path = %self.path.display(), "what was saved is not noted");
+            let _ = fsio::remove(&self.path, Durability::None);
+        }
+    }
+}
+
+impl Saved {
+    fn text(&self) -> String {
+        let since = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let checkpoint = self.checkpoint.as_ref();
+        format!(
+            "{} {} {} {} {}.{}",
+            checkpoint.map_or_else(|| "-".to_owned(), Revision::to_string),
+            self.file,
+            self.stamp,
+            match self.synced {
+                Durability::Full => "full",
+                Durability::Data => "data",
+                Durability::None => "none",
+            },
+            since.as_secs(),
+            since.subsec_nanos(),
+        )
+    }
+
+    fn parse(text: &str) -> Option<Saved> {
+        let mut words = text.split(' ');
+        let mut word = || words.next();
+        let checkpoint = match word()? {
+            "-" => None,
+            revision => Some(revision.parse().ok()?),
+        };
+        let (file, stamp) = (word()?.parse().ok()?, word()?.to_owned());
+        let synced = match word()? {
+            "full" => Durability::Full,
+            "data" => Durability::Data,
+            _ => Durability::None,
+        };
+        let (seconds, nanos) = word()?.split_once('.')?;
+        let since = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
+        Some(Saved {
+            checkpoint,
+            file,
+            stamp,
+            synced,
+            at: UNIX_EPOCH.checked_add(since)?,
+        })
+    }
+
+    /// Whether this is exactly the file that was read.
+    pub(super) fn is(&self, stamp: &FileStamp, file: &Revision) -> bool {
+        self.file == *file && self.stamp == stamp.text()
+    }
+}
+
+/// A record: the hash of the text, the text, and blanks. One that is too long tells nothing.
+fn record(text: &str) -> Vec<u8> {
+    let mut record = format!("{} {text}", Revision::of(text.as_bytes())).into_bytes();
+    record.resize(RECORD, b' ');
+    record
+}
+
+/// The text of a record, where it is whole and not empty.
+fn body(record: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(record).ok()?.trim_end();
+    let (hash, body) = text.split_once(' ')?;
+    (hash == Revision::of(body.as_bytes()).to_string()).then_some(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_note_tells_nothing_and_a_save_that_was_begun_is_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.json");
+        let replaced = fsio::replace(&target, b"{}", fsio::Present::Absent).unwrap();
+        std::fs::create_dir_all(folder.path().join(".agent-checkpoint/locks")).unwrap();
+        let note = || SavedNote::beside(&target, Owner::default());
+        let [one, other, third] = [b"1", b"2", b"3"].map(|bytes| Revision::of(bytes));
+        assert!(!note().read().is_ours(&one), "there is none yet");
+
+        let noting = note().begin(Some(&one));
+        assert!(note().read().is_ours(&one), "a killed save raises nothing");
+        noting.done(Some(&one), &other, &replaced, Durability::Full);
+        let last = note().read().last.unwrap();
+        assert_eq!(last.synced, Durability::Full);
+        assert!(last.is(&replaced.stamp, &other) && !last.is(&replaced.stamp, &one));
+        assert_eq!(Some(last.at), replaced.modified);
+
+        let noting = note().begin(Some(&third));
+        assert!(note().read().is_ours(&one) && note().read().is_ours(&third));
+        noting.undone();
+        assert!(note().read().is_ours(&one) && !note().read().is_ours(&third));
+
+        let whole = std::fs::read(&note().path).unwrap();
+        for length in 0..RECORD - 1 {
+            std::fs::write(&note().path, &whole[..length]).unwrap();
+            let told = note().read().last;
+            assert!(told.is_none_or(|told| told == last), "{length}");
+        }
+        std::fs::write(&note().path, vec![0; whole.len()]).unwrap();
+        assert!(note().read().last.is_none());
+    }
+}
