@@ -5,8 +5,7 @@ use std::fmt;
 /// So many characters of a text are shown.
 const SHOWN: usize = 120;
 
-/// A text on one line: control characters, and those that turn the direction of writing, are escaped; a long text is
-/// shortened.
+/// A text on one line: what hides or works on a terminal is written out; a long text is shortened.
 pub(super) struct Words<'t>(pub(super) &'t str);
 
 impl fmt::Display for Words<'_> {
@@ -41,7 +40,7 @@ pub(super) fn or_none(text: Option<&str>) -> Words<'_> {
 
 fn show(f: &mut fmt::Formatter<'_>, mut chars: impl Iterator<Item = char>) -> fmt::Result {
     for char in chars.by_ref().take(SHOWN) {
-        if is_hidden(char) {
+        if crate::shown::is_hidden(char) {
             write!(f, "{}", char.escape_default())?;
         } else {
             write!(f, "{char}")?;
@@ -51,15 +50,6 @@ fn show(f: &mut fmt::Formatter<'_>, mut chars: impl Iterator<Item = char>) -> fm
         f.write_str("…")?;
     }
     Ok(())
-}
-
-/// What a terminal would obey rather than show.
-fn is_hidden(char: char) -> bool {
-    char.is_control()
-        || matches!(
-            char,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Secrets that are told by what stands before them.
 
-use super::secrets::{Secret, run};
+use super::secrets::{Secret, Text, run};
 
-/// The secret after a name or word that the text begins with.
-pub(super) fn at_start(text: &str) -> Option<Secret> {
-    credentials(text)
+/// The secret after a name or word that stands here.
+pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
+    credentials(text.rest())
         .or_else(|| url(text))
         .or_else(|| assigned(text))
 }
@@ -12,21 +12,27 @@ pub(super) fn at_start(text: &str) -> Option<Secret> {
 /// `Bearer …` and `Basic …`.
 fn credentials(text: &str) -> Option<Secret> {
     let word = run(text, |byte| byte.is_ascii_alphabetic());
-    let scheme = text.get(..word)?.to_ascii_lowercase();
+    let scheme = text.get(..word)?;
+    let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+    if !is_bearer && !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
     let keep = word + run(text.get(word..)?, |byte| byte == b' ');
+    if keep == word {
+        return None;
+    }
     let rest = text.get(keep..)?;
     let length = run(rest, |byte| {
         byte.is_ascii_alphanumeric() || b"._~+/=-".contains(&byte)
     });
     let value = rest.get(..length)?;
-    let kind = match scheme.as_str() {
-        "bearer" if length >= 20 && value.bytes().any(|byte| byte.is_ascii_digit()) => {
-            "bearer-token"
-        }
-        "basic" if is_name_and_password(value) => "basic-auth",
-        _ => return None,
+    let kind = if is_bearer {
+        let is_one = length >= 20 && value.bytes().any(|byte| byte.is_ascii_digit());
+        is_one.then_some("bearer-token")?
+    } else {
+        is_name_and_password(value).then_some("basic-auth")?
     };
-    (keep > word).then_some(Secret { keep, length, kind })
+    Some(Secret { keep, length, kind })
 }
 
 /// Whether this is, in Base64, a name and a password with a colon between them.
@@ -59,11 +65,16 @@ fn is_name_and_password(value: &str) -> bool {
 }
 
 /// `scheme://user:password@host`.
-fn url(text: &str) -> Option<Secret> {
-    let scheme = run(text, |byte| {
+fn url(text: &mut Text<'_>) -> Option<Secret> {
+    let at = text.at;
+    if at < text.tried.url {
+        return None;
+    }
+    let scheme = run(text.rest(), |byte| {
         byte.is_ascii_alphanumeric() || b"+.-".contains(&byte)
     });
-    let rest = text.get(scheme..)?.strip_prefix("://")?;
+    text.tried.url = at + scheme;
+    let rest = text.rest().get(scheme..)?.strip_prefix("://")?;
     let authority = run(rest, |byte| {
         byte.is_ascii_graphic() && !b"/?#\"'<>".contains(&byte)
     });
@@ -78,41 +89,55 @@ fn url(text: &str) -> Option<Secret> {
 }
 
 /// `password=…`, `"api_key": "…"`.
-fn assigned(text: &str) -> Option<Secret> {
-    let name = run(text, |byte| {
+fn assigned(text: &mut Text<'_>) -> Option<Secret> {
+    if text.at < text.tried.assigned {
+        return None;
+    }
+    let rest = text.rest();
+    let name = run(rest, |byte| {
         byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
     });
-    let is_password = is_secret_name(text.get(..name)?)?;
+    text.tried.assigned = text.at + name;
+    let is_password = is_secret_name(rest.get(..name)?)?;
     let mut at = name;
-    at += run(text.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
-    at += run(text.get(at..)?, |byte| byte == b' ');
-    let sign = text.as_bytes().get(at).copied()?;
+    at += run(rest.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
+    at += run(rest.get(at..)?, |byte| byte == b' ');
+    let sign = rest.as_bytes().get(at).copied()?;
     if sign != b'=' && sign != b':' {
         return None;
     }
     at += 1;
-    at += run(text.get(at..)?, |byte| byte == b' ');
-    let rest = text.get(at..)?;
-    let quote = rest.chars().next().filter(|first| "\"'".contains(*first));
-    let value = match quote {
+    at += run(rest.get(at..)?, |byte| byte == b' ');
+    let value = rest.get(at..)?;
+    let quote = value.chars().next().filter(|first| "\"'".contains(*first));
+    let (value, has_digit, is_placeholder) = match quote {
         Some(quote) => {
             at += 1;
-            let rest = rest.get(1..)?;
-            rest.get(..rest.find(quote)?)?
+            let value = value.get(1..)?;
+            let value = value.get(..value.find(quote)?)?;
+            let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+            (value, has_digit, is_placeholder(value))
         }
         None => {
-            let is_end = |letter: char| letter.is_whitespace() || ",;\"'&)}".contains(letter);
-            rest.get(..rest.find(is_end).unwrap_or(rest.len()))?
+            let start = text.at + at;
+            let bare = text.bare_value(start);
+            let value = value.get(..bare.end - start)?;
+            let has_digit = bare.last_digit.is_some_and(|digit| digit >= start);
+            let has_bracket = bare.last_bracket.is_some_and(|bracket| bracket >= start);
+            (
+                value,
+                has_digit,
+                has_bracket || begins_as_placeholder(value),
+            )
         }
     };
-    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
     let is_secret = if is_password && (sign == b'=' || quote.is_some()) {
         value.len() >= 3
     } else {
         // Prose has colons too, and code has assignments.
         value.len() >= 8 && has_digit
     };
-    (is_secret && !is_placeholder(value)).then_some(Secret {
+    (is_secret && !is_placeholder).then_some(Secret {
         keep: at,
         length: value.len(),
         kind: if is_password { "password" } else { "secret" },
@@ -144,10 +169,14 @@ fn is_secret_name(name: &str) -> Option<bool> {
 
 /// Whether the value stands for one that is elsewhere, or was taken out before.
 fn is_placeholder(value: &str) -> bool {
+    begins_as_placeholder(value) || value.contains(['(', '<'])
+}
+
+/// What of that the beginning tells.
+fn begins_as_placeholder(value: &str) -> bool {
     let first = value.chars().next().unwrap_or('$');
     // Also a path: that of a file with the secret, or the present folder (`PWD=/srv/app`).
     "$<{[%(*/~".contains(first)
-        || value.contains(['(', '<'])
         || value
             .bytes()
             .all(|byte| byte == b'*' || byte == b'x' || byte == b'.')

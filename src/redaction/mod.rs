@@ -43,10 +43,11 @@ impl Redaction {
     /// Takes out what has the shape of a secret, and leaves a mark that says which, such as
     /// `[redacted: github-token]`.
     ///
-    /// The shapes are those of access keys of AWS, Google, OpenAI, Anthropic, Stripe, Hugging Face and npm, tokens
-    /// of GitHub, GitLab and Slack, blocks with a private key, JSON web tokens, `Bearer` and `Basic` credentials,
-    /// passwords in URLs, and values that are assigned to a name such as `password` or `API_KEY`. Hashes, ids and
-    /// placeholders (`$TOKEN`, `<token>`) stay.
+    /// The shapes are those of access keys of AWS, Google, OpenAI, Anthropic, xAI, Groq, Stripe and SendGrid, tokens
+    /// of GitHub, GitLab, Slack, Hugging Face, Replicate, DigitalOcean, Vault, npm and PyPI, blocks with a private
+    /// key, JSON web tokens, `Bearer` and `Basic` credentials, passwords in URLs, values that are assigned to a name
+    /// such as `password` or `API_KEY`, and random tokens of 32 letters and more behind a prefix (`acme_live_…`).
+    /// Hashes, ids and placeholders (`$TOKEN`, `<token>`) stay. It takes time in proportion to the text.
     #[must_use]
     pub fn secrets() -> Self {
         Redaction::new(|_, text| secrets::redacted(text))

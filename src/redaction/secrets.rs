@@ -23,34 +23,102 @@ impl Secret {
     }
 }
 
+/// A text, and where in it a secret is looked for.
+pub(super) struct Text<'t> {
+    whole: &'t str,
+    pub(super) at: usize,
+    pub(super) tried: Tried,
+}
+
+/// Up to where each shape was tried in vain that goes to the end of a run of letters, however long: from a later
+/// start it goes to the same end and finds no more. So every letter is looked at a few times, not once for each
+/// start before it.
+#[derive(Default)]
+pub(super) struct Tried {
+    pub(super) openai: usize,
+    pub(super) jwt: usize,
+    pub(super) url: usize,
+    pub(super) assigned: usize,
+    bare: BareValue,
+}
+
+/// A value that is assigned without quotes: its end, and what of it stands last.
+#[derive(Clone, Copy, Default)]
+pub(super) struct BareValue {
+    pub(super) end: usize,
+    pub(super) last_digit: Option<usize>,
+    pub(super) last_bracket: Option<usize>,
+}
+
+impl<'t> Text<'t> {
+    /// What begins here.
+    pub(super) fn rest(&self) -> &'t str {
+        self.whole.get(self.at..).unwrap_or_default()
+    }
+
+    /// What stands before.
+    pub(super) fn before(&self) -> &'t str {
+        self.whole.get(..self.at).unwrap_or_default()
+    }
+
+    /// The value without quotes that `start` is in.
+    pub(super) fn bare_value(&mut self, start: usize) -> BareValue {
+        if start >= self.tried.bare.end {
+            let mut bare = BareValue {
+                end: self.whole.len(),
+                ..BareValue::default()
+            };
+            for (at, letter) in self.whole.get(start..).unwrap_or_default().char_indices() {
+                match letter {
+                    '0'..='9' => bare.last_digit = Some(start + at),
+                    '(' | '<' => bare.last_bracket = Some(start + at),
+                    _ if letter.is_whitespace() || ",;\"'&)}".contains(letter) => {
+                        bare.end = start + at;
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            self.tried.bare = bare;
+        }
+        self.tried.bare
+    }
+}
+
 /// The text without its secrets, or `None` when it has none.
-pub(super) fn redacted(text: &str) -> Option<String> {
+pub(super) fn redacted(whole: &str) -> Option<String> {
+    let mut text = Text {
+        whole,
+        at: 0,
+        tried: Tried::default(),
+    };
     let mut out = String::new();
     let mut copied = 0;
-    let mut at = 0;
     let mut before = None;
-    while let Some(letter) = text.get(at..).and_then(|rest| rest.chars().next()) {
-        let begins = !before.is_some_and(is_of_word) || letter == '-';
-        let rest = text.get(at..).unwrap_or_default();
-        let found = begins
-            .then(|| tokens::at_start(rest).or_else(|| assignments::at_start(rest)))
-            .flatten();
+    while let Some(letter) = text.rest().chars().next() {
+        let found = if letter == '-' {
+            tokens::private_key(text.rest())
+        } else if letter.is_ascii_alphanumeric() && !before.is_some_and(is_of_word) {
+            tokens::at_start(&mut text).or_else(|| assignments::at_start(&mut text))
+        } else {
+            None
+        };
         if let Some(secret) = found {
-            let start = at + secret.keep;
-            out.push_str(text.get(copied..start).unwrap_or_default());
+            let start = text.at + secret.keep;
+            out.push_str(whole.get(copied..start).unwrap_or_default());
             out.push_str("[redacted: ");
             out.push_str(secret.kind);
             out.push(']');
             copied = start + secret.length;
-            at = copied;
+            text.at = copied;
             before = None;
         } else {
             before = Some(letter);
-            at += letter.len_utf8();
+            text.at += letter.len_utf8();
         }
     }
     (copied > 0).then(|| {
-        out.push_str(text.get(copied..).unwrap_or_default());
+        out.push_str(whole.get(copied..).unwrap_or_default());
         out
     })
 }
@@ -105,6 +173,19 @@ mod tests {
             (made(&["sk_", "live_", &ALNUM[..24]]), "stripe-key"),
             (made(&["hf", "_", &ALNUM[..34]]), "hugging-face-token"),
             (made(&["npm", "_", &ALNUM[..36]]), "npm-token"),
+            (made(&["py", "pi-AgEIcHlwaS5vcmc", long]), "pypi-token"),
+            (made(&["x", "ai-", long, long]), "xai-key"),
+            (made(&["g", "sk_", long, &ALNUM[..12]]), "groq-key"),
+            (made(&["r", "8_", &ALNUM[..37]]), "replicate-token"),
+            (
+                made(&["S", "G.", &ALNUM[..22], ".", &ALNUM[..43]]),
+                "sendgrid-key",
+            ),
+            (
+                made(&["do", "p_v1_", &"0123456789abcdef".repeat(4)]),
+                "digitalocean-token",
+            ),
+            (made(&["hv", "s.", long, long]), "vault-token"),
             (jwt, "jwt"),
             (key, "private-key"),
         ] {
@@ -163,6 +244,88 @@ mod tests {
     }
 
     #[test]
+    fn a_long_random_token_of_no_known_kind_goes_and_its_prefix_stays() {
+        let random = "a8Kd92mXq7Lw03PzR5vTn6Yb1CfHs4Je";
+        for prefix in ["acme_live_", "lin-api-", "tok_"] {
+            assert_eq!(
+                redacted(&format!("use {prefix}{random}.")).as_deref(),
+                Some(format!("use {prefix}[redacted: token].").as_str())
+            );
+        }
+    }
+
+    /// How long it takes grows with the text and not with its square, whatever is repeated in it.
+    #[test]
+    fn the_time_is_linear_in_the_text() {
+        let shapes = [
+            ".",
+            "-",
+            "a.",
+            "a-",
+            "_",
+            "=",
+            "a=",
+            "'",
+            "\"",
+            "token=",
+            "token:",
+            "token='",
+            "pwd=\"",
+            "token=(",
+            "token.",
+            "secret-",
+            "://",
+            "a://",
+            "a://b:",
+            "a://b:c@",
+            "Bearer ",
+            "bearer.",
+            "Bearer a.",
+            "Basic ",
+            "Basic YQ",
+            "sk-",
+            "sk-a_",
+            "eyJ",
+            "eyJ-",
+            "eyJ.",
+            "eyJ-eyJ.eyJ",
+            "SG.",
+            "SG-",
+            "-----BEGIN ",
+            "-----BEGIN PRIVATE KEY",
+            "ghp_",
+            "xoxb-",
+            "a_1B",
+            "A1b",
+            "hvs.",
+            "AKIA",
+            "é",
+            "-é",
+            " ",
+            "\n",
+            "x",
+            "x*",
+            "a_b.c-d=",
+        ];
+        let time = |text: &str| {
+            let begun = std::time::Instant::now();
+            let _redacted = redacted(text);
+            begun.elapsed()
+        };
+        for shape in shapes {
+            let text = |bytes: usize| shape.repeat(bytes / shape.len());
+            // Eight times as much text; the square would be 64 times as long. Other programs run as well, so it is
+            // tried again.
+            let tries = || {
+                let (small, large) = (time(&text(12_500)), time(&text(100_000)));
+                let ratio = large.as_secs_f64() / small.as_secs_f64().max(0.002);
+                (ratio < 24.0).then_some(())
+            };
+            assert!((0..3).find_map(|_| tries()).is_some(), "{shape:?}");
+        }
+    }
+
+    #[test]
     fn hashes_ids_and_ordinary_words_stay() {
         for text in [
             "commit 3fa94c1f0e2d4b6a8c0e2d4b6a8c0e2d4b6a8c0e",
@@ -186,6 +349,22 @@ mod tests {
             "AKIA is how they begin",
             "secret: the key idea",
             "ghp_short",
+            "sha512-a8Kd92mXq7Lw03PzR5vTn6Yb1CfHs4Jea8Kd92mXq7Lw03PzR5vTn6Yb1CfHs4Je==",
+            "sha256-a8Kd92mXq7Lw03PzR5vTn6Yb1CfHs4Je",
+            "build-3fa94c1f0e2d4b6a8c0e2d4b6a8c0e2d4b6a8c0e",
+            "msg_01XFDUDYJgAACzvnptVVYsEL",
+            "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
+            "pi_3MtwBwLkdIwHu7ix28a3tqPa",
+            "cs_test_a11YYufWQzNY63zpQ6QSNRQhkUpVph4WRmzW0zWJO2znZKdVujZ0N0S22u",
+            "user_2abcDEFghiJKLmnoPQRstuVWX12",
+            "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+            "job-01ARZ3NDEKTSV4RRFFQ69G5FAV01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "test_ParsesHttp2FramesOfSha256AndMd5AndSha1Digests",
+            "run_ParsesHttp2FramesAndSha256AndKeepsThemInOrder1",
+            "dist/assets/index-DfG3k2Lm.js",
+            "task-550e8400-e29b-41d4-a716-446655440000",
+            "SG.1 and SG.2 are done",
+            "pypi-upload-of-the-package-is-done",
             "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
         ] {
             assert_eq!(redacted(text), None, "{text}");

@@ -5,7 +5,7 @@
     allow(dead_code, reason = "only prompts are Markdown")
 )]
 
-use super::{lines, visible};
+use super::{lines, write_visible};
 
 /// What begins every further line of a text of several lines: no mark of Markdown, in any dialect.
 const BAR: &str = "\n  │ ";
@@ -25,11 +25,11 @@ pub(crate) fn quoted(text: &str) -> String {
         let line = line.trim_end();
         if number == 0 {
             let mut first = String::with_capacity(line.len() + 1);
-            visible(line.trim_start(), &mut first);
+            write_visible(line.trim_start(), &mut first);
             escape_start(&first, text, &mut shown);
         } else {
             shown.push_str(BAR);
-            visible(line, &mut shown);
+            write_visible(line, &mut shown);
             // A line end that is escaped or follows spaces would be a break.
             shown.truncate(shown.trim_end_matches(' ').len());
         }

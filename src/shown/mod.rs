@@ -11,7 +11,7 @@ pub(crate) use markdown::quoted;
 /// Whether a letter can work on a terminal, turn the order of what is read, or not be seen at all.
 ///
 /// Joiners and variation selectors stay, since scripts and emoji are written with them.
-fn is_hidden(letter: char) -> bool {
+pub(crate) fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
@@ -19,8 +19,29 @@ fn is_hidden(letter: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
 }
 
-/// The text with every letter that hides or acts written out, such as `\u{202e}`; tabs stay.
-fn visible(text: &str, into: &mut String) {
+/// The text with every letter written out that hides from its reader, or works on a terminal instead of being read:
+/// control characters, overrides of direction, letters without width, such as `\u{202e}`. Line ends and tabs stay.
+///
+/// What stands in a checkpoint was written by some agent; this is for programs that print or log it. Prompts and
+/// tables of this library have it already.
+///
+/// ```
+/// assert_eq!(agent_checkpoint::visible("rm \u{202e}gnp.exe"), "rm \\u{202e}gnp.exe");
+/// ```
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            shown.push('\n');
+        }
+        write_visible(line, &mut shown);
+    }
+    shown
+}
+
+/// The same of a text whose line ends do not stay.
+fn write_visible(text: &str, into: &mut String) {
     for letter in text.chars() {
         if is_hidden(letter) && letter != '\t' {
             into.extend(letter.escape_unicode());
@@ -37,7 +58,7 @@ pub(crate) fn line(text: &str) -> String {
         if number > 0 {
             shown.push_str("\\n");
         }
-        visible(line, &mut shown);
+        write_visible(line, &mut shown);
     }
     shown
 }
@@ -98,5 +119,6 @@ mod tests {
         let all: Vec<_> = lines("a\r\nb\rc\nd\u{2028}e\u{2029}f\u{85}g\u{b}h\u{c}").collect();
         assert_eq!(all, ["a", "b", "c", "d", "e", "f", "g", "h", ""]);
         assert_eq!(line("a\u{1b}[2J\r\nb"), "a\\u{1b}[2J\\nb");
+        assert_eq!(visible("a\u{200b}\r\n\tb"), "a\\u{200b}\\u{d}\n\tb");
     }
 }

@@ -9,7 +9,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Error, ErrorKind, FileOptions,
-    FileStore, FixedClock, Key,
+    FileStore, FixedClock, Key, Redaction,
 };
 
 use crate::args::Global;
@@ -155,6 +155,9 @@ impl Target {
             .tracking(Tracking::new(&global.root));
         if global.allow_loss {
             checkpoints = checkpoints.allowing_loss();
+        }
+        if global.redact {
+            checkpoints = checkpoints.with_redaction(Redaction::secrets());
         }
         match global.now {
             Some(now) => checkpoints.with_clock(FixedClock(now)),

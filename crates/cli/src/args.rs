@@ -85,6 +85,12 @@ pub(crate) struct Global {
     /// The fence of your claim, as `ckpt claim` printed it; needed for every change while a claim stands
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
+    /// Print what has the shape of a secret; without this a mark such as [redacted: github-token] stands for it
+    #[arg(long, global = true)]
+    pub(crate) show_secrets: bool,
+    /// Take what has the shape of a secret out of what a report writes
+    #[arg(long, global = true)]
+    pub(crate) redact: bool,
     /// The largest file that is read, in bytes
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, default_value_t = 16 * 1024 * 1024)]
     pub(crate) max_bytes: u64,

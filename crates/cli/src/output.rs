@@ -2,11 +2,32 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use agent_checkpoint::{Redaction, visible};
 use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// Whether secrets are printed: `--show-secrets`.
+static SHOWS_SECRETS: AtomicBool = AtomicBool::new(false);
+
+/// Prints secrets from now on.
+pub(crate) fn show_secrets() {
+    SHOWS_SECRETS.store(true, Ordering::Relaxed);
+}
+
+/// What takes secrets out of what is printed, unless they are to be printed.
+pub(crate) fn redaction() -> Option<Redaction> {
+    let shows = SHOWS_SECRETS.load(Ordering::Relaxed);
+    (!shows).then(Redaction::secrets)
+}
+
+/// A text without secrets, where they are not to be printed.
+fn without_secrets(text: &str) -> Option<String> {
+    redaction()?.redact("", text)
+}
 
 /// What a verb has to say.
 #[derive(Debug, Default)]
@@ -27,16 +48,33 @@ impl Outcome {
         Outcome::default()
     }
 
-    /// Adds a line to standard output.
+    /// Adds a line to standard output: without secrets, and nothing in it hides or works but the colours of ours.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
-        self.out.push_str(line.as_ref());
+        let line = line.as_ref();
+        let plain = match takes_colour() && line.contains('\u{1b}') {
+            true => without_secrets(line).unwrap_or_else(|| line.to_owned()),
+            false => harmless(line),
+        };
+        self.out.push_str(&plain);
         self.out.push('\n');
     }
 
-    /// Adds a value as JSON to standard output.
+    /// Adds a value as JSON to standard output, without the secrets in its texts.
     pub(crate) fn json(&mut self, value: &impl Serialize) {
+        self.add_json(value, redaction().as_ref());
+    }
+
+    /// Adds a value as JSON to standard output, with its texts as they are: for data that go on to a program.
+    pub(crate) fn json_as_it_is(&mut self, value: &impl Serialize) {
+        self.add_json(value, None);
+    }
+
+    fn add_json(&mut self, value: &impl Serialize, redaction: Option<&Redaction>) {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => self.line(text),
+            Ok(text) => {
+                self.out.push_str(&harmless_json(&text, redaction));
+                self.out.push('\n');
+            }
             Err(error) => self.fail(&Failure::new(format!(
                 "the result cannot be written as JSON: {error}; try without --json"
             ))),
@@ -55,14 +93,10 @@ impl Outcome {
 
     /// Adds something under a word of its own; further lines are indented.
     pub(crate) fn say(&mut self, word: &str, text: &str) {
-        let mut note = String::new();
-        for (index, line) in text.lines().enumerate() {
-            if index > 0 {
-                note.push_str("\n  ");
-            }
-            note.push_str(&harmless(line));
-        }
-        self.notes.push(format!("{word}: {note}"));
+        // Secrets may go over several lines.
+        let text = harmless(text);
+        let lines: Vec<&str> = text.lines().collect();
+        self.notes.push(format!("{word}: {}", lines.join("\n  ")));
     }
 
     /// Adds a failure as one line, and its exit code.
@@ -92,17 +126,53 @@ pub(crate) fn one_line(text: &str) -> String {
     harmless(&words.join(" "))
 }
 
-/// A line in which control characters show instead of working.
-pub(crate) fn harmless(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
-    for char in line.chars() {
-        if char.is_control() && char != '\t' {
-            shown.extend(char.escape_default());
+/// A text without secrets in which nothing hides or works on a terminal; its line ends stay.
+pub(crate) fn harmless(text: &str) -> String {
+    visible(&without_secrets(text).unwrap_or_else(|| text.to_owned()))
+}
+
+/// A JSON text in which hidden letters are written as `\u` escapes, and whose texts are without secrets. Names of
+/// members stay.
+pub(crate) fn harmless_json(json: &str, redaction: Option<&Redaction>) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(open) = rest.find('"') {
+        let (before, from) = rest.split_at(open);
+        out.push_str(before);
+        let mut is_escaped = false;
+        let close = from.bytes().skip(1).position(|byte| {
+            let closes = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            closes
+        });
+        let (string, after) = from.split_at(close.map_or(from.len(), |close| close + 2));
+        let is_name = after.trim_start().starts_with(':');
+        let redacted = redaction.filter(|_| !is_name).and_then(|redaction| {
+            let text: String = serde_json::from_str(string).ok()?;
+            serde_json::to_string(&redaction.redact("", &text)?).ok()
+        });
+        push_escaped(redacted.as_deref().unwrap_or(string), &mut out);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Adds a JSON string with hidden letters as `\u` escapes.
+fn push_escaped(string: &str, out: &mut String) {
+    if visible(string) == string {
+        out.push_str(string);
+        return;
+    }
+    for letter in string.chars() {
+        if visible(letter.encode_utf8(&mut [0; 4])).len() == letter.len_utf8() {
+            out.push(letter);
         } else {
-            shown.push(char);
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
         }
     }
-    shown
 }
 
 /// Whether standard output takes colour: a terminal, and nobody said no.
@@ -170,6 +240,30 @@ mod tests {
         outcome.fail(&Failure::new("a\n  b\u{1b}[31m"));
         assert_eq!(outcome.notes, ["ckpt: a b\\u{1b}[31m"]);
         assert_eq!(outcome.exit, Exit::Failed);
+    }
+
+    #[test]
+    fn json_hides_nothing_and_has_no_secrets() {
+        let value = serde_json::json!({"a\u{202e}": "b\u{200b}\u{e0041} \"q\\ password=hunter2", "n": 1.50});
+        let text = value.to_string();
+        let shown = harmless_json(&text, Some(&Redaction::secrets()));
+        assert_eq!(
+            shown,
+            r#"{"a\u202e":"b\u200b\udb40\udc41 \"q\\ password=[redacted: password]","n":1.5}"#
+        );
+        let as_it_is = harmless_json(&text, None);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&as_it_is).unwrap(),
+            value
+        );
+    }
+
+    #[test]
+    fn a_secret_over_several_lines_is_none_of_a_warning() {
+        let mut outcome = Outcome::new();
+        let (begin, end) = ("-----BEGIN PRIV", "-----END PRIV");
+        outcome.warn(format!("{begin}ATE KEY-----\nMIIE\n{end}ATE KEY-----\nb"));
+        assert_eq!(outcome.notes, ["warning: [redacted: private-key]\n  b"]);
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub(super) fn run(
     let mut outcome = Outcome::new();
     if global.json {
         let checkpoint = serde_json::from_str(document.text());
-        outcome.json(&Report {
+        outcome.json_as_it_is(&Report {
             file: target.path.display().to_string(),
             format: target.format.name,
             to: to.name,

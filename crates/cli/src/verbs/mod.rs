@@ -31,6 +31,9 @@ use crate::output::Outcome;
 /// Does what the command line says.
 pub(crate) fn run(args: Args) -> Outcome {
     let global = &args.global;
+    if global.show_secrets {
+        crate::output::show_secrets();
+    }
     let does_more_than_look = does_more_than_look(&args.verb, global);
     let outcome: Result<Outcome, Failure> = match args.verb {
         Verb::Detect { files } => detect::run(&files, global),

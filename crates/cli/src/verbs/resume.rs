@@ -96,7 +96,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     if let Some(state) = &given.state {
         give_inputs(&mut resume, state, &target, global)?;
     }
-    let mut render = PromptOptions::new();
+    let mut render = PromptOptions::new().with_redaction(crate::output::redaction());
     render.header = how.header;
     if let Some(tokens) = how.budget_tokens {
         render = render.with_budget_tokens(tokens);

@@ -79,6 +79,7 @@ fn keep_columns(text: &str) -> String {
 fn compact(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value);
     let text = text.map_err(|error| Failure::new(format!("cannot be written as JSON: {error}")))?;
+    let text = output::harmless_json(&text, output::redaction().as_ref());
     Ok(format!("{text}\n"))
 }
 
