@@ -552,8 +552,25 @@ fn a_checkpoint_from_another_branch_is_not_trusted() {
     head("HEAD", "ref: refs/heads/main\n");
     head("refs/heads/main", &two);
     assert!(matches!(judged().reasons(), [Reason::OtherCommit { .. }]));
+    assert_eq!(
+        judged().as_str(),
+        "fresh",
+        "no file changed by its contents"
+    );
+    let resume = tasks.resume(&key("a"), &options).unwrap();
+    assert_eq!(resume.plan.warnings, [] as [String; 0]);
+    assert!(
+        resume
+            .plan
+            .notes
+            .iter()
+            .any(|note| { note.contains("saved at commit 111111111111, and now at 222222222222") })
+    );
+    fs::write(root.join("src/a.rs"), "two").unwrap();
+    assert_eq!(judged().as_str(), "stale");
+    fs::write(root.join("src/a.rs"), "one").unwrap();
     head("refs/heads/main", &one);
-    assert_eq!(judged().as_str(), "fresh");
+    assert_eq!(judged().reasons(), []);
 }
 
 #[test]
@@ -578,21 +595,21 @@ fn what_the_project_ignores_is_not_tracked() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let rules = [
-        (".gitignore", "*.log\n/generated/\n!keep.log\n"),
-        ("web/.gitignore", "local.*\n!debug.log\n"),
+        (".gitignore", "*.tmp\n/generated/\n!keep.tmp\n"),
+        ("web/.gitignore", "local.*\n!debug.tmp\n"),
         (".git/info/exclude", "private.txt\n"),
     ];
     for (name, text) in rules {
         write(&root.join(name), text, -60);
     }
     let files = [
-        "a.log",
-        "keep.log",
+        "a.tmp",
+        "keep.tmp",
         "generated/deep/a.rs",
         "web/generated/a.rs",
         "web/local.rs",
-        "web/debug.log",
-        "web/sub/x.log",
+        "web/debug.tmp",
+        "web/sub/x.tmp",
         "private.txt",
         "src/a.rs",
     ];
@@ -605,9 +622,9 @@ fn what_the_project_ignores_is_not_tracked() {
     assert_eq!(
         tracked(&tracking),
         [
-            "keep.log",
+            "keep.tmp",
             "src/a.rs",
-            "web/debug.log",
+            "web/debug.tmp",
             "web/generated/a.rs"
         ]
     );

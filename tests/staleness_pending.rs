@@ -155,7 +155,7 @@ fn work_takes_the_files_over_and_says_so() {
     // The removed file is known to be: its removal was told as work.
     assert_eq!(
         states(&store, folder.path()),
-        ["fresh", "unchanged", "unchanged", "unchanged"]
+        ["fresh", "unchanged", "removed", "unchanged"]
     );
     // What the work itself names is nothing to be told.
     fs::write(folder.path().join("h.rs"), "by b").unwrap();

@@ -61,7 +61,7 @@ pub use shape::Shape;
 #[cfg(feature = "schema")]
 pub(crate) use shape::{OTHER_REVISION, all_present, any_present, entries, is, or_null, present};
 pub use source_files::SourceFiles;
-pub(crate) use source_files::have_names;
+pub(crate) use source_files::{have_names, sort_by};
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
 pub use versions::{Current, Migration, SchemaVersion, read};

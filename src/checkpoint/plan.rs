@@ -26,6 +26,8 @@ pub struct ResumePlan {
     pub message: String,
     /// What the next agent must know before it begins.
     pub warnings: Vec<String>,
+    /// What is good to know, and changes nothing of the decision.
+    pub notes: Vec<String>,
     /// What somebody must answer before the next agent begins.
     pub questions: Vec<String>,
     /// The files to check first: those that changed since the checkpoint, are missing, or of which it cannot be told.
@@ -179,6 +181,7 @@ impl ResumePlan {
             new_worker: None,
             message: format!("Resuming from checkpoint (created by {maker})"),
             warnings: Vec::new(),
+            notes: Vec::new(),
             questions: Vec::new(),
             files_to_review: handoff.files.clone(),
             files_unchanged: Vec::new(),
@@ -216,6 +219,11 @@ impl ResumePlan {
     pub fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
         self.raise(ResumeDecision::Verify);
+    }
+
+    /// Notes what changes nothing of the decision.
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
     }
 
     /// Asks before the next agent goes on.

@@ -4,13 +4,15 @@ use super::{Error, Result};
 
 /// Sorts files into source files, which a step records, and what tools make, which it does not.
 ///
-/// A path is no source file when one of its folders is listed here. What is left out is handed
-/// back, so that nothing goes missing silently.
+/// A path is no source file when one of its folders or its ending is listed here. What is left out is
+/// handed back, so that nothing goes missing silently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceFiles {
     /// Names of folders whose files are not recorded.
     pub left_out_folders: Vec<String>,
+    /// Endings of file names that are not recorded, such as `.log`.
+    pub left_out_endings: Vec<String>,
 }
 
 impl Default for SourceFiles {
@@ -22,7 +24,10 @@ impl Default for SourceFiles {
             "target",
             "dist",
             "build",
+            "out",
             "coverage",
+            "test-results",
+            "playwright-report",
             "__pycache__",
             ".venv",
             ".mypy_cache",
@@ -34,6 +39,7 @@ impl Default for SourceFiles {
         ];
         SourceFiles {
             left_out_folders: folders.map(str::to_owned).to_vec(),
+            left_out_endings: vec![".log".to_owned()],
         }
     }
 }
@@ -44,12 +50,17 @@ impl SourceFiles {
     pub fn all() -> Self {
         SourceFiles {
             left_out_folders: Vec::new(),
+            left_out_endings: Vec::new(),
         }
     }
 
     /// Whether `path` is a source file.
     #[must_use]
     pub fn takes(&self, path: &str) -> bool {
+        let mut endings = self.left_out_endings.iter();
+        if endings.any(|ending| path.ends_with(ending.as_str())) {
+            return false;
+        }
         let mut parts = path.split(['/', '\\']).peekable();
         while let Some(part) = parts.next() {
             let is_folder = parts.peek().is_some();
@@ -63,20 +74,24 @@ impl SourceFiles {
     /// `paths` as source files, each once, and the rest.
     #[must_use]
     pub fn sort<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> (Vec<String>, Vec<String>) {
-        let mut taken = Vec::new();
-        let mut rest = Vec::new();
-        for path in paths {
-            let side = if self.takes(path) {
-                &mut taken
-            } else {
-                &mut rest
-            };
-            if !side.iter().any(|known| known == path) {
-                side.push(path.to_owned());
-            }
-        }
-        (taken, rest)
+        sort_by(paths, |path| self.takes(path))
     }
+}
+
+/// `paths` that are taken, each once, and the rest.
+pub(crate) fn sort_by<'p>(
+    paths: impl IntoIterator<Item = &'p str>,
+    mut takes: impl FnMut(&str) -> bool,
+) -> (Vec<String>, Vec<String>) {
+    let mut taken = Vec::new();
+    let mut rest = Vec::new();
+    for path in paths {
+        let side = if takes(path) { &mut taken } else { &mut rest };
+        if !side.iter().any(|known| known == path) {
+            side.push(path.to_owned());
+        }
+    }
+    (taken, rest)
 }
 
 /// Refuses files without a name, as an unset variable of a shell gives them.
@@ -100,9 +115,22 @@ mod tests {
             "src/a.rs",
             "build",
             "src/build.rs",
+            "test-results/a.json",
+            "playwright-report/index.html",
+            "out/main.js",
+            "logs/run.log",
+            "src/out.rs",
         ]);
-        assert_eq!(taken, ["src/a.rs", "build", "src/build.rs"]);
-        assert_eq!(rest, ["node_modules/x/index.js", "web\\node_modules\\y.js"]);
+        assert_eq!(taken, ["src/a.rs", "build", "src/build.rs", "src/out.rs"]);
+        let tools = [
+            "node_modules/x/index.js",
+            "web\\node_modules\\y.js",
+            "test-results/a.json",
+            "playwright-report/index.html",
+            "out/main.js",
+            "logs/run.log",
+        ];
+        assert_eq!(rest, tools);
         assert!(SourceFiles::all().takes("node_modules/x"));
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::checkpoint::{
     Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff,
@@ -19,7 +19,8 @@ use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
 use crate::redaction::Redaction;
 use crate::resume::{Found, Resume, ResumeOptions};
-use crate::staleness::{Basis, Fingerprints, Staleness, Tracking};
+use crate::shown;
+use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
 
 use saving::Prepared;
@@ -200,6 +201,12 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     pub(crate) fn keeping_verdict(mut self) -> Self {
         self.keeps_verdict = true;
         self
+    }
+
+    /// The project whose files are recorded; where none is, its `.gitignore` files do not count.
+    pub(crate) fn project(&self) -> Tracking {
+        let none = || Tracking::new("").without_gitignore();
+        self.tracking.clone().unwrap_or_else(none)
     }
 
     /// The present time, by the clock that saves are stamped from.
@@ -463,7 +470,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let loaded = self.get(key)?;
         let cut = self.cut_from(key, &loaded.checkpoint)?;
-        self.staleness(key, &loaded, &cut, root.as_ref())
+        let staleness = self.staleness(key, &loaded, &cut, root.as_ref())?;
+        self.heeding_rollback(key, &loaded, staleness)
     }
 
     /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
@@ -502,13 +510,20 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     ) -> Result<Resume> {
         let now = self.clock.now();
         let cut = self.cut_from(key, &loaded.checkpoint)?;
-        let staleness = self.staleness(key, loaded, &cut, &options.root)?;
+        let mut staleness = self.staleness(key, loaded, &cut, &options.root)?;
+        if damage.is_none() {
+            staleness = self.heeding_rollback(key, loaded, staleness)?;
+        }
         let knowledge = options.knowledge(now, self.judged(key));
         // Judged with all that is known here: a load knows less.
         let current = read::<C>(&loaded.document)?;
         let judged = violations(&current.document, &current.reading, &knowledge);
         let mut plan = loaded.checkpoint.resume_plan(&knowledge);
         let handoff = loaded.checkpoint.handoff();
+        let claim = self.claim(key)?;
+        if let Some(note) = self.may_be_at_work(loaded, &handoff, claim.as_ref(), options) {
+            plan.note(note);
+        }
         let unsure = loaded.is_partial
             || judged
                 .iter()
@@ -532,7 +547,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             own: loaded.checkpoint.message_values(&knowledge),
             earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
             staleness,
-            held: self.held(key, options, now)?,
+            held: self.held(claim, options, now),
             newer: saving::newer(&current),
             damage,
             recover_with,
@@ -559,7 +574,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             own: serde_json::Value::Null,
             earlier: Vec::new(),
             staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
-            held: self.held(key, options, now)?,
+            held: self.held(self.claim(key)?, options, now),
             newer: None,
             damage: Some(damage),
             recover_with: None,
@@ -568,21 +583,59 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         Ok(Resume::new(key, ResumePlan::of(&handoff), found, options))
     }
 
+    /// The last claim on a key, in a store that has claims.
+    fn claim(&self, key: &Key) -> Result<Option<Claim>> {
+        match self.store.capabilities().claims {
+            true => self.store.claimed(key),
+            false => Ok(None),
+        }
+    }
+
     /// The claim that keeps whoever asks from going on.
     fn held(
         &self,
-        key: &Key,
+        claim: Option<Claim>,
         options: &ResumeOptions,
         now: DateTime<Utc>,
-    ) -> Result<Option<Claim>> {
-        if options.ignores_claims || !self.store.capabilities().claims {
-            return Ok(None);
-        }
+    ) -> Option<Claim> {
         let is_ours = |claim: &Claim| {
             self.fence == Some(claim.fence) || options.asker.as_deref() == Some(&claim.owner)
         };
-        let claim = self.store.claimed(key)?;
-        Ok(claim.filter(|claim| claim.stands(now) && !is_ours(claim)))
+        claim.filter(|claim| !options.ignores_claims && claim.stands(now) && !is_ours(claim))
+    }
+
+    /// What is noted of an agent that reported moments ago on a task that no agent has claimed: nothing keeps two
+    /// from going on at once.
+    fn may_be_at_work(
+        &self,
+        loaded: &Loaded<C>,
+        handoff: &Handoff,
+        claim: Option<&Claim>,
+        options: &ResumeOptions,
+    ) -> Option<String> {
+        let now = self.clock.now();
+        // One that was given back says that its owner is done with it.
+        let is_settled = claim.is_some_and(|claim| claim.released || claim.stands(now));
+        if options.ignores_claims || is_settled || !self.store.capabilities().claims {
+            return None;
+        }
+        let pulse = loaded.checkpoint.pulse();
+        let pulse = pulse.with_heartbeat(loaded.context.heartbeat.clone());
+        let Liveness::Active { last, .. } = Liveness::judge(&pulse, &C::thresholds(), now) else {
+            return None;
+        };
+        let agent = handoff.agent.as_deref()?;
+        let asks_itself =
+            |asker: &String| asker == agent || asker.starts_with(&format!("{agent},"));
+        if last.age >= MOMENTS || options.asker.as_ref().is_some_and(asks_itself) {
+            return None;
+        }
+        Some(format!(
+            "{} reported {} s ago, and the task is not claimed: where that agent is still at work, two would go on at \
+             once; claim the task before you go on",
+            shown::line(agent),
+            last.age.num_seconds().max(0),
+        ))
     }
 
     /// The newest earlier state that can be read.
@@ -634,7 +687,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let checkpoint = &loaded.checkpoint;
         let mut files = checkpoint.files();
         files.extend(cut.iter().flat_map(Checkpoint::files));
-        let mut tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
+        let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
+        let mut tracking = tracking.of_checkpoint(self.store.document_file(key), C::layout());
         tracking.root = root.to_path_buf();
         let fingerprints = self.fingerprints(key, &loaded.revision)?;
         let basis = Basis::new(checkpoint.updated_at(), Some(self.clock.now()))
@@ -644,6 +698,19 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             staleness.of_a_part()
         } else {
             staleness
+        })
+    }
+
+    /// The verdict on the state that is there now, which may have come back without the store.
+    fn heeding_rollback(
+        &self,
+        key: &Key,
+        present: &Loaded<C>,
+        staleness: Staleness,
+    ) -> Result<Staleness> {
+        Ok(match self.store.rolled_back(key, &present.revision)? {
+            Some(back) => staleness.against(Reason::from(back)),
+            None => staleness,
         })
     }
 
@@ -659,6 +726,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             .collect())
     }
 }
+
+/// For how long after a report its agent may well be at work still.
+const MOMENTS: TimeDelta = TimeDelta::minutes(5);
 
 /// What is wrong with a document that a recovery would replace; one that is only beyond the limits it leaves.
 fn recoverable(error: &Error) -> Option<Corrupt> {

@@ -77,7 +77,9 @@ impl Prepared {
         let recorded_by = before.as_ref().and_then(|before| before.agent.as_deref());
         let vouches = !self.sign_of_life && !checkpoints.keeps_verdict;
         let is_progress = vouches && work.is_progress(recorded_by);
-        let tracking = checkpoints.tracking.as_ref();
+        let own_file = || checkpoints.store.document_file(key);
+        let tracking = checkpoints.tracking.clone();
+        let tracking = tracking.map(|tracking| tracking.of_checkpoint(own_file(), C::layout()));
         let is_kept = before.is_some() || checkpoints.keeps_verdict;
         if tracking.is_none() && (is_progress || !is_kept) {
             // Judged by the times alone.
@@ -102,7 +104,7 @@ impl Prepared {
         let prints = match tracking {
             // Whoever is alive has not looked at the files.
             Some(tracking) if !self.sign_of_life => {
-                let (prints, told) = renewal.of(files, tracking);
+                let (prints, told) = renewal.of(files, &tracking);
                 self.told = told;
                 prints
             }

@@ -1,6 +1,7 @@
 //! Several reports for one write.
 
-use crate::checkpoint::{Checkpoint, Circumstances, Operation, Result, SourceFiles};
+use crate::checkpoint::{Checkpoint, Circumstances, Operation, Result};
+use crate::staleness::Tracking;
 
 /// Reports that are made together, in their order.
 ///
@@ -25,8 +26,8 @@ impl Batch {
         self.reports.push((operation, true));
     }
 
-    /// Takes the files that are no sources out of finished steps, and hands them back.
-    pub(super) fn leave_out(&mut self, sources: &SourceFiles) -> Vec<String> {
+    /// Takes the files that are no sources of the project out of finished steps, and hands them back.
+    pub(super) fn leave_out(&mut self, project: &Tracking) -> Vec<String> {
         let mut left_out = Vec::new();
         for (operation, _) in &mut self.reports {
             let Operation::StepDone {
@@ -38,7 +39,7 @@ impl Batch {
                 continue;
             };
             for files in [files_created, files_modified] {
-                let (taken, rest) = sources.sort(files.iter().map(String::as_str));
+                let (taken, rest) = project.sort(files.iter().map(String::as_str));
                 *files = taken;
                 left_out.extend(rest);
             }

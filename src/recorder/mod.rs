@@ -245,7 +245,8 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
     pub fn batch(&self, fill: impl FnOnce(&mut Batch)) -> Result<Recorded> {
         let mut batch = Batch::new();
         fill(&mut batch);
-        let left_out = batch.leave_out(&self.options.sources);
+        let project = self.checkpoints.project();
+        let left_out = batch.leave_out(&project.with_sources(self.options.sources.clone()));
         let saved =
             self.change(&mut |checkpoint, circumstances| batch.apply(checkpoint, circumstances))?;
         Ok(Recorded { left_out, ..saved })

@@ -20,7 +20,7 @@ pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations:
         files.map(|file| file.path.clone()).collect::<Vec<_>>()
     };
     plan.files_to_review = paths(|state| !state.is_same());
-    plan.files_unchanged = paths(FileState::is_same);
+    plan.files_unchanged = paths(|state| state.is_same() && *state != FileState::Removed);
     warn_of_files(plan, staleness);
     warn_of_reasons(plan, staleness);
     match staleness {
@@ -141,47 +141,53 @@ pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
 }
 
 fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
-    let mut warn = |sentence: &str, advice: &str, of: fn(&FileState) -> bool| {
-        let files: Vec<String> = staleness
-            .files()
-            .iter()
-            .filter(|file| of(&file.state))
-            .map(told)
-            .collect();
-        if !files.is_empty() {
-            let more = match files.len().saturating_sub(MOST_LISTED) {
-                0 => String::new(),
-                more => format!("\n- and {more} more"),
-            };
-            let files = files[..files.len().min(MOST_LISTED)].join("\n");
-            plan.warn(format!("{sentence}:\n{files}{more}\n{advice}"));
-        }
+    let listed = |of: fn(&FileState) -> bool| {
+        let files = staleness.files().iter().filter(|file| of(&file.state));
+        let files: Vec<String> = files.map(told).collect();
+        let more = match files.len().saturating_sub(MOST_LISTED) {
+            0 => String::new(),
+            more => format!("\n- and {more} more"),
+        };
+        let shown = files[..files.len().min(MOST_LISTED)].join("\n");
+        (!files.is_empty()).then(|| format!("{shown}{more}"))
     };
-    warn(
-        "Checkpoint may be stale — files modified since checkpoint",
-        "Read these files and reconcile them with the checkpoint before proceeding.",
-        |state| {
-            matches!(
-                state,
-                FileState::Modified { .. } | FileState::Replaced { .. } | FileState::Appeared
-            )
-        },
-    );
-    warn(
-        "Files that the checkpoint names are missing",
-        "Find out whether that work still has to be done before proceeding.",
-        |state| matches!(state, FileState::Missing),
-    );
-    warn(
-        "Files whose state cannot be told",
-        "Read these files to verify the checkpoint before proceeding.",
-        |state| {
-            matches!(
-                state,
-                FileState::Indeterminate { .. } | FileState::Unreadable { .. }
-            )
-        },
-    );
+    let warnings: [(&str, &str, fn(&FileState) -> bool); 3] = [
+        (
+            "Checkpoint may be stale — files modified since checkpoint",
+            "Read these files and reconcile them with the checkpoint before proceeding.",
+            |state| {
+                matches!(
+                    state,
+                    FileState::Modified { .. } | FileState::Replaced { .. } | FileState::Appeared
+                )
+            },
+        ),
+        (
+            "Files that the checkpoint names are missing",
+            "Find out whether that work still has to be done before proceeding.",
+            |state| matches!(state, FileState::Missing),
+        ),
+        (
+            "Files whose state cannot be told",
+            "Read these files to verify the checkpoint before proceeding.",
+            |state| {
+                matches!(
+                    state,
+                    FileState::Indeterminate { .. } | FileState::Unreadable { .. }
+                )
+            },
+        ),
+    ];
+    for (sentence, advice, of) in warnings {
+        if let Some(files) = listed(of) {
+            plan.warn(format!("{sentence}:\n{files}\n{advice}"));
+        }
+    }
+    if let Some(files) = listed(|state| *state == FileState::Removed) {
+        plan.note(format!(
+            "Files that are gone, as the recorded work left them:\n{files}"
+        ));
+    }
 }
 
 /// One file, on one line whatever its name is.
@@ -192,17 +198,35 @@ fn told(file: &TrackedFile) -> String {
 
 fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     // What was read in part is told with the violations.
-    let reasons: Vec<String> = staleness
-        .reasons()
-        .iter()
-        .filter(|reason| **reason != Reason::ReadInPart)
-        .map(|reason| format!("- {}", shown::line(&reason.to_string())))
-        .collect();
-    if !reasons.is_empty() {
+    let reasons = || {
+        let reasons = staleness.reasons().iter();
+        reasons.filter(|reason| **reason != Reason::ReadInPart)
+    };
+    if let Staleness::Fresh(_) = staleness {
+        for reason in reasons() {
+            plan.note(format!(
+                "The files are as they were, and the project is elsewhere: {}",
+                shown::line(&reason.to_string())
+            ));
+        }
+        return;
+    }
+    let mut elsewhere = Vec::new();
+    for reason in reasons() {
+        let text = shown::line(&reason.to_string());
+        match reason {
+            Reason::RolledBack { .. } => plan.warn(format!(
+                "An older state of the checkpoint came back: {text}.\n\
+                 Find out what was done since before proceeding: its steps may be planned below once more."
+            )),
+            _ => elsewhere.push(format!("- {text}")),
+        }
+    }
+    if !elsewhere.is_empty() {
         plan.warn(format!(
             "The project is not where the checkpoint was saved:\n{}\n\
              Find out whether the work is there before proceeding.",
-            reasons.join("\n")
+            elsewhere.join("\n")
         ));
     }
 }

@@ -146,6 +146,11 @@ impl Fingerprints {
 }
 
 impl Fingerprint {
+    /// Whether it tells what was there, rather than by which stamp it is judged.
+    pub(super) fn has_contents(&self) -> bool {
+        !matches!(self, Fingerprint::Since(_) | Fingerprint::Unknown)
+    }
+
     /// What is recorded of a file as it was found.
     pub(super) fn take(found: Found, known: Option<&Fingerprint>) -> Fingerprint {
         match found {

@@ -18,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
@@ -29,6 +29,7 @@ pub use state::{FileState, TrackedFile};
 pub use tracking::Tracking;
 
 use crate::checkpoint::Timestamp;
+use crate::store::{EntryId, RolledBack};
 use fingerprint::Compared;
 use stamp::Saved;
 use tracking::{Found, Project};
@@ -42,9 +43,10 @@ use tracking::{Found, Project};
 #[must_use]
 #[non_exhaustive]
 pub enum Staleness {
-    /// No file changed since the checkpoint.
+    /// No file changed since the checkpoint. Another commit of the same branch is among its reasons all the
+    /// same, where there is one: agents commit what they did.
     Fresh(Judged),
-    /// No file surely changed, but of one it cannot be told, or the project is at another commit.
+    /// No file surely changed, but of one it cannot be told, or something else speaks against the checkpoint.
     Indeterminate(Judged),
     /// At least one file changed, is missing, or appeared.
     Stale(Judged),
@@ -74,17 +76,38 @@ pub enum Reason {
         /// Now.
         now: Option<String>,
     },
-    /// The project is at another commit of the same branch.
+    /// The project is at another commit of the same branch. It speaks against the checkpoint only where the
+    /// contents of a file could not be compared.
     OtherCommit {
         /// At the save.
         saved: Option<String>,
         /// Now.
         now: Option<String>,
     },
+    /// An older state of the checkpoint came back without the store, as `git checkout` or `git stash` do: what
+    /// was done since is in it no more.
+    RolledBack {
+        /// The newest entry of the history after the state that came back.
+        later: Option<EntryId>,
+        /// When the last save was made.
+        saved: DateTime<Utc>,
+        /// Whether the state of that save is an entry of the history.
+        last_is_kept: bool,
+    },
     /// None of the files is there: rather another folder than the project's than a project without its files.
     NothingThere,
     /// Parts of the checkpoint could not be read, so it may name files that are not judged.
     ReadInPart,
+}
+
+impl From<RolledBack> for Reason {
+    fn from(back: RolledBack) -> Reason {
+        Reason::RolledBack {
+            later: back.later,
+            saved: back.saved.into(),
+            last_is_kept: back.last_is_kept,
+        }
+    }
 }
 
 impl fmt::Display for Reason {
@@ -108,6 +131,21 @@ impl fmt::Display for Reason {
                     short(saved),
                     short(now)
                 )
+            }
+            Reason::RolledBack {
+                later,
+                saved,
+                last_is_kept,
+            } => {
+                if let Some(later) = later {
+                    write!(f, "a later state, entry {later}, was replaced without ckpt")?;
+                }
+                if later.is_none() || !last_is_kept {
+                    let saved = saved.to_rfc3339_opts(SecondsFormat::Secs, true);
+                    let after = if later.is_some() { "; " } else { "" };
+                    write!(f, "{after}the last state, saved at {saved}, is in no entry")?;
+                }
+                Ok(())
             }
             Reason::NothingThere => f.write_str(
                 "none of the files is there: is this the project's folder? Judge it from the one that the files \
@@ -180,7 +218,7 @@ impl Staleness {
         let mut project = Project::new(tracking);
         let mut seen = std::collections::HashSet::new();
         let mut judged = Judged::default();
-        let mut any_there = false;
+        let (mut any_there, mut by_content) = (false, true);
         for path in files {
             if !seen.insert(path) {
                 continue;
@@ -190,6 +228,7 @@ impl Staleness {
                 continue;
             }
             let print = basis.fingerprints.and_then(|all| all.files.get(path));
+            by_content &= print.is_some_and(Fingerprint::has_contents);
             let found = project.find(path);
             any_there |= !matches!(found, Found::Missing);
             judged.files.push(TrackedFile {
@@ -204,15 +243,23 @@ impl Staleness {
         if let Some(fingerprints) = basis.fingerprints {
             judged.compare_heads(fingerprints.head.as_ref(), project.root());
         }
-        judged.into_verdict()
+        let is_told =
+            |reason: &Reason| !(by_content && matches!(reason, Reason::OtherCommit { .. }));
+        let is_against = judged.reasons.iter().any(is_told);
+        judged.into_verdict(is_against)
     }
 
     /// The same for a checkpoint that could be read in part only: files that it names may be missing
     /// here, so it is not fresh.
     pub fn of_a_part(self) -> Staleness {
+        self.against(Reason::ReadInPart)
+    }
+
+    /// The same with something else that speaks against the checkpoint.
+    pub(crate) fn against(self, reason: Reason) -> Staleness {
         let mut judged = self.into_judged();
-        judged.reasons.push(Reason::ReadInPart);
-        judged.into_verdict()
+        judged.reasons.push(reason);
+        judged.into_verdict(true)
     }
 
     fn into_judged(self) -> Judged {
@@ -284,11 +331,12 @@ impl Judged {
         }
     }
 
-    fn into_verdict(self) -> Staleness {
+    /// The verdict; `is_against` says whether a reason speaks against the checkpoint.
+    fn into_verdict(self, is_against: bool) -> Staleness {
         let any = |of: fn(&FileState) -> bool| self.files.iter().any(|file| of(&file.state));
         if any(FileState::is_changed) {
             Staleness::Stale(self)
-        } else if any(|state| !state.is_same()) || !self.reasons.is_empty() {
+        } else if any(|state| !state.is_same()) || is_against {
             Staleness::Indeterminate(self)
         } else {
             Staleness::Fresh(self)
@@ -312,7 +360,7 @@ fn state_of(
     match (found, print) {
         (Found::Outside(reason), _) => unreadable(reason),
         (Found::Unreadable(error), _) => unreadable(&error.to_string()),
-        (Found::Missing, Some(Fingerprint::Missing)) => FileState::Unchanged,
+        (Found::Missing, Some(Fingerprint::Missing)) => FileState::Removed,
         // Nobody ever saw it, so nobody can say that it is as it was.
         (Found::Missing, Some(Fingerprint::NeverThere)) => {
             indeterminate("it was not there when it was named, and is not there now")

@@ -39,6 +39,8 @@ pub enum FileState {
     },
     /// It is not there.
     Missing,
+    /// It is gone, as it was when work was last recorded: that work removed it, or found it removed.
+    Removed,
     /// It was not there when the checkpoint was saved, and is now.
     Appeared,
     /// Its state could not be read, or must not be: it leads out of the project.
@@ -63,16 +65,20 @@ impl FileState {
             FileState::Touched => "touched",
             FileState::Modified { .. } | FileState::Replaced { .. } => "modified",
             FileState::Missing => "missing",
+            FileState::Removed => "removed",
             FileState::Appeared => "appeared",
             FileState::Unreadable { .. } => "unreadable",
             FileState::Indeterminate { .. } => "indeterminate",
         }
     }
 
-    /// Whether the file is what it was.
+    /// Whether the file is what it was, which includes that it is gone as the recorded work left it.
     #[must_use]
     pub fn is_same(&self) -> bool {
-        matches!(self, FileState::Unchanged | FileState::Touched)
+        matches!(
+            self,
+            FileState::Unchanged | FileState::Touched | FileState::Removed
+        )
     }
 
     /// Whether the file surely is not what it was.

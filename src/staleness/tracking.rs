@@ -1,11 +1,13 @@
 //! Which files are tracked, and where they are.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::checkpoint::SourceFiles;
+use crate::checkpoint::{FileRole, Layout, SourceFiles, sort_by};
+use crate::fsio;
 
 /// The project whose files are tracked.
 ///
@@ -15,20 +17,35 @@ use crate::checkpoint::SourceFiles;
 pub struct Tracking {
     /// The project's folder. Nothing outside of it is read.
     pub root: PathBuf,
-    /// Which files are source files; others are not tracked.
+    /// Which files are source files; others are not tracked. Default those of [`SourceFiles`], and what lies in
+    /// `out`.
     pub sources: SourceFiles,
     /// Whether the project's own `.gitignore` files count besides. Default true; it takes the feature
     /// `ignore`, without which they are not read.
     pub gitignore: bool,
+    /// The file of the checkpoint itself, which changes with every save.
+    pub(crate) own: Option<OwnFile>,
+}
+
+/// The file that a checkpoint is in, with the names of its protocol's other files.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnFile {
+    pub(crate) path: PathBuf,
+    pub(crate) layout: Layout,
 }
 
 impl Tracking {
     /// The project at `root`; empty stands for the current folder.
     pub fn new(root: impl AsRef<Path>) -> Self {
+        let mut sources = SourceFiles::default();
+        // A step does not record what a tool put there; but a site is built there, and what a checkpoint names of
+        // it all the same is work that may be missing.
+        sources.left_out_folders.retain(|folder| folder != "out");
         Tracking {
             root: root.as_ref().to_path_buf(),
-            sources: SourceFiles::default(),
+            sources,
             gitignore: true,
+            own: None,
         }
     }
 
@@ -37,6 +54,19 @@ impl Tracking {
     pub fn with_sources(mut self, sources: SourceFiles) -> Self {
         self.sources = sources;
         self
+    }
+
+    /// Says which file the checkpoint itself is in: neither that one nor its backups are tracked.
+    pub(crate) fn of_checkpoint(mut self, path: Option<PathBuf>, layout: Layout) -> Self {
+        self.own = path.map(|path| OwnFile { path, layout });
+        self
+    }
+
+    /// `paths` that are tracked, each once, and the rest.
+    #[must_use]
+    pub fn sort<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> (Vec<String>, Vec<String>) {
+        let mut project = Project::new(self);
+        sort_by(paths, |path| project.tracks(path))
     }
 
     /// Does not read `.gitignore` files.
@@ -97,7 +127,9 @@ impl<'t> Project<'t> {
 
     /// Whether a path is one of the project's sources.
     pub(super) fn tracks(&mut self, path: &str) -> bool {
-        if !self.tracking.sources.takes(path) {
+        let slashed = with_slashes(path);
+        let path = slashed.as_deref().unwrap_or(path);
+        if !self.tracking.sources.takes(path) || self.is_own(path) {
             return false;
         }
         #[cfg(feature = "ignore")]
@@ -107,8 +139,50 @@ impl<'t> Project<'t> {
         true
     }
 
-    /// What is at a path, which may not lead out of the project.
+    /// Whether a path is the checkpoint's own file, a backup or an archive beside it, or in our folder.
+    fn is_own(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        if path
+            .components()
+            .any(|part| part.as_os_str() == fsio::OWN_FOLDER)
+        {
+            return true;
+        }
+        let whole = self.root.join(path);
+        let own = self.tracking.own.as_ref();
+        // Most files are no checkpoints: nothing is looked up for those.
+        let Some(own) = own.filter(|_| whole.extension() == Some(OsStr::new("json"))) else {
+            return false;
+        };
+        let Ok(of_checkpoint) = std::fs::canonicalize(&own.path) else {
+            return false;
+        };
+        if std::fs::canonicalize(&whole).is_ok_and(|real| real == of_checkpoint) {
+            return true;
+        }
+        let name = whole
+            .file_name()
+            .and_then(OsStr::to_str)
+            .unwrap_or_default();
+        let folder = std::fs::canonicalize(fsio::parent_of(&whole)).ok();
+        let Some(folder) = folder.filter(|_| (own.layout.role)(name) == FileRole::Archive) else {
+            return false;
+        };
+        let here = fsio::parent_of(&of_checkpoint);
+        let backups = own.layout.backups.map(|backups| here.join(backups.folder));
+        folder == here || Some(folder) == backups
+    }
+
+    /// What is at a path, which may not lead out of the project. One that an agent on Windows wrote is the file
+    /// of the same name with `/`, where that is there.
     pub(super) fn find(&mut self, path: &str) -> Found {
+        match (self.find_as_written(path), with_slashes(path)) {
+            (Found::Missing, Some(slashed)) => self.find_as_written(&slashed),
+            (found, _) => found,
+        }
+    }
+
+    fn find_as_written(&mut self, path: &str) -> Found {
         let mut whole = self.root.join(path);
         if Path::new(path).is_absolute() {
             // What lies in the project may be named from the top.
@@ -186,6 +260,11 @@ impl<'t> Project<'t> {
         self.folders.insert(folder.to_path_buf(), place.clone());
         place
     }
+}
+
+/// A path with `\` as the separator of other systems has it; `None` where nothing changes.
+fn with_slashes(path: &str) -> Option<String> {
+    (!cfg!(windows) && path.contains('\\')).then(|| path.replace('\\', "/"))
 }
 
 /// Whether a path stays inside as far as its words tell.

@@ -472,6 +472,10 @@ impl CheckpointStore for BuilderStateStore {
         .map_err(|error| self.with_place(error, key))
     }
 
+    fn document_file(&self, _key: &Key) -> Option<PathBuf> {
+        Some(self.path.clone())
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             claims: true,

@@ -18,6 +18,7 @@ pub use stored::{
     Capabilities, Change, DeleteOptions, Outcome, Put, PutOptions, Saved, Stored, TaskContext,
 };
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -302,6 +303,13 @@ pub trait CheckpointStore: Send + Sync {
         Ok(None)
     }
 
+    /// The file that the document of a key is in, where it is in one. It is none of the files that the
+    /// document is judged by.
+    fn document_file(&self, key: &Key) -> Option<PathBuf> {
+        let _ = key;
+        None
+    }
+
     /// What this store can promise.
     fn capabilities(&self) -> Capabilities;
 }
@@ -344,6 +352,10 @@ macro_rules! forward {
 
             fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
                 (**self).companion(key, revision)
+            }
+
+            fn document_file(&self, key: &Key) -> Option<PathBuf> {
+                (**self).document_file(key)
             }
 
             fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {

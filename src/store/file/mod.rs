@@ -525,6 +525,10 @@ impl CheckpointStore for FileStore {
             .map_err(|error| error.with_key(key))
     }
 
+    fn document_file(&self, key: &Key) -> Option<PathBuf> {
+        self.path(key).ok()
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             claims: true,

@@ -25,6 +25,9 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
     for warning in &plan.warnings {
         outcome.warn(warning);
     }
+    for note in &plan.notes {
+        outcome.note(note);
+    }
     for question in &plan.questions {
         outcome.say("question", question);
     }

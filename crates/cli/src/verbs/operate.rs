@@ -6,6 +6,7 @@ use std::path::Path;
 use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation, SourceFiles};
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, builder_state};
+use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::{Checkpoint, ErrorKind, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
@@ -147,7 +148,7 @@ fn change(
     }
     if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
         for (_, reported) in &mut reports {
-            sort_files(&mut reported.operation, &mut outcome);
+            sort_files(&mut reported.operation, global, &mut outcome);
         }
     }
     let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, state, global))?;
@@ -179,7 +180,7 @@ fn heed_context(operation: &Operation, outcome: &mut Outcome) {
 }
 
 /// Keeps the source files among those of a step; the others are named.
-fn sort_files(operation: &mut Operation, outcome: &mut Outcome) {
+fn sort_files(operation: &mut Operation, global: &Global, outcome: &mut Outcome) {
     let Operation::StepDone {
         files_created,
         files_modified,
@@ -188,11 +189,12 @@ fn sort_files(operation: &mut Operation, outcome: &mut Outcome) {
     else {
         return;
     };
+    let project = Tracking::new(&global.root).with_sources(SourceFiles::default());
     for files in [files_created, files_modified] {
-        let (taken, left_out) = SourceFiles::default().sort(files.iter().map(String::as_str));
+        let (taken, left_out) = project.sort(files.iter().map(String::as_str));
         for file in left_out {
             outcome.note(format!(
-                "{file} is no source file (a tool made it, by its folder); it is not recorded"
+                "{file} is no source file (made by a tool, by its folder or ending, or ignored by git); it is not recorded"
             ));
         }
         *files = taken;

@@ -39,7 +39,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
             reasons: staleness.reasons(),
         });
     } else {
-        print(&staleness, global, &mut outcome);
+        print(&staleness, &target, global, &mut outcome);
     }
     outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
     Ok(outcome)
@@ -52,7 +52,7 @@ fn stale<C: Checkpoint>(target: &Target, global: &Global) -> Result<Staleness, F
         .map_err(|error| target.error(error))
 }
 
-fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
+fn print(staleness: &Staleness, target: &Target, global: &Global, outcome: &mut Outcome) {
     let files = staleness.files();
     if files.is_empty() {
         outcome.line("the checkpoint names no files");
@@ -73,12 +73,18 @@ fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
     }
     for path in &staleness.judged().untracked {
         outcome.note(format!(
-            "{path} is not tracked: it is no source of the project"
+            "{path} is not tracked: it is no source of the project, or the checkpoint itself"
         ));
     }
     for reason in staleness.reasons() {
         outcome.note(match reason {
             Reason::NothingThere => format!("{reason}, named with --root (now {})", root(global)),
+            Reason::RolledBack {
+                later: Some(entry), ..
+            } => format!(
+                "{reason}; bring it back with: ckpt restore {} --entry {entry}",
+                target.path.display()
+            ),
             reason => reason.to_string(),
         });
     }
