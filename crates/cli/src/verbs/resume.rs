@@ -120,6 +120,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
             outcome.note(format!("{}; nothing is missing for it", violation(found)));
         }
     }
+    super::stale::say_how_to_restore(&resume.staleness, &target.path, &mut outcome);
     if resume.staleness.reasons().contains(&Reason::NothingThere) {
         outcome.note("none of the files is there; the project's folder is named with --root");
     }

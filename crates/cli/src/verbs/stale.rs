@@ -39,7 +39,8 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
             reasons: staleness.reasons(),
         });
     } else {
-        print(&staleness, &target, global, &mut outcome);
+        print(&staleness, global, &mut outcome);
+        say_how_to_restore(&staleness, &target.path, &mut outcome);
     }
     outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
     Ok(outcome)
@@ -52,7 +53,7 @@ fn stale<C: Checkpoint>(target: &Target, global: &Global) -> Result<Staleness, F
         .map_err(|error| target.error(error))
 }
 
-fn print(staleness: &Staleness, target: &Target, global: &Global, outcome: &mut Outcome) {
+fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
     let files = staleness.files();
     if files.is_empty() {
         outcome.line("the checkpoint names no files");
@@ -79,16 +80,24 @@ fn print(staleness: &Staleness, target: &Target, global: &Global, outcome: &mut 
     for reason in staleness.reasons() {
         outcome.note(match reason {
             Reason::NothingThere => format!("{reason}, named with --root (now {})", root(global)),
-            Reason::RolledBack {
-                later: Some(entry), ..
-            } => format!(
-                "{reason}; bring it back with: ckpt restore {} --entry {entry}",
-                target.path.display()
-            ),
             reason => reason.to_string(),
         });
     }
     outcome.line(staleness.as_str());
+}
+
+/// Says how the later state of a checkpoint that was rolled back comes back.
+pub(super) fn say_how_to_restore(staleness: &Staleness, path: &Path, outcome: &mut Outcome) {
+    let later = staleness.reasons().iter().find_map(|reason| match reason {
+        Reason::RolledBack { later, .. } => later.as_ref(),
+        _ => None,
+    });
+    if let Some(entry) = later {
+        outcome.note(format!(
+            "bring the later state back with: ckpt restore {} --entry {entry}",
+            path.display()
+        ));
+    }
 }
 
 fn root(global: &Global) -> String {
