@@ -944,7 +944,10 @@ fn all_operations() -> Vec<Operation> {
             kind: ItemKind::Task,
             id: text(),
         },
-        Operation::GatePass { name: text() },
+        Operation::GatePass {
+            name: text(),
+            phase: None,
+        },
         Operation::Phase { name: text() },
         Operation::Stage {
             name: "S2.P2".into(),

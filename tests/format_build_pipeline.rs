@@ -141,6 +141,14 @@ fn done(id: &str, files: &[&str]) -> Operation {
 fn gate(name: &str) -> Operation {
     Operation::GatePass {
         name: name.to_owned(),
+        phase: None,
+    }
+}
+
+fn gate_of_phase(name: &str, phase: u32) -> Operation {
+    Operation::GatePass {
+        name: name.to_owned(),
+        phase: Some(phase),
     }
 }
 
@@ -280,7 +288,8 @@ fn the_operations_make_the_examples() {
         let saved = builds
             .try_update(&name, |build| build.apply(operation, &at(now)))
             .unwrap();
-        assert_eq!(saved.violations.len(), broken);
+        assert_eq!(saved.violations, []);
+        assert_eq!(saved.transient.len(), broken);
         let text = store.load(&name).unwrap().unwrap().document.into_text();
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value, example(count));
@@ -293,7 +302,7 @@ fn the_operations_make_the_examples() {
     ];
     step(&done("WS1", &files), "2025-12-11T10:15:00Z", 3, 1);
     step(
-        &gate("schema-validation (WS1)"),
+        &gate_of_phase("schema-validation (WS1)", 1),
         "2025-12-11T10:16:00Z",
         4,
         0,
@@ -336,10 +345,11 @@ fn a_build_can_be_brought_from_its_plan_to_the_complete_example() {
     for (index, passed) in wanted.gates_passed.iter().enumerate() {
         let id = format!("WS{}", index + 1);
         let files: Vec<&str> = wanted.files_of(&id).collect();
+        // The plan tells which phase is finished.
+        let here = at("2025-12-11T11:00:00Z");
+        let here = here.knowing(Knowledge::none().with_execution_spec(&plan));
         for operation in [start(&id), done(&id, &files), gate(passed)] {
-            build
-                .apply(&operation, &at("2025-12-11T11:00:00Z"))
-                .unwrap();
+            build.apply(&operation, &here).unwrap();
         }
         assert_eq!(rules_broken(&build), []);
         let before = build.clone();
@@ -1072,7 +1082,7 @@ fn a_gate_is_known_by_the_name_before_its_workstream() {
         refused(&build, &gate("magic")),
         ErrorKind::Refused { .. }
     ));
-    build.pass_gate("type-check (WS1)", None, false).unwrap();
+    build.pass_gate("type-check (WS1)", Some(1), false).unwrap();
     assert_eq!(
         build.gates_pending,
         ["schema-validation", "lint", "test-pass"]
@@ -1112,6 +1122,146 @@ fn a_gate_that_is_passed_while_others_work_does_not_stop_them() {
     assert_eq!(build.current_phase, Some(1.0));
     assert_eq!(build.last_gate(), Some("type-check (WS2)"));
     assert_eq!(rules_broken(&build), []);
+}
+
+#[test]
+fn the_phase_moves_only_where_it_is_named_or_the_plan_tells() {
+    let mut build = example_build(4);
+    for id in ["WS2", "WS3"] {
+        let here = at("2026-01-01T00:00:00Z");
+        build.apply(&start(id), &here).unwrap();
+        build.apply(&done(id, &[]), &here).unwrap();
+        let passed = gate(&format!("type-check ({id})"));
+        build.apply(&passed, &here).unwrap();
+        assert_eq!(build.current_phase, Some(1.0), "a gate ends no phase");
+    }
+    let plan = spec();
+    let here = at("2026-01-01T00:00:00Z");
+    let here = here.knowing(Knowledge::none().with_execution_spec(&plan));
+    build.apply(&gate("lint"), &here).unwrap();
+    assert_eq!(build.current_phase, Some(2.0));
+    assert_eq!(build.finished_phase(&plan), None, "it is there already");
+    // One phase is open: the checkpoint is further than the work.
+    build.set_phase(7.0, false).unwrap();
+    let plan = build.resume_plan(&Knowledge::none().with_execution_spec(&plan));
+    assert!(
+        plan.warnings[0].contains("is at phase 7"),
+        "{:?}",
+        plan.warnings
+    );
+    assert_eq!(plan.phase.as_deref(), Some("3"));
+}
+
+#[test]
+fn a_gate_can_fail_where_it_is_judged_and_says_where() {
+    let fail = |workstream: Option<&str>| Operation::GateFail {
+        name: "type-check".into(),
+        because: "no such property".into(),
+        workstream: workstream.map(str::to_owned),
+        file: Some("src/a.ts".into()),
+        line: Some(45),
+    };
+    let here = at("2026-01-01T00:00:00Z");
+    // At the review of a paused build, for a workstream that is done.
+    let mut build = example_build(4);
+    build.apply(&fail(Some("WS1")), &here).unwrap();
+    let error = build.error.clone().unwrap();
+    assert_eq!(error.workstream.as_deref(), Some("WS1"));
+    assert_eq!(
+        error.text(),
+        "WS1: type-check: no such property (src/a.ts:45)"
+    );
+    assert_eq!(build.completed_workstreams, ["WS1"]);
+    assert!(build.gates_pending.contains(&"type-check".to_owned()));
+    assert_eq!(rules_broken(&build), []);
+    // `fail` alone has no way there.
+    let text = Operation::Fail { text: "x".into() };
+    assert!(example_build(4).apply(&text, &here).is_err());
+    // While it is in progress.
+    let mut build = example_build(2);
+    build.apply(&fail(None), &here).unwrap();
+    assert_eq!(
+        build.error.clone().unwrap().workstream.as_deref(),
+        Some("WS1")
+    );
+    assert_eq!(build.pending_workstreams[0], "WS1");
+    for wrong in [
+        fail(Some("WS9")),
+        Operation::GateFail {
+            name: "magic".into(),
+            because: "x".into(),
+            workstream: None,
+            file: None,
+            line: None,
+        },
+    ] {
+        assert!(matches!(
+            refused(&example_build(4), &wrong),
+            ErrorKind::Refused { .. }
+        ));
+    }
+}
+
+#[test]
+fn a_build_pauses_when_the_workstream_of_a_passed_gate_is_done() {
+    let mut build = example_build(2);
+    build.pass_gate("lint (WS1)", None, false).unwrap();
+    assert_eq!(build.status, Some(BuildStatus::InProgress));
+    build.complete_workstream("WS1", &[], false).unwrap();
+    assert_eq!(build.status, Some(BuildStatus::Paused));
+    // And so it does when the gate is reported again.
+    let mut build = example_build(2);
+    build.pass_gate("lint", None, false).unwrap();
+    build.complete_workstream("WS1", &[], false).unwrap();
+    build.pass_gate("lint", None, false).unwrap();
+    assert_eq!(build.status, Some(BuildStatus::Paused));
+    assert_eq!(build.gates_passed, ["lint"]);
+}
+
+#[test]
+fn a_stack_that_is_down_is_waived_in_no_way() {
+    let mut build = example_build(4);
+    build.gate_b_presence = Some("blocked: stack_down".into());
+    for value in ["waived:ISS-7", "not_applicable"] {
+        assert!(
+            build
+                .clone()
+                .record_proof("gate_b_presence", value)
+                .is_err(),
+            "{value}"
+        );
+    }
+    let waive = Operation::Waive {
+        issue: "ISS-7".into(),
+        because: "no time".into(),
+    };
+    assert!(matches!(refused(&build, &waive), ErrorKind::Refused { .. }));
+    // Nor by a change of the value itself, nor is the time of making changed.
+    let store = MemoryStore::new();
+    let builds = store.checkpoints::<BuildCheckpoint>();
+    let name = key("PRD-009");
+    builds
+        .create(&name, &build.clone().in_later_revision())
+        .unwrap();
+    let changes: [fn(&mut BuildCheckpoint); 3] = [
+        |build| build.gate_b_presence = Some("waived:ISS-7".into()),
+        |build| build.gate_b_presence = None,
+        |build| build.created_at = None,
+    ];
+    for change in changes {
+        let error = builds.update(&name, change).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    }
+    // Once it was looked at again, the build goes on, and a restart begins anew.
+    let mut again = build.clone();
+    again
+        .record_proof("gate_b_presence", "fail:no total")
+        .unwrap();
+    again.waive_render_proof("known", "ISS-7").unwrap();
+    let now = time("2026-01-01T00:00:00Z");
+    builds
+        .try_update(&name, |build| build.restart(now, false))
+        .unwrap();
 }
 
 #[test]
@@ -1275,7 +1425,7 @@ fn an_operation_of_another_format_is_refused_with_the_list() {
     };
     for operation in [
         subtask,
-        Operation::Heartbeat,
+        Operation::Block { text: "x".into() },
         Operation::StepStart { text: "x".into() },
     ] {
         match refused(&example_build(5), &operation) {
@@ -1823,7 +1973,7 @@ fn operations() -> impl Strategy<Value = Operation> {
             .prop_map(move |(id, files)| Operation::ItemDone { kind, id, files }),
         1 => (id(), proptest::option::of("[a-z]{1,5}"))
             .prop_map(move |(id, because)| Operation::ItemFail { kind, id, because }),
-        3 => "[a-z]{3,8}-check( \\(WS[0-9]\\))?".prop_map(|name| Operation::GatePass { name }),
+        3 => "[a-z]{3,8}-check( \\(WS[0-9]\\))?".prop_map(|name| Operation::GatePass { name, phase: None }),
         1 => "[a-z]{1,5}".prop_map(|text| Operation::Fail { text }),
         1 => Just(Operation::Pause),
         1 => Just(Operation::Unblock),

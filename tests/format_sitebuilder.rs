@@ -1045,7 +1045,10 @@ fn every_operation_has_its_verb() {
     assert_eq!(task.review_scores["agent_4"], Some(85.0));
     assert_eq!(rules(&task), []);
 
-    let gate = Operation::GatePass { name: "g".into() };
+    let gate = Operation::GatePass {
+        name: "g".into(),
+        phase: None,
+    };
     let error = task.apply(&gate, &now()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
     let kind = ItemKind::Workstream;

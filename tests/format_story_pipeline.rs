@@ -609,6 +609,116 @@ fn a_story_goes_from_its_plan_to_its_end() {
     assert_eq!(story.action(), Some("Story done: PASS, score 92.5"));
 }
 
+#[test]
+fn the_planned_tasks_come_back_with_stage_2() {
+    let store = MemoryStore::new();
+    let stories = store
+        .checkpoints::<StoryCheckpoint>()
+        .with_clock(clock(NOW));
+    let name = key("SHOP-12");
+    let tasks = ["SHOP-13", "SHOP-14"];
+    let planned = StoryCheckpoint::planned("SHOP-12", "a-1", number(4), tasks, now()).unwrap();
+    stories.create(&name, &planned).unwrap();
+    let counters = Counters::default();
+    let stage = |to| stories.try_update(&name, move |story| story.enter_stage(to, counters, now()));
+    let saved = stage(1).unwrap();
+    assert_eq!(saved.violations, []);
+    assert_eq!(saved.transient.len(), 2, "{:?}", saved.transient);
+    assert_eq!(saved.truncation.dropped[0].value, json!(tasks));
+    stories
+        .try_update(&name, |story| story.validate_go(number(7)))
+        .unwrap();
+    stories
+        .update(&name, |story| story.last_action = Some("asked".into()))
+        .unwrap();
+    stage(2).unwrap();
+    let story = stories.get(&name).unwrap().checkpoint;
+    assert_eq!(story.remaining(), tasks);
+    assert_eq!(story.verdict, None);
+    let action = story.action().unwrap();
+    assert!(action.ends_with("tasks: SHOP-13, SHOP-14"), "{action}");
+    for (task, is_last) in [("SHOP-13", false), ("SHOP-14", true)] {
+        stories
+            .try_update(&name, |story| story.finish_task(task))
+            .unwrap();
+        assert_eq!(stage(3).is_ok(), is_last);
+    }
+}
+
+#[test]
+fn without_its_plan_or_its_rework_a_story_stays_in_stage_2() {
+    let counters = Counters::default();
+    let mut story = story(1);
+    story.enter_stage(2, counters, now()).unwrap();
+    story.start_task("SHOP-13").unwrap();
+    story.finish_task("SHOP-13").unwrap();
+    assert_eq!(
+        story.next_step(counters),
+        NextStep::Wait(Waiting::PlanUnknown)
+    );
+    story.plan_tasks(["SHOP-13", "SHOP-14"]).unwrap();
+    story.finish_task("SHOP-14").unwrap();
+    assert_eq!(story.next_step(counters), NextStep::Enter { stage: 3 });
+
+    let mut story = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    story.enter_stage(2, counters, now()).unwrap();
+    let issues = Some("Slow".to_owned());
+    assert_eq!(
+        story.next_step(counters),
+        NextStep::Wait(Waiting::Rework { issues })
+    );
+    assert_eq!(broken_by(&story), []);
+    let handoff = story.handoff();
+    assert!(handoff.blockers.is_empty());
+    assert!(
+        handoff
+            .instructions
+            .iter()
+            .any(|line| line.ends_with("mend this: Slow"))
+    );
+    story.plan_tasks(["SHOP-15"]).unwrap();
+    story.finish_task("SHOP-15").unwrap();
+    assert_eq!(
+        story.issues.as_deref(),
+        Some("Slow"),
+        "until the stage ends"
+    );
+    assert_eq!(story.next_step(counters), NextStep::Enter { stage: 3 });
+    // What a worker wrote by hand, with the fields of its stages still there, is no such story.
+    let left = json!({"verdict": "GO", "readiness": 8, "tasksRemaining": []});
+    assert_eq!(
+        story_with(2, left).next_step(counters),
+        NextStep::Enter { stage: 3 }
+    );
+}
+
+#[test]
+fn the_later_revision_is_completed_only_when_its_stage_is() {
+    let at = |stage: u8, change: Value| {
+        let mut value = later();
+        value["stage"] = stage.into();
+        value.as_object_mut().unwrap().remove("completed_at");
+        for (name, to) in change.as_object().unwrap() {
+            value[name] = to.clone();
+        }
+        read::<StoryCheckpoint>(&value.to_string())
+    };
+    let mut story = at(
+        2,
+        json!({"tasks_completed": ["SHOP-13"], "tasks_remaining": ["SHOP-14"]}),
+    );
+    story.stamp(now());
+    assert_eq!(story.completed_at, None);
+    assert_eq!(story.updated_at().map(Timestamp::text), Some(NOW));
+    story.finish_task("SHOP-14").unwrap();
+    story.stamp(now());
+    assert_eq!(story.completed_at.as_ref().map(Timestamp::text), Some(NOW));
+    story.enter_stage(3, Counters::default(), now()).unwrap();
+    story.stamp(now());
+    assert_eq!(story.completed_at, None, "the next stage is not");
+    assert!(story.started_at.is_some());
+}
+
 /// What an operation must leave unchanged, it leaves so.
 #[track_caller]
 fn refused(
@@ -819,8 +929,7 @@ fn what_leaves_the_checkpoint_with_its_stage_is_told() {
     let told = |mut story: StoryCheckpoint, to| {
         story.enter_stage(to, Counters::default(), now()).unwrap();
         assert!(story.plan_score().is_none() && story.readiness.is_none());
-        assert!(story.quality_score().is_none() && story.verdict.is_none());
-        assert!(story.reason.is_none() && story.issues.is_none());
+        assert!(story.quality_score().is_none() && story.reason.is_none());
         story.action().unwrap().to_owned()
     };
     let low = json!({"planScore": 2.5});
@@ -898,7 +1007,10 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     };
     let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
     again(&state).unwrap();
+    // The lead counted the retry when it granted it.
     state.validation_retries.insert("SHOP-12".into(), number(1));
+    again(&state).unwrap();
+    state.validation_retries.insert("SHOP-12".into(), number(2));
     let error = again(&state).unwrap_err();
     assert!(error.to_string().contains("NO-GO after 1 retry"), "{error}");
 }
@@ -1113,6 +1225,22 @@ fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
         asked[0].starts_with("Its worker was started anew"),
         "{asked:?}"
     );
+    // What the lead granted and counted is no question, in the stage that its state names.
+    let mut at = |story: &StoryCheckpoint, stage| {
+        state.story_state.insert("SHOP-12".into(), stage);
+        questions(story, &state)
+    };
+    assert_eq!(at(&story(2), StoryState::Stage2), [""; 0]);
+    state.crash_count.clear();
+    let mut at = |story: &StoryCheckpoint, stage| {
+        state.story_state.insert("SHOP-12".into(), stage);
+        questions(story, &state)
+    };
+    assert_eq!(
+        at(&fail, StoryState::Stage2),
+        ["Is this still in the way: Slow"]
+    );
+    assert!(at(&fail, StoryState::Stage3).len() > 1);
 }
 
 fn absolute(path: &str) -> std::path::PathBuf {
@@ -1126,7 +1254,8 @@ fn a_new_worker_gets_all_its_prompt_takes() {
         .business_answers
         .insert("Which currency?".into(), json!("EUR"));
     let story = story_with(2, json!({"storyId": "API-427"}));
-    let root = absolute("shop");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_path_buf();
     let spawn = story.retry_worker("API-427", &state, &root, now()).unwrap();
     assert_eq!(spawn.name, "story-API-427-s2-retry");
     assert_eq!(spawn.team_name, "pipeline-2026-02-13");
@@ -1138,11 +1267,24 @@ fn a_new_worker_gets_all_its_prompt_takes() {
         spawn.prompt("Execute the story.\n"),
         format!("Execute the story.\n\n{}", resume_block(&story))
     );
+    // Its worktree is gone: nobody begins there before somebody said what became of it.
+    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    assert_eq!(plan.decision, ResumeDecision::Ask);
+    assert!(plan.questions[0].contains(".worktrees/story-API-427 is not there"));
+    std::fs::create_dir_all(root.join(".worktrees/story-API-427")).unwrap();
     let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
     assert_eq!(plan.decision, ResumeDecision::Continue);
     assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
     let inputs = plan.new_worker.unwrap().inputs;
     assert_eq!(inputs["stage"], 2);
+    for (name, value) in [
+        ("team_name", "pipeline-2026-02-13"),
+        ("model", "opus"),
+        ("mode", "bypassPermissions"),
+        ("subagent_type", "general-purpose"),
+    ] {
+        assert_eq!(inputs[name], value);
+    }
     assert_eq!(
         inputs["business_answers"],
         json!({"Which currency?": "EUR"})
@@ -1356,6 +1498,53 @@ fn the_state_beats_and_completes() {
     state.apply(&Operation::Complete, &at.forced(true)).unwrap();
     assert_eq!(state.complete, Some(true));
     assert!(state.apply(&Operation::Pause, &at).is_err());
+}
+
+#[test]
+fn a_heartbeat_of_the_lead_writes_all_that_follows_and_every_map() {
+    let store = MemoryStore::new();
+    let text = r#"{"own": 1, "story_state": {"SHOP-12": "STAGE_2", "SHOP-9": "DONE"}, "depends_on": null,
+        "priority_queue_ids": ["SHOP-20"], "worker_map": {"SHOP-12": "w"}, "active_workers": 3,
+        "stage_timestamps": {"SHOP-12": {"stage_2_start": "2026-02-19T12:00:00Z"}}}"#;
+    let name = key("state");
+    let document = Document::from_text(text).unwrap();
+    store.put(&name, &document, &PutOptions::new()).unwrap();
+    let states = store.checkpoints::<PipelineState>().with_clock(clock(NOW));
+    let beat =
+        |state: &mut PipelineState| state.apply(&Operation::Heartbeat, &Circumstances::at(now()));
+    assert_eq!(states.try_update(&name, beat).unwrap().violations, []);
+    let text = store.load(&name).unwrap().unwrap().document.into_text();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["complete"], false);
+    assert_eq!(value["active_workers"], 3, "what is there stays");
+    assert_eq!(value["stories_remaining"], 2);
+    assert_eq!(value["last_check"], NOW);
+    assert_eq!(value["pipeline_start_time"], "2026-02-19T12:00:00Z");
+    assert_eq!(value["team_name"], "pipeline-2026-02-19");
+    assert_eq!(value["own"], 1);
+    for name in [
+        "quality_cycles",
+        "depends_on",
+        "git_stats",
+        "business_answers",
+    ] {
+        assert_eq!(value[name], json!({}), "{name}");
+    }
+    assert_eq!(value["infra_issues"], json!([]));
+    // All but three texts and a description, of which nobody knows anything.
+    assert_eq!(value.as_object().unwrap().len(), 25 + 1 - 3);
+    // A pipeline that begins has the same.
+    let state = PipelineState::begin(["SHOP-12"], now()).unwrap();
+    let value = serde_json::to_value(&state).unwrap();
+    assert_eq!(value["stories_remaining"], 1);
+    assert_eq!(value["pipeline_start_time"], NOW);
+    assert!(PipelineState::begin(["x"], now()).is_err());
+    let mut state = state;
+    state.begin_story("SHOP-12", 2, now()).unwrap();
+    let results = &state.story_results["SHOP-12"];
+    assert_eq!(results.stage0.as_deref(), Some("skip"));
+    assert_eq!(results.stage1.as_deref(), Some("skip"));
+    assert_eq!(results.stage2, None);
 }
 
 #[test]

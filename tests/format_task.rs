@@ -293,7 +293,10 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         },
         Operation::Pause,
         Operation::Heartbeat,
-        Operation::GatePass { name: text() },
+        Operation::GatePass {
+            name: text(),
+            phase: None,
+        },
         Operation::Stage { name: text() },
         Operation::Sync { name: text() },
         Operation::Restart { because: text() },

@@ -67,7 +67,7 @@ pub use timestamp::{Precision, Timestamp};
 pub use versions::{Current, Migration, SchemaVersion, read};
 pub(crate) use versions::{any_migration, version_is_unreadable};
 
-use crate::json::{Document, Identity, Reading, Violation};
+use crate::json::{Code, Document, Identity, Reading, Violation};
 
 /// What a format tells of itself; all else of the library follows from it.
 ///
@@ -109,6 +109,14 @@ pub trait Checkpoint:
     /// Whether the texts of finished and pending work are ids, each of one piece of work. Then one that stands
     /// in both is done, and no prompt or plan has it again; a step in words may well come twice.
     const WORK_HAS_IDS: bool = false;
+
+    /// Violations that the protocol itself passes through, each a code and the JSON pointer at which it stands, such as
+    /// a field that is written at the end of a stage. A save tells them apart from others:
+    /// [`Saved::transient`](crate::Saved::transient).
+    const TRANSIENT: &'static [(Code, &'static str)] = &[];
+
+    /// Whether every change writes all members, also those that the document lacks and the change left as they were.
+    const WRITES_ALL: bool = false;
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
@@ -277,6 +285,21 @@ pub trait Checkpoint:
     /// when the format cannot be made from one.
     fn from_handoff(_handoff: &Handoff, _now: DateTime<Utc>) -> Option<Self> {
         None
+    }
+
+    /// Completes a change of what was `before`, or refuses what no change may do, right before it is saved.
+    ///
+    /// `kept` gives what earlier saves left out and kept beside the checkpoint, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] for a change that the protocol lets nobody make, and those of `kept`.
+    fn settle(
+        &mut self,
+        _before: &Self,
+        _kept: &mut dyn FnMut() -> Result<Vec<Dropped>>,
+    ) -> Result<()> {
+        Ok(())
     }
 
     /// Cuts what a save adds to `limits`; `before` is the checkpoint that it changes.

@@ -102,10 +102,61 @@ pub enum Operation {
         /// Why.
         because: Option<String>,
     },
+    /// An item joins the plan.
+    ItemAdd {
+        /// Which kind of item.
+        kind: ItemKind,
+        /// Its id.
+        id: String,
+    },
+    /// A workstream is left out of this run.
+    WorkstreamDormant {
+        /// Its id.
+        id: String,
+        /// Why.
+        because: String,
+    },
     /// A gate was passed.
     GatePass {
         /// Its name.
         name: String,
+        /// The phase that it ends, where that is known.
+        phase: Option<u32>,
+    },
+    /// A gate was not passed.
+    GateFail {
+        /// Its name.
+        name: String,
+        /// Why.
+        because: String,
+        /// The workstream that is to be mended.
+        workstream: Option<String>,
+        /// The file in which it failed.
+        file: Option<String>,
+        /// The line of that file.
+        line: Option<u32>,
+    },
+    /// A proof need not be given.
+    Waive {
+        /// The issue that says so.
+        issue: String,
+        /// Why.
+        because: String,
+    },
+    /// A plan was reviewed.
+    Review {
+        /// The verdict, as the format spells it.
+        verdict: String,
+        /// How many findings of the gravest kind there are.
+        p0_count: u32,
+        /// How many of the second kind there are.
+        p1_count: u32,
+        /// Which review of the plan it was, from 1.
+        attempt: u32,
+        /// The file with all findings.
+        findings: Option<String>,
+        /// Why the verdict was overridden.
+        because: Option<String>,
     },
     /// The task enters a phase.
     Phase {
@@ -189,7 +240,16 @@ impl Operation {
                 ItemKind::Workstream => "workstream fail",
                 ItemKind::Task => "task fail",
             },
+            Operation::ItemAdd { kind, .. } => match kind {
+                ItemKind::Subtask => "subtask add",
+                ItemKind::Workstream => "workstream add",
+                ItemKind::Task => "task add",
+            },
+            Operation::WorkstreamDormant { .. } => "workstream dormant",
             Operation::GatePass { .. } => "gate pass",
+            Operation::GateFail { .. } => "gate fail",
+            Operation::Waive { .. } => "waive",
+            Operation::Review { .. } => "review",
             Operation::Phase { .. } => "phase",
             Operation::Stage { .. } => "stage",
             Operation::Sync { .. } => "sync",
@@ -209,6 +269,9 @@ impl Operation {
             Operation::Unblock
                 | Operation::Reassign { .. }
                 | Operation::Pause
+                | Operation::WorkstreamDormant { .. }
+                | Operation::Waive { .. }
+                | Operation::Review { .. }
                 | Operation::Complete
                 | Operation::Restart { .. }
         )

@@ -18,6 +18,8 @@ pub struct ResumePlan {
     pub reasons: Vec<ResumeReason>,
     /// Where to begin: the work in progress, else the first that is pending.
     pub start_at: Option<String>,
+    /// The phase to go on with: that of the checkpoint, unless the protocol tells another from what is left.
+    pub phase: Option<String>,
     /// The agent to resume first, where the protocol has one that still knows its context.
     pub resume_agent: Option<String>,
     /// The worker to start when that agent cannot be resumed, where the protocol has one.
@@ -177,6 +179,7 @@ impl ResumePlan {
             decision: ResumeDecision::Continue,
             reasons: Vec::new(),
             start_at: handoff.start_at().map(str::to_owned),
+            phase: handoff.phase.clone(),
             resume_agent: None,
             new_worker: None,
             message: format!("Resuming from checkpoint (created by {maker})"),

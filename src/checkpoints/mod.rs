@@ -309,7 +309,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     ) -> Result<Saved> {
         self.transact(key, &mut |document| {
             let document = document.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
-            self.changed(document, &mut change)
+            self.changed(key, document, &mut change)
         })
     }
 

@@ -30,6 +30,7 @@ pub(super) struct Prepared {
     truncation: Truncation,
     lost: Vec<String>,
     violations: Vec<Violation>,
+    transient: Vec<Violation>,
     /// The files that the checkpoint names.
     files: Vec<String>,
     companion: Option<String>,
@@ -49,6 +50,7 @@ impl Prepared {
             truncation: Truncation::default(),
             lost: Vec::new(),
             violations: Vec::new(),
+            transient: Vec::new(),
             files: Vec::new(),
             companion: None,
             work: None,
@@ -137,6 +139,7 @@ pub(super) fn complete(mut saved: Saved, prepared: Option<Prepared>) -> Saved {
         saved.truncation.kept_in = kept_in;
         saved.lost = prepared.lost;
         saved.violations = prepared.violations;
+        saved.transient = prepared.transient;
         saved.files = prepared.told;
     }
     saved
@@ -146,6 +149,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
     /// The text after a change, or `None` when it changed nothing.
     pub(super) fn changed(
         &self,
+        key: &Key,
         document: &Document,
         change: &mut dyn FnMut(&mut C) -> Result<()>,
     ) -> Result<Option<Prepared>> {
@@ -153,6 +157,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         let reading = &current.reading;
         let mut wanted = reading.value.clone();
         change(&mut wanted)?;
+        wanted.settle(&reading.value, &mut || self.store.overflow(key))?;
         of_latest_version(&mut wanted);
         if wanted == reading.value {
             return Ok(None);
@@ -222,7 +227,10 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
                 ),
             }));
         }
-        let violations = violations(&document, &read_back, &Knowledge::none());
+        let (transient, violations) = by_transience::<C>(
+            &document,
+            violations(&document, &read_back, &Knowledge::none()),
+        );
         let work = match before {
             Some(before) => Work::between(before, &read_back.value),
             None => Work::first(&read_back.value),
@@ -232,6 +240,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             truncation,
             lost,
             violations,
+            transient,
             work: Some(work),
             ..Prepared::new(document)
         })
@@ -253,17 +262,22 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             result => result?,
         };
         let Rewritten {
-            document: text,
+            document: mut text,
             lost,
-            reading: read_back,
+            reading: mut read_back,
             ..
         } = rewritten;
+        if C::WRITES_ALL && add_absent(&mut text, &wanted)? {
+            read_back = text.read::<C>()?;
+        }
         let before = violations(document, reading, &Knowledge::none());
         let after = violations(&text, &read_back, &Knowledge::none());
+        let (transient, violations) = by_transience::<C>(&text, new_violations(&before, after));
         Ok(Prepared {
             lost: not_below(lost, reading, document, &truncation_of_lists(&truncation)),
             truncation,
-            violations: new_violations(&before, after),
+            violations,
+            transient,
             files: own(read_back.value.files()),
             work: Some(Work::between(&reading.value, &read_back.value)),
             sign_of_life: read_back.value.is_sign_of_life(&reading.value),
@@ -323,6 +337,31 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         }
         Ok(truncation)
     }
+}
+
+/// Violations that the protocol itself passes through, and the others.
+fn by_transience<C: Checkpoint>(
+    document: &Document,
+    violations: Vec<Violation>,
+) -> (Vec<Violation>, Vec<Violation>) {
+    violations.into_iter().partition(|violation| {
+        let pointer = violation.pointer.strip_prefix(document.at());
+        let mut known = C::TRANSIENT.iter();
+        known.any(|(code, at)| *code == violation.code && pointer == Some(at))
+    })
+}
+
+/// Adds the members that a value has and the text lacks; says whether there were any.
+fn add_absent<C: Checkpoint>(text: &mut Document, value: &C) -> Result<bool> {
+    let whole = Document::new(value)?;
+    let mut added = false;
+    for (name, member) in whole.root().members() {
+        if text.root().get(&name).is_none_or(|node| node.is_null()) {
+            let value: serde_json::Value = serde_json::from_str(member.raw()).unwrap_or_default();
+            added |= text.set(&crate::json::pointer::join("", &name), &value)?;
+        }
+    }
+    Ok(added)
 }
 
 fn own(files: Vec<&str>) -> Vec<String> {

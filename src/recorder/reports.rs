@@ -64,7 +64,10 @@ reports! {
         status: status.to_owned(),
     };
     /// A gate was passed.
-    gate_passed(name: &str) => Operation::GatePass { name: name.to_owned() };
+    gate_passed(name: &str) => Operation::GatePass {
+        name: name.to_owned(),
+        phase: None,
+    };
     /// A subtask, workstream or task of the plan begins.
     item_started(kind: ItemKind, id: &str) => Operation::ItemStart { kind, id: id.to_owned() };
     /// A subtask, workstream or task of the plan is finished, with the files that it made or changed.

@@ -241,6 +241,9 @@ pub struct Saved {
     pub lost: Vec<String>,
     /// Violations of the format's rules that were not there before the save.
     pub violations: Vec<Violation>,
+    /// Of the same, those that the protocol itself passes through
+    /// ([`Checkpoint::TRANSIENT`](crate::Checkpoint::TRANSIENT)): ordinary work makes them, and its next report ends them.
+    pub transient: Vec<Violation>,
     /// What is to be told of the files that the checkpoint names, where they are
     /// [tracked](crate::Checkpoints::tracking).
     pub files: FilesTold,
@@ -256,6 +259,7 @@ impl Saved {
             truncation: Truncation::default(),
             lost: Vec::new(),
             violations: Vec::new(),
+            transient: Vec::new(),
             files: FilesTold::default(),
         }
     }

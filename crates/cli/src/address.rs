@@ -15,6 +15,7 @@ use agent_checkpoint::{
 use crate::args::Global;
 use crate::dispatch::layout_of;
 use crate::failure::Failure;
+use crate::given::refuse_worktree;
 use crate::read;
 
 /// One checkpoint: its file, its format and its place in a store.
@@ -55,7 +56,9 @@ impl Target {
             ));
         };
         let path = store_file(store, global)?;
-        Target::open(path, global, FileOptions::default())
+        let target = Target::open(path, global, FileOptions::default())?;
+        refuse_worktree(&target.path, target.format.name, global)?;
+        Ok(target)
     }
 
     /// Fails unless the file is there, so that a change of nothing makes no folders.
@@ -70,7 +73,9 @@ impl Target {
     /// The checkpoint of FILE or `--store`, for a change that needs no file that can be read: it may be
     /// damaged or missing.
     pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        Target::damaged(file, global, FileOptions::default())
+        let target = Target::damaged(file, global, FileOptions::default())?;
+        refuse_worktree(&target.path, target.format.name, global)?;
+        Ok(target)
     }
 
     /// As [`to_change`](Target::to_change), for what only looks.

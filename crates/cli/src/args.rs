@@ -49,7 +49,7 @@ pub(crate) struct Args {
 }
 
 /// The options that every verb takes, before or after it.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Options of all verbs")]
 pub(crate) struct Global {
     /// Print JSON, for programs
@@ -185,7 +185,8 @@ pub(crate) enum Verb {
     ///
     /// Where a checkpoint is already, it is shown with its resume verdict and not touched: exit 1.
     Start {
-        /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks
+        /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks, of a story those of its tasks, of
+        /// a pipeline's state those of its stories
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
         /// What it is for: the feature of an agent-session, the task id of a sitebuilder task, the document of a build
@@ -197,7 +198,13 @@ pub(crate) enum Verb {
         /// The plan of a build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
         #[arg(long, value_name = "FILE")]
         spec: Option<PathBuf>,
+        /// The revision of the protocol that a build's file follows: 2 has created_at and updated_at
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+        revision: u8,
     },
+    /// Report what the lead of a pipeline does; --store is .pipeline/state.json or its folder
+    #[command(subcommand)]
+    Lead(Lead),
     /// Show all checkpoints of these folders in one table: who works on what, how far it is, who is alive
     ///
     /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck or missing, nobody can tell, or
@@ -439,6 +446,40 @@ pub(crate) struct Known {
     pub(crate) state: Option<PathBuf>,
 }
 
+/// What the lead of a pipeline does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lead {
+    /// A story that waits begins
+    Begin {
+        /// The story
+        #[arg(value_name = "STORY", value_parser = words)]
+        story: String,
+        /// The stage that it begins with; those before are skipped
+        #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
+        stage: u8,
+    },
+    /// A story's stage is at its end: move the story on by the checkpoint that its worker wrote, and say what follows
+    ///
+    /// Exit 1 when the story has to wait; nothing is changed then.
+    Record {
+        /// The story
+        #[arg(value_name = "STORY", value_parser = words)]
+        story: String,
+    },
+    /// A story's worker crashed and cannot be resumed: it is started anew once, then the story is paused
+    Crashed {
+        /// The story
+        #[arg(value_name = "STORY", value_parser = words)]
+        story: String,
+    },
+    /// A story is at its end, or without STORY the pipeline is
+    Finish {
+        /// The story
+        #[arg(value_name = "STORY", value_parser = words)]
+        story: Option<String>,
+    },
+}
+
 /// What an agent or a supervisor reports; not every format has each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Report {
@@ -479,18 +520,56 @@ pub(crate) enum Report {
     Restart(Forcible<Because>),
     /// Record what an activity of verification gave
     Verify(Forcible<Verification>),
-    /// Report a subtask that begins, is finished or failed
+    /// Report a subtask that joins, begins, is finished or failed
     #[command(subcommand)]
     Subtask(Item),
-    /// Report a workstream that begins, is finished or failed
+    /// Report a workstream that joins, begins, is finished, failed or is left out
     #[command(subcommand)]
-    Workstream(Item),
-    /// Report a task of the story that begins, is finished or failed
+    Workstream(Workstream),
+    /// Report a task of the story that joins, begins, is finished or failed
     #[command(subcommand)]
     Task(Item),
-    /// Report a gate that was passed
+    /// Report a gate that was passed or not
     #[command(subcommand)]
     Gate(Gate),
+    /// Waive a proof by an issue
+    Waive(Forcible<Waiver>),
+    /// Record what a review of the plan came to
+    Review(Forcible<Review>),
+}
+
+/// A proof that need not be given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Waiver {
+    /// The issue that waives it
+    #[arg(long, value_name = "ID", value_parser = words)]
+    pub(crate) issue: String,
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: String,
+}
+
+/// A review of a plan.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Review {
+    /// ship, ship_with_gates, do_not_ship or overridden
+    #[arg(value_name = "VERDICT", value_parser = words)]
+    pub(crate) verdict: String,
+    /// How many findings of the gravest kind there are
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) p0: u32,
+    /// How many of the second kind there are
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) p1: u32,
+    /// Which review of the plan it is, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) attempt: u32,
+    /// The file with all findings
+    #[arg(long, value_name = "FILE", value_parser = words)]
+    pub(crate) findings: Option<String>,
+    /// Why the verdict was overridden
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: Option<String>,
 }
 
 /// What is reported, and whether the protocol need not have the way there.
@@ -582,7 +661,7 @@ pub(crate) struct Stage {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,
-    /// The pipeline's state, such as .pipeline/state.json: limits how often the stages of a story are tried again
+    /// The pipeline's state: limits how often the stages of a story are tried again [default: the state.json beside it]
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -592,6 +671,14 @@ impl Report {
     pub(crate) fn state(&self) -> Option<&Path> {
         match self {
             Report::Stage(report) => report.what.state.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The plan of the build that the report is to be judged by.
+    pub(crate) fn spec(&self) -> Option<&Path> {
+        match self {
+            Report::Gate(Gate::Pass(report)) => report.what.spec.as_deref(),
             _ => None,
         }
     }
@@ -661,9 +748,31 @@ pub(crate) struct StepDone {
     pub(crate) modified: Vec<String>,
 }
 
+/// What became of a workstream.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Workstream {
+    #[command(flatten)]
+    Item(Item),
+    /// It is left out of this run
+    Dormant(Forcible<Dormant>),
+}
+
+/// A workstream that is left out.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Dormant {
+    /// Its id
+    #[arg(value_name = "ID", value_parser = words)]
+    pub(crate) id: String,
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: String,
+}
+
 /// What became of an item of the plan.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Item {
+    /// It joins the plan
+    Add(Forcible<ItemStart>),
     /// It begins
     Start(Forcible<ItemStart>),
     /// It is finished
@@ -706,7 +815,43 @@ pub(crate) struct ItemFail {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Gate {
     /// It was passed
-    Pass(Forcible<Name>),
+    Pass(Forcible<GatePass>),
+    /// It was not passed: the build failed
+    Fail(Forcible<GateFail>),
+}
+
+/// A gate that was passed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GatePass {
+    /// Its name
+    #[arg(value_name = "NAME", value_parser = words)]
+    pub(crate) name: String,
+    /// The phase that it ends
+    #[arg(long, value_name = "N")]
+    pub(crate) phase: Option<u32>,
+    /// The plan of the build, as JSON, which tells the phase that is finished
+    #[arg(long, value_name = "FILE", conflicts_with = "phase")]
+    pub(crate) spec: Option<PathBuf>,
+}
+
+/// A gate that was not passed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GateFail {
+    /// Its name
+    #[arg(value_name = "NAME", value_parser = words)]
+    pub(crate) name: String,
+    /// Why
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: String,
+    /// The workstream that is to be mended [default: the one in the gate's name, else the only one in progress]
+    #[arg(long, value_name = "W", value_parser = words)]
+    pub(crate) workstream: Option<String>,
+    /// The file in which it failed
+    #[arg(long, value_name = "F", value_parser = words)]
+    pub(crate) file: Option<String>,
+    /// The line of that file
+    #[arg(long, value_name = "N", requires = "file")]
+    pub(crate) line: Option<u32>,
 }
 
 /// A text that says something: an unset shell variable must not become a step.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use agent_checkpoint::Checkpoint;
 use agent_checkpoint::checkpoint::{self, ExecutionSpec, FileRole, Knowledge};
 use agent_checkpoint::formats::{BuildCheckpoint, PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Document};
+use agent_checkpoint::{Checkpoint, Error};
 
 use crate::args::{Global, Known};
 use crate::failure::Failure;
@@ -139,6 +139,10 @@ const JUDGING: [&str; 4] = [
 
 /// The state of a pipeline, from its file.
 pub(crate) fn state_of(path: &Path, global: &Global) -> Result<PipelineState, Failure> {
+    read_state(path, "mend it, or leave --state out", global)
+}
+
+fn read_state(path: &Path, advice: &str, global: &Global) -> Result<PipelineState, Failure> {
     let place = path.display();
     let document =
         read::document(path, global.max_bytes)?.ok_or_else(|| read::no_such_file(path))?;
@@ -157,11 +161,73 @@ pub(crate) fn state_of(path: &Path, global: &Global) -> Result<PipelineState, Fa
     });
     match unreadable {
         Some(found) => Err(Failure::new(format!(
-            "{place}: {}: {}; mend it, or leave --state out",
+            "{place}: {}: {}; {advice}",
             found.pointer, found.message
         ))),
         None => Ok(reading.value),
     }
+}
+
+/// The state of a story's pipeline, which the protocol keeps beside the story's checkpoint; `None` where there is none, or it
+/// does not say where the story is.
+pub(crate) fn state_beside(
+    path: &Path,
+    format: &str,
+    global: &Global,
+) -> Result<Option<PipelineState>, Failure> {
+    let state = path.with_file_name("state.json");
+    if format != StoryCheckpoint::FORMAT || !state.exists() {
+        return Ok(None);
+    }
+    let of_another_tool = read::document(&state, global.max_bytes)?
+        .is_none_or(|document| PipelineState::recognise(&state, Some(&document)).is_none());
+    if of_another_tool {
+        return Ok(None);
+    }
+    let state = read_state(&state, "mend it first", global)?;
+    let story = match read::document(path, global.max_bytes) {
+        Ok(Some(document)) => story_of(path, &document),
+        _ => None,
+    };
+    let knows = story.is_some_and(|story| state.story_state.contains_key(&story));
+    Ok(knows.then_some(state))
+}
+
+/// Refuses a change of a pipeline's file inside of a worktree, where no lead looks for it.
+pub(crate) fn refuse_worktree(path: &Path, format: &str, global: &Global) -> Result<(), Failure> {
+    if ![StoryCheckpoint::FORMAT, PipelineState::FORMAT].contains(&format) {
+        return Ok(());
+    }
+    let whole = std::path::absolute(path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let folder = whole
+        .parent()
+        .filter(|folder| folder.ends_with(".pipeline"));
+    let Some(root) = folder.and_then(Path::parent) else {
+        return Ok(());
+    };
+    let git = root.ancestors().map(|above| above.join(".git"));
+    let nearest = git.into_iter().find(|git| git.exists());
+    // The file of a worktree leads to a folder among those of the repository; that of a submodule does not.
+    let is_worktree = nearest.is_some_and(|git| {
+        let text = std::fs::read_to_string(git).unwrap_or_default();
+        text.replace('\\', "/").contains("/worktrees/")
+    });
+    if path.is_relative() && is_worktree {
+        let error = Error::refused(
+            "the path is relative, and this is a git worktree: its .pipeline is not the one that the lead reads; name \
+             the checkpoint by its absolute path",
+        );
+        return Err(error.with_path(path).into());
+    }
+    // A state that cannot be read tells nothing of worktrees here; who needs more of it says so.
+    let state = read::document(&whole.with_file_name("state.json"), global.max_bytes);
+    if let Ok(Some(document)) = state
+        && let Ok(current) = checkpoint::read::<PipelineState>(&document)
+    {
+        current.reading.value.check_root(root)?;
+    }
+    Ok(())
 }
 
 /// The plan of a build, from its file.

@@ -7,7 +7,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::args::{self, Forcible, Gate, Item, Report, Step};
+use crate::args::{self, Forcible, Gate, Item, Report, Step, Workstream};
 
 /// One thing that is reported.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,17 +119,44 @@ impl From<Report> for Reported {
                 status: it.status,
             }),
             Report::Subtask(item) => of_item(ItemKind::Subtask, item),
-            Report::Workstream(item) => of_item(ItemKind::Workstream, item),
-            Report::Task(item) => of_item(ItemKind::Task, item),
-            Report::Gate(Gate::Pass(it)) => {
-                Reported::new(it, |it| Operation::GatePass { name: it.name })
+            Report::Workstream(Workstream::Item(item)) => of_item(ItemKind::Workstream, item),
+            Report::Workstream(Workstream::Dormant(it)) => {
+                Reported::new(it, |it| Operation::WorkstreamDormant {
+                    id: it.id,
+                    because: it.because,
+                })
             }
+            Report::Task(item) => of_item(ItemKind::Task, item),
+            Report::Gate(Gate::Pass(it)) => Reported::new(it, |it| Operation::GatePass {
+                name: it.name,
+                phase: it.phase,
+            }),
+            Report::Gate(Gate::Fail(it)) => Reported::new(it, |it| Operation::GateFail {
+                name: it.name,
+                because: it.because,
+                workstream: it.workstream,
+                file: it.file,
+                line: it.line,
+            }),
+            Report::Waive(it) => Reported::new(it, |it| Operation::Waive {
+                issue: it.issue,
+                because: it.because,
+            }),
+            Report::Review(it) => Reported::new(it, |it| Operation::Review {
+                verdict: it.verdict,
+                p0_count: it.p0,
+                p1_count: it.p1,
+                attempt: it.attempt,
+                findings: it.findings,
+                because: it.because,
+            }),
         }
     }
 }
 
 fn of_item(kind: ItemKind, item: Item) -> Reported {
     match item {
+        Item::Add(it) => Reported::new(it, |it| Operation::ItemAdd { kind, id: it.id }),
         Item::Start(it) => Reported::new(it, |it| Operation::ItemStart { kind, id: it.id }),
         Item::Done(it) => Reported::new(it, |it| Operation::ItemDone {
             kind,
@@ -249,8 +276,73 @@ enum Line {
     TaskDone(ItemDoneLine),
     #[serde(rename = "task fail")]
     TaskFail(ItemFailLine),
+    #[serde(rename = "subtask add")]
+    SubtaskAdd(ItemLine),
+    #[serde(rename = "workstream add")]
+    WorkstreamAdd(ItemLine),
+    #[serde(rename = "task add")]
+    TaskAdd(ItemLine),
+    #[serde(rename = "workstream dormant")]
+    WorkstreamDormant(DormantLine),
     #[serde(rename = "gate pass")]
-    GatePass(NameLine),
+    GatePass(GatePassLine),
+    #[serde(rename = "gate fail")]
+    GateFail(GateFailLine),
+    #[serde(rename = "waive")]
+    Waive(WaiveLine),
+    #[serde(rename = "review")]
+    Review(ReviewLine),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DormantLine {
+    id: Words,
+    because: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatePassLine {
+    name: Name,
+    #[serde(default)]
+    phase: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GateFailLine {
+    name: Name,
+    because: Words,
+    #[serde(default)]
+    workstream: Option<Words>,
+    #[serde(default)]
+    file: Option<Words>,
+    #[serde(default)]
+    line: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaiveLine {
+    issue: Words,
+    because: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReviewLine {
+    verdict: Words,
+    #[serde(default)]
+    p0: u32,
+    #[serde(default)]
+    p1: u32,
+    #[serde(default)]
+    attempt: Option<u32>,
+    #[serde(default)]
+    findings: Option<Words>,
+    #[serde(default)]
+    because: Option<Words>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -374,6 +466,7 @@ struct ItemFailLine {
 
 impl Line {
     fn operation(self) -> Operation {
+        let add = |kind, it: ItemLine| Operation::ItemAdd { kind, id: it.id.0 };
         let start = |kind, it: ItemLine| Operation::ItemStart { kind, id: it.id.0 };
         let done = |kind, it: ItemDoneLine| Operation::ItemDone {
             kind,
@@ -428,7 +521,36 @@ impl Line {
             Line::TaskStart(it) => start(ItemKind::Task, it),
             Line::TaskDone(it) => done(ItemKind::Task, it),
             Line::TaskFail(it) => fail(ItemKind::Task, it),
-            Line::GatePass(it) => Operation::GatePass { name: it.name.0 },
+            Line::SubtaskAdd(it) => add(ItemKind::Subtask, it),
+            Line::WorkstreamAdd(it) => add(ItemKind::Workstream, it),
+            Line::TaskAdd(it) => add(ItemKind::Task, it),
+            Line::WorkstreamDormant(it) => Operation::WorkstreamDormant {
+                id: it.id.0,
+                because: it.because.0,
+            },
+            Line::GatePass(it) => Operation::GatePass {
+                name: it.name.0,
+                phase: it.phase,
+            },
+            Line::GateFail(it) => Operation::GateFail {
+                name: it.name.0,
+                because: it.because.0,
+                workstream: it.workstream.map(|words| words.0),
+                file: it.file.map(|words| words.0),
+                line: it.line,
+            },
+            Line::Waive(it) => Operation::Waive {
+                issue: it.issue.0,
+                because: it.because.0,
+            },
+            Line::Review(it) => Operation::Review {
+                verdict: it.verdict.0,
+                p0_count: it.p0,
+                p1_count: it.p1,
+                attempt: it.attempt.unwrap_or(1),
+                findings: it.findings.map(|words| words.0),
+                because: it.because.map(|words| words.0),
+            },
         }
     }
 }
@@ -477,6 +599,20 @@ mod tests {
             (r#"{"op":"task done","id":"a"}"#, "task done"),
             (r#"{"op":"task fail","id":"a"}"#, "task fail"),
             (r#"{"op":"gate pass","name":"a"}"#, "gate pass"),
+            (r#"{"op":"gate pass","name":"a","phase":2}"#, "gate pass"),
+            (
+                r#"{"op":"gate fail","name":"a","because":"b","workstream":"c","file":"d","line":4}"#,
+                "gate fail",
+            ),
+            (r#"{"op":"task add","id":"a"}"#, "task add"),
+            (r#"{"op":"subtask add","id":"a"}"#, "subtask add"),
+            (r#"{"op":"workstream add","id":"a"}"#, "workstream add"),
+            (
+                r#"{"op":"workstream dormant","id":"a","because":"b"}"#,
+                "workstream dormant",
+            ),
+            (r#"{"op":"waive","issue":"a","because":"b"}"#, "waive"),
+            (r#"{"op":"review","verdict":"ship","p1":2}"#, "review"),
         ] {
             let reported = Reported::parse(line).unwrap();
             assert_eq!(reported.operation.name(), name);

@@ -35,11 +35,11 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Activity, Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Limits,
-    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation,
-    open_enum,
+    Activity, Checkpoint, Circumstances, Dropped, Error, Evidence, Handoff, Inspection, Knowledge,
+    Layout, Limits, Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status,
+    Timestamp, Truncation, open_enum,
 };
-use crate::json::{Document, Identity};
+use crate::json::{Code, Document, Identity};
 
 /// Where the members come from.
 #[cfg(feature = "schema")]
@@ -319,6 +319,9 @@ impl Checkpoint for BuildCheckpoint {
     ];
 
     const WORK_HAS_IDS: bool = true;
+    /// Between two workstreams, or one and its gate, nothing is in progress.
+    const TRANSIENT: &'static [(Code, &'static str)] =
+        &[(Code::STATUS_RULE, "/in_progress_workstreams")];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
@@ -388,6 +391,22 @@ impl Checkpoint for BuildCheckpoint {
 
     fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
         Some(handoff::from_handoff(handoff, now))
+    }
+
+    fn settle(&mut self, before: &Self, _: &mut dyn FnMut() -> Result<Vec<Dropped>>) -> Result<()> {
+        self.refuse_waiver(before)?;
+        let made = before.created_at.as_ref();
+        if made.is_some_and(|made| made.time().is_some()) && self.created_at != before.created_at {
+            return Err(Error::refused(
+                "created_at is set once, when the checkpoint is made",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The display, the phase and the last gate: where the build stands, for the prompt.
+    fn message_values(&self, knowledge: &Knowledge<'_>) -> Value {
+        serde_json::json!({ "stands": resume::stands(self, knowledge.execution_spec) })
     }
 
     fn shrink(&mut self, _limits: &Limits, before: Option<&Self>) -> Truncation {

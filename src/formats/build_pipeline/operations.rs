@@ -4,13 +4,15 @@ use chrono::{DateTime, Utc};
 
 use super::gates::{FidelityGate, PresenceGate};
 use super::{
-    Bucket, BuildCheckpoint, BuildError, BuildStatus, PresenceClass, RenderProofWaiver, artifacts,
-    gate_name, is_build_id, phase, states,
+    AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, PresenceClass,
+    RenderProofWaiver, Verdict, artifacts, gate_name, gate_workstream, is_build_id, phase, states,
 };
 use crate::checkpoint::{
-    Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result, Timestamp,
-    have_names,
+    Checkpoint, Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result,
+    Timestamp, have_names,
 };
+
+const STACK_DOWN: &str = "a stack that is down is never waived; start it and look again";
 
 impl BuildError {
     /// A failure of a workstream.
@@ -100,7 +102,7 @@ impl BuildCheckpoint {
     /// Records that a workstream is done, with the files that it made.
     ///
     /// The build stays in progress even when nothing else is: a gate, a pause, the next workstream or
-    /// completion follows. Of a workstream that is done already the files are recorded that are new.
+    /// completion follows. Where the gate of this workstream was passed before, it pauses. Of a workstream that is done already the files are recorded that are new.
     ///
     /// # Errors
     ///
@@ -127,7 +129,17 @@ impl BuildCheckpoint {
         self.pending_workstreams.retain(|other| other != id);
         if bucket != Some(Bucket::Completed) {
             self.completed_workstreams.push(id.to_owned());
-            self.enter(BuildStatus::InProgress);
+            // Its gate may have been passed while it was in progress: then the build pauses for review now.
+            let is_judged = self
+                .gates_passed
+                .iter()
+                .any(|gate| gate_workstream(gate) == Some(id));
+            let idle = self.in_progress_workstreams.is_empty();
+            self.enter(if idle && is_judged {
+                BuildStatus::Paused
+            } else {
+                BuildStatus::InProgress
+            });
         }
         Ok(())
     }
@@ -177,9 +189,9 @@ impl BuildCheckpoint {
     /// Records that a gate was passed, such as `type-check (WS2)`; it takes the place of the pending gate
     /// of that name.
     ///
-    /// Where nothing is in progress, a phase is finished: its number becomes the current one (`phase`, or
-    /// one more than before), and the build pauses for somebody's review. A further gate of a paused build
-    /// belongs to the same phase. A gate that was passed already changes nothing.
+    /// `phase` becomes the current one; without it the number stays, for a gate does not tell which phase it ends
+    /// ([`finished_phase`](BuildCheckpoint::finished_phase) tells it from the plan). Where nothing is in progress, the
+    /// build pauses for somebody's review. A gate that was passed already changes nothing else.
     ///
     /// # Errors
     ///
@@ -187,56 +199,118 @@ impl BuildCheckpoint {
     /// paused, unless forced; refused when the build has no such gate. The checkpoint is then unchanged.
     pub fn pass_gate(&mut self, gate: &str, phase: Option<u32>, force: bool) -> Result<()> {
         let pending = self.pending_gate(gate)?;
-        if pending.is_none() {
-            if self.gates_passed.iter().any(|passed| passed == gate) {
-                return Ok(());
-            }
+        let is_passed = |passed: &String| super::gates::same_gate(passed, gate);
+        let again = pending.is_none() && self.gates_passed.iter().any(is_passed);
+        if pending.is_none() && !again {
             // `type-check (WS4)` after `type-check (WS2)`: one pending gate is passed for each.
             let name = gate_name(gate);
-            if !self
-                .gates_passed
-                .iter()
-                .any(|passed| gate_name(passed) == name)
-            {
-                return Err(Error::refused(format!(
-                    "{gate:?} is no gate of this build; pending are {}",
-                    listed(&self.gates_pending)
-                )));
+            let mut passed = self.gates_passed.iter();
+            if !passed.any(|passed| gate_name(passed) == name) {
+                return Err(self.no_such_gate(gate));
             }
         }
-        let again = self
-            .gates_passed
-            .iter()
-            .any(|passed| super::gates::same_gate(passed, gate));
-        if pending.is_none() && again {
-            // Reported again: it passed once.
-            return Ok(());
-        }
-        if states::is(self, &BuildStatus::Failed) && !force {
-            // A gate mends no failure: the error stays, and with it the state.
-            if let Some(at) = pending {
-                self.gates_pending.remove(at);
-            }
-            self.gates_passed.push(gate.to_owned());
-            return Ok(());
-        }
+        let failed = states::is(self, &BuildStatus::Failed) && !force;
         let paused = states::is(self, &BuildStatus::Paused);
-        if !paused {
+        // A gate mends no failure: the error stays, and with it the state.
+        let pauses = !failed && self.in_progress_workstreams.is_empty();
+        if again && !(pauses && states::is(self, &BuildStatus::InProgress)) {
+            // Reported again: it passed once.
+            self.enter_phase(phase);
+            return Ok(());
+        }
+        if !failed && !paused {
             states::check(self, &BuildStatus::Paused, force)?;
         }
         if let Some(at) = pending {
             self.gates_pending.remove(at);
         }
-        self.gates_passed.push(gate.to_owned());
+        if !again {
+            self.gates_passed.push(gate.to_owned());
+        }
+        self.enter_phase(phase);
+        if pauses {
+            self.enter(BuildStatus::Paused);
+        }
+        Ok(())
+    }
+
+    fn enter_phase(&mut self, phase: Option<u32>) {
         if let Some(phase) = phase {
             self.current_phase = Some(phase.into());
         }
-        if self.in_progress_workstreams.is_empty() {
-            if phase.is_none() && !paused {
-                self.current_phase = Some(self.current_phase.unwrap_or_default() + 1.0);
-            }
-            self.enter(BuildStatus::Paused);
+    }
+
+    fn no_such_gate(&self, gate: &str) -> Error {
+        Error::refused(format!(
+            "{gate:?} is no gate of this build; pending are {}",
+            listed(&self.gates_pending)
+        ))
+    }
+
+    /// Records that a gate was not passed, also at the review of a paused build: the build failed, what was in progress
+    /// is pending again, and the gate is to be passed anew. The error names the gate.
+    ///
+    /// Where the error names no workstream, it is the one in the gate's own name, such as `type-check (WS2)`, else the
+    /// only one in progress. A completed workstream stays completed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) unless the build is in progress or paused or it is
+    /// forced; refused when the build has no such gate or no such workstream. The checkpoint is then unchanged.
+    pub fn fail_gate(&mut self, gate: &str, mut error: BuildError, force: bool) -> Result<()> {
+        let is_named = |other: &String| gate_name(other) == gate_name(gate);
+        let is_same = |other: &String| super::gates::same_gate(other, gate);
+        if !self.gates_pending.iter().any(is_named) && !self.gates_passed.iter().any(is_same) {
+            return Err(self.no_such_gate(gate));
         }
+        if !states::is(self, &BuildStatus::Paused) {
+            states::check(self, &BuildStatus::Failed, force)?;
+        }
+        let of_gate = gate_workstream(gate).filter(|id| self.bucket(id).is_some());
+        let only = match self.in_progress_workstreams.as_slice() {
+            [only] => Some(only.as_str()),
+            _ => None,
+        };
+        let workstream = error.workstream.as_deref().or(of_gate).or(only);
+        if let Some(id) = workstream.filter(|id| self.bucket(id).is_none()) {
+            return Err(Error::refused(format!(
+                "{id:?} is no workstream of this build"
+            )));
+        }
+        error.workstream = workstream.map(str::to_owned);
+        let because = error.message.take().unwrap_or_default();
+        error.message = Some(format!("{gate}: {because}"));
+        if let Some(at) = self.gates_passed.iter().position(is_same) {
+            let passed = self.gates_passed.remove(at);
+            if !self.gates_pending.iter().any(is_named) {
+                self.gates_pending.push(passed);
+            }
+        }
+        self.put_back();
+        self.enter(BuildStatus::Failed);
+        self.error = Some(error);
+        Ok(())
+    }
+
+    /// Adds a workstream that the plan did not have to the pending ones.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the id says nothing, the build has it already, or it is complete.
+    pub fn add_workstream(&mut self, id: &str) -> Result<()> {
+        if id.trim().is_empty() {
+            return Err(Error::refused("name the workstream"));
+        }
+        if states::is(self, &BuildStatus::Complete) {
+            return Err(Error::refused("the build is complete; nothing joins it"));
+        }
+        if let Some(bucket) = self.bucket(id) {
+            return Err(Error::refused(format!(
+                "{id:?} is {} already",
+                bucket.as_str()
+            )));
+        }
+        self.pending_workstreams.push(id.to_owned());
         Ok(())
     }
 
@@ -384,7 +458,18 @@ impl BuildCheckpoint {
                 "{value:?} is no value of {gate}; see the guide of this format"
             )));
         }
+        wanted.refuse_waiver(self)?;
         self.take_if_still_complete(wanted)
+    }
+
+    /// Refuses a change that waives gate B while it is blocked by a stack that is down, in whatever way.
+    pub(super) fn refuse_waiver(&self, before: &BuildCheckpoint) -> Result<()> {
+        use PresenceGate::{NotApplicable, Waived};
+        let is_waived = matches!(self.presence(), Some(Waived(_) | NotApplicable) | None);
+        if before.is_stack_down() && is_waived && !self.is_untouched() {
+            return Err(Error::refused(STACK_DOWN));
+        }
+        Ok(())
     }
 
     /// Waives gate B by an issue.
@@ -398,9 +483,7 @@ impl BuildCheckpoint {
             return Err(Error::refused("name the issue that waives the proof"));
         }
         if self.is_stack_down() {
-            return Err(Error::refused(
-                "a stack that is down is never waived; start it and look again",
-            ));
+            return Err(Error::refused(STACK_DOWN));
         }
         self.gate_b_presence = Some(format!("waived:{issue}"));
         self.render_proof_waiver = Some(RenderProofWaiver {
@@ -474,10 +557,16 @@ pub(super) fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
 
 /// The operations that the format has.
 pub(super) const OPERATIONS: &[&str] = &[
+    "workstream add",
     "workstream start",
     "workstream done",
     "workstream fail",
+    "workstream dormant",
     "gate pass",
+    "gate fail",
+    "waive",
+    "review",
+    "heartbeat",
     "fail",
     "unblock",
     "pause",
@@ -511,7 +600,66 @@ pub(super) fn apply(
             let because = because.as_deref().unwrap_or("failed, no reason was given");
             build.fail(BuildError::new(id, because), force)
         }
-        Operation::GatePass { name } => build.pass_gate(name, None, force),
+        Operation::ItemAdd {
+            kind: ItemKind::Workstream,
+            id,
+        } => build.add_workstream(id),
+        Operation::WorkstreamDormant { id, because } => build.leave_out(id, because),
+        Operation::GatePass { name, phase } => {
+            let spec = circumstances.knowledge.execution_spec;
+            let finished = || build.finished_phase(spec?);
+            let phase = phase.or_else(finished);
+            build.pass_gate(name, phase, force)
+        }
+        Operation::GateFail {
+            name,
+            because,
+            workstream,
+            file,
+            line,
+        } => {
+            if because.trim().is_empty() {
+                return Err(Error::refused("say why the gate failed"));
+            }
+            let error = BuildError {
+                workstream: workstream.clone(),
+                message: Some(because.clone()),
+                file: file.clone(),
+                line: line.map(f64::from),
+                ..BuildError::default()
+            };
+            build.fail_gate(name, error, force)
+        }
+        Operation::Waive { issue, because } => build.waive_render_proof(because, issue),
+        Operation::Review {
+            verdict,
+            p0_count,
+            p1_count,
+            attempt,
+            findings,
+            because,
+        } => {
+            let verdict = Verdict::from(verdict.as_str());
+            if !verdict.is_known() {
+                return Err(Error::refused(format!(
+                    "{:?} is none of {}",
+                    verdict.as_str(),
+                    Verdict::KNOWN.join(", ")
+                )));
+            }
+            build.record_review(AdversarialReview {
+                p0_count: Some((*p0_count).into()),
+                p1_count: Some((*p1_count).into()),
+                attempt: Some((*attempt).into()),
+                findings_path: findings.clone(),
+                override_reason: because.clone(),
+                ..AdversarialReview::new(verdict)
+            })
+        }
+        Operation::Heartbeat => {
+            build.stamp(circumstances.now);
+            Ok(())
+        }
         Operation::Fail { text } => {
             if text.trim().is_empty() {
                 return Err(Error::refused("say why the build failed"));

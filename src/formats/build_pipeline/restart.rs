@@ -74,7 +74,7 @@ impl BuildCheckpoint {
     }
 
     /// Whether it is planned and nothing was done.
-    fn is_untouched(&self) -> bool {
+    pub(super) fn is_untouched(&self) -> bool {
         states::is(self, &BuildStatus::Initialized)
             && self.completed_workstreams.is_empty()
             && self.in_progress_workstreams.is_empty()

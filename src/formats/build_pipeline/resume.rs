@@ -1,11 +1,28 @@
 //! Whether and where a build goes on.
 
-use super::{BuildCheckpoint, BuildStatus, phase};
+use super::{Bucket, BuildCheckpoint, BuildStatus, phase};
 use crate::checkpoint::{
     Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan, ResumeReason,
 };
 
 impl BuildCheckpoint {
+    /// The last phase of the plan that is finished, as all before it are: no workstream of theirs is left.
+    ///
+    /// `None` when there is none, or the checkpoint is further already.
+    #[must_use]
+    pub fn finished_phase(&self, spec: &ExecutionSpec) -> Option<u32> {
+        let is_over =
+            |id: &str| self.is_in(id, Bucket::Completed) || self.is_in(id, Bucket::Dormant);
+        let phases = spec.phases.iter();
+        let finished =
+            phases.take_while(|phase| phase.workstreams.iter().all(|item| is_over(&item.id)));
+        let last = finished.last()?.n;
+        let current = self.current_phase.unwrap_or_default();
+        u32::try_from(last)
+            .ok()
+            .filter(|last| f64::from(*last) > current)
+    }
+
     /// The phase that a build goes on with: the first of the plan with a workstream that is pending or in
     /// progress. Without the plan the one after the current phase where that is finished (the build pauses
     /// at its gate, or has not begun), else the current one.
@@ -50,15 +67,10 @@ impl BuildCheckpoint {
     }
 }
 
-pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
-    let spec = knowledge.execution_spec;
-    // What the hand-off alone would ask is asked here in the protocol's words.
-    let mut plan = ResumePlan::of(&crate::checkpoint::Handoff::default());
-    plan.decision = ResumeDecision::Continue;
-    plan.files_to_review = build.files().into_iter().map(str::to_owned).collect();
-    plan.start_at = build.resume_workstream(spec).map(str::to_owned);
-    plan.message = build.display(spec);
-    if plan.start_at.is_none() {
+/// Where a build stands, line by line: the display, the gate at which it pauses, and what comes next.
+pub(super) fn stands(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> Vec<String> {
+    let mut text = build.display(spec);
+    if build.resume_workstream(spec).is_none() {
         let left = if build.gates_pending.is_empty() {
             "No workstream and no gate is left: complete the build.".to_owned()
         } else {
@@ -67,7 +79,40 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
                 build.gates_pending.join(", ")
             )
         };
-        plan.message.push_str(&format!("\n\n{left}"));
+        text.push_str(&format!("\n\n{left}"));
+    }
+    if super::states::is(build, &BuildStatus::Paused) {
+        let gate = build.last_gate().map_or_else(
+            || "No gate was passed yet.".to_owned(),
+            |gate| format!("Last gate passed: {gate}"),
+        );
+        text.push_str(&format!("\n\n{gate}"));
+        if let Some(phase) = build.resume_phase(spec) {
+            let next = format!("\nContinue from Phase {}.", phase::text(phase));
+            text.push_str(&next);
+        }
+    }
+    text.lines().map(str::to_owned).collect()
+}
+
+pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
+    let spec = knowledge.execution_spec;
+    // What the hand-off alone would ask is asked here in the protocol's words.
+    let mut plan = ResumePlan::of(&crate::checkpoint::Handoff::default());
+    plan.decision = ResumeDecision::Continue;
+    plan.files_to_review = build.files().into_iter().map(str::to_owned).collect();
+    plan.start_at = build.resume_workstream(spec).map(str::to_owned);
+    plan.message = stands(build, spec).join("\n");
+    let phase = build.resume_phase(spec);
+    plan.phase = phase.or(build.current_phase).map(phase::text);
+    if let (Some(_), Some(first), Some(current)) = (spec, phase, build.current_phase)
+        && current > first
+    {
+        let (current, first) = (phase::text(current), phase::text(first));
+        plan.warn(format!(
+            "The checkpoint is at phase {current}, while work of phase {first} is left: that comes first."
+        ));
+        plan.because(ResumeReason::Mismatch);
     }
     let status = build.status.as_ref();
     match status.and_then(BuildStatus::understood) {
@@ -85,17 +130,6 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
             plan.ask(format!("The build failed: {what}\nIs it fixed?"));
             plan.because(ResumeReason::Failed);
         }
-        Some(BuildStatus::Paused) => {
-            let gate = build.last_gate().map_or_else(
-                || "No gate was passed yet.".to_owned(),
-                |gate| format!("Last gate passed: {gate}"),
-            );
-            plan.message.push_str(&format!("\n\n{gate}"));
-            if let Some(phase) = build.resume_phase(spec) {
-                let next = format!("\nContinue from Phase {}.", phase::text(phase));
-                plan.message.push_str(&next);
-            }
-        }
         Some(BuildStatus::InProgress) => {
             let begun = &build.in_progress_workstreams;
             let begun = if begun.is_empty() {
@@ -109,7 +143,7 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
             plan.ask("Restart the build, or continue it?");
             plan.because(ResumeReason::InProgress);
         }
-        Some(BuildStatus::Initialized) => {}
+        Some(BuildStatus::Initialized | BuildStatus::Paused) => {}
         Some(BuildStatus::Other(_)) | None => {
             let status = status.map_or("missing", BuildStatus::as_str);
             plan.ask(format!(

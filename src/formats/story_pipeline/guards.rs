@@ -83,6 +83,13 @@ pub enum Waiting {
         /// The readiness.
         readiness: Option<Number>,
     },
+    /// The tasks of stage 0 are not known any more, so nobody can tell whether all are done.
+    PlanUnknown,
+    /// The quality gate sent the story back, and no task was finished since.
+    Rework {
+        /// What is to be mended.
+        issues: Option<String>,
+    },
     /// Tasks remain.
     Tasks {
         /// Their ids.
@@ -137,10 +144,41 @@ impl StoryCheckpoint {
                 remaining: self.remaining().to_vec(),
             });
         }
+        if self.lacks_plan() {
+            return NextStep::Wait(Waiting::PlanUnknown);
+        }
+        if self.is_to_be_mended() {
+            return NextStep::Wait(Waiting::Rework {
+                issues: self.issues.clone(),
+            });
+        }
         if self.completed().is_empty() {
             return NextStep::Wait(Waiting::TasksUnknown);
         }
         NextStep::Enter { stage: 3 }
+    }
+
+    /// Whether stage 2 has begun without the tasks that stage 0 planned: the verdict that let the story in stays until
+    /// they are planned.
+    pub(super) fn lacks_plan(&self) -> bool {
+        self.stage_number() == Some(2)
+            && self.verdict == Some(Verdict::Go)
+            && self.readiness.is_none()
+    }
+
+    /// Whether the quality gate sent the story back to stage 2 and no task was finished since: its verdict stays until
+    /// one is.
+    pub(super) fn is_to_be_mended(&self) -> bool {
+        self.stage_number() == Some(2)
+            && self.verdict == Some(Verdict::Fail)
+            && self.quality_score().is_none()
+    }
+
+    /// Whether the story is in stage 2 again, with what the quality gate found.
+    pub(super) fn is_in_rework(&self) -> bool {
+        self.stage_number() == Some(2)
+            && self.issues.is_some()
+            && matches!(self.verdict, None | Some(Verdict::Fail))
     }
 
     fn after_gate(&self, counters: Counters) -> NextStep {
@@ -238,6 +276,13 @@ impl fmt::Display for Waiting {
                 "GO needs a readiness of {MIN_READINESS} or more; it is {}",
                 or_none(*readiness)
             ),
+            Waiting::PlanUnknown => f.write_str(
+                "the tasks that stage 0 planned are neither here nor kept beside the checkpoint; plan them again first",
+            ),
+            Waiting::Rework { issues } => {
+                f.write_str("the quality gate failed, and no task was planned and finished since")?;
+                because(f, issues)
+            }
             Waiting::Tasks { remaining } => write!(f, "tasks remain: {}", remaining.join(", ")),
             Waiting::TasksUnknown => f.write_str("no task is known, finished or left"),
             Waiting::Score { score } => write!(

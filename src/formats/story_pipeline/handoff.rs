@@ -7,6 +7,7 @@ use crate::checkpoint::{DoneItem, Handoff, OpenEnum, Status, Timestamp, Verifica
 
 const ONCE_ONLY: &str = "DO NOT re-execute completed work.";
 const LAST_ACTION: &str = "Last action: ";
+const MEND: &str = "The quality gate failed; mend this: ";
 const REMAINING_ONLY: &str = "Continue from remaining tasks only.";
 
 /// The protocol has no status: it follows from stage and verdict.
@@ -23,7 +24,10 @@ pub(super) fn status(story: &StoryCheckpoint) -> Status {
 }
 
 pub(super) fn handoff(story: &StoryCheckpoint) -> Handoff {
+    // What a failed gate sent back to stage 2 is to be mended there, and in the way of nothing.
+    let mend = story.issues.as_ref().filter(|_| story.is_in_rework());
     let refusal = match story.verdict {
+        _ if mend.is_some() => &None,
         Some(Verdict::NoGo) => &story.reason,
         Some(Verdict::Fail) => &story.issues,
         _ => &None,
@@ -35,6 +39,7 @@ pub(super) fn handoff(story: &StoryCheckpoint) -> Handoff {
             .action()
             .map(|action| format!("{LAST_ACTION}{action}")),
     );
+    instructions.extend(mend.map(|issues| format!("{MEND}{issues}")));
     instructions.push(REMAINING_ONLY.to_owned());
     Handoff {
         task: story.story().map(str::to_owned),
@@ -112,10 +117,15 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> StoryCheckp
             take_result(&mut story, activity, result);
         }
     }
+    let mend = handoff
+        .instructions
+        .iter()
+        .find_map(|line| line.strip_prefix(MEND));
+    story.issues = mend.map(str::to_owned);
     let refusal = (!handoff.blockers.is_empty()).then(|| handoff.blockers.join("; "));
     match story.verdict {
         Some(Verdict::NoGo) => story.reason = refusal,
-        Some(Verdict::Fail) => story.issues = refusal,
+        Some(Verdict::Fail) if mend.is_none() => story.issues = refusal,
         _ => {}
     }
     story

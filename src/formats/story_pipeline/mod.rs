@@ -42,10 +42,11 @@ pub use state::{
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Layout,
-    Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Dropped, Evidence, Handoff, Inspection, Interruption, Knowledge,
+    Layout, Limits, Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation,
+    open_enum,
 };
-use crate::json::Document;
+use crate::json::{Code, Document};
 
 /// Where the members come from.
 #[cfg(feature = "schema")]
@@ -201,6 +202,15 @@ impl Checkpoint for StoryCheckpoint {
         ),
     ];
     const WORK_HAS_IDS: bool = true;
+    /// The fields of a stage are written at its end.
+    const TRANSIENT: &'static [(Code, &'static str)] = &[
+        (Code::MISSING, "/planScore"),
+        (Code::MISSING, "/plan_score"),
+        (Code::MISSING, "/readiness"),
+        (Code::MISSING, "/verdict"),
+        (Code::MISSING, "/qualityScore"),
+        (Code::MISSING, "/quality_score"),
+    ];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {
@@ -250,6 +260,20 @@ impl Checkpoint for StoryCheckpoint {
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
         operations::apply(self, operation, circumstances)
+    }
+
+    fn settle(
+        &mut self,
+        before: &Self,
+        kept: &mut dyn FnMut() -> Result<Vec<Dropped>>,
+    ) -> Result<()> {
+        self.bring_plan_back(before, kept)
+    }
+
+    fn shrink(&mut self, _: &Limits, before: Option<&Self>) -> Truncation {
+        let mut truncation = Truncation::default();
+        truncation.dropped = before.map_or_else(Vec::new, |before| self.kept_beside(before));
+        truncation
     }
 
     fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {

@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::spelling::Spelling;
+use super::spelling::{self, Name, Spelling};
 use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
 use crate::checkpoint::{
-    Circumstances, Error, Interruption, ItemKind, Operation, Result, Timestamp,
+    Circumstances, DropReason, Dropped, Error, ErrorKind, Interruption, ItemKind, Knowledge,
+    Operation, Result, Timestamp,
 };
+use crate::json::pointer;
 
 /// Between what was finished last and what went wrong then.
 const INTERRUPTED: &str = "; then interrupted: ";
@@ -57,6 +59,27 @@ impl StoryCheckpoint {
             ..StoryCheckpoint::default()
         };
         checkpoint.finish_planning(score, tasks)?;
+        Ok(checkpoint)
+    }
+
+    /// The checkpoint of a story that begins, with the tasks that stage 0 has made so far; the score of the plan is
+    /// reported at the end of the stage.
+    ///
+    /// # Errors
+    ///
+    /// As [`planned`](Self::planned).
+    pub fn begin(
+        story: impl Into<String>,
+        agent: impl Into<String>,
+        tasks: impl IntoIterator<Item = impl Into<String>>,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
+        let mut checkpoint =
+            StoryCheckpoint::planned(story, agent, Number::from(0_u8), tasks, now)?;
+        checkpoint.plan_score = None;
+        if checkpoint.remaining().is_empty() {
+            checkpoint.set_action("Story begun");
+        }
         Ok(checkpoint)
     }
 
@@ -136,6 +159,9 @@ impl StoryCheckpoint {
             }
         }
         self.set_remaining(remaining);
+        if self.lacks_plan() {
+            self.verdict = None;
+        }
         Ok(())
     }
 
@@ -151,7 +177,7 @@ impl StoryCheckpoint {
 
     /// Begins a task in any stage, even one that was finished: it is left again.
     pub fn force_start_task(&mut self, id: &str) {
-        self.begin(id);
+        self.put_first(id);
     }
 
     fn start(&mut self, id: &str, force: bool) -> Result<()> {
@@ -163,11 +189,11 @@ impl StoryCheckpoint {
                 )));
             }
         }
-        self.begin(id);
+        self.put_first(id);
         Ok(())
     }
 
-    fn begin(&mut self, id: &str) {
+    fn put_first(&mut self, id: &str) {
         if self.completed().iter().any(|done| done == id) {
             self.set_completed(without(self.completed(), id));
         }
@@ -215,6 +241,9 @@ impl StoryCheckpoint {
             self.set_completed(completed);
         }
         self.set_action(format!("{id} done"));
+        if self.is_to_be_mended() {
+            self.verdict = None;
+        }
     }
 
     /// The end of stage 3: what the quality gate concluded, and its score.
@@ -254,8 +283,11 @@ impl StoryCheckpoint {
     /// Enters a stage, on the protocol's conditions.
     ///
     /// What belongs to the stage before leaves the checkpoint and is told in its last action; the fields
-    /// of the new stage are written at its end. In stage 1 no task is listed, so the ids of the planned
-    /// ones are in the last action; stage 2 gets them with [`plan_tasks`](Self::plan_tasks).
+    /// of the new stage are written at its end. In stage 1 no task is listed: a save keeps the ids beside the
+    /// checkpoint, and the save that enters stage 2 brings them back. Where nothing is kept, the verdict `GO` stays and
+    /// stage 3 is refused until [`plan_tasks`](Self::plan_tasks) has named them. A story that goes back to stage 2 keeps
+    /// `FAIL` until a task was finished there, and the issues until the stage ends.
+    /// To enter stage 0 in stage 0 changes nothing.
     ///
     /// # Errors
     ///
@@ -273,6 +305,9 @@ impl StoryCheckpoint {
                 ["STAGE_0"],
             ));
         };
+        if (from, stage) == (0, 0) {
+            return Ok(());
+        }
         let next = self.next_step(counters);
         let goes_on = match &next {
             NextStep::Enter { stage: to } => *to == stage,
@@ -294,10 +329,52 @@ impl StoryCheckpoint {
         if from == 0 {
             self.set_remaining(Vec::new());
         }
+        let (verdict, issues) = (self.verdict.take(), self.issues.take());
         self.clear_stage_fields();
+        if stage == 2 {
+            (self.verdict, self.issues) = (verdict, issues.filter(|_| from == 3));
+            if from == 1 && !self.remaining().is_empty() {
+                self.verdict = None;
+            }
+        }
         self.set_action(ending);
         self.set_stage(stage, now);
         Ok(())
+    }
+
+    /// Brings the tasks back that stage 0 planned, when the story enters stage 2.
+    pub(super) fn bring_plan_back(
+        &mut self,
+        before: &StoryCheckpoint,
+        kept: &mut dyn FnMut() -> Result<Vec<Dropped>>,
+    ) -> Result<()> {
+        let entered =
+            self.stage_number() == Some(2) && matches!(before.stage_number(), Some(0 | 1));
+        if !entered || !self.remaining().is_empty() || !self.completed().is_empty() {
+            return Ok(());
+        }
+        let planned = if before.remaining().is_empty() {
+            kept()?.iter().rev().find_map(planned_in)
+        } else {
+            Some(before.remaining().to_vec())
+        };
+        if let Some(tasks) = planned.filter(|tasks| !tasks.is_empty()) {
+            let action = self.action().unwrap_or_default().to_owned();
+            self.set_action(format!("{action}; tasks: {}", tasks.join(", ")));
+            self.plan_tasks(tasks)?;
+        }
+        Ok(())
+    }
+
+    /// What a save keeps beside the checkpoint: the planned tasks, which stage 1 does not list.
+    pub(super) fn kept_beside(&self, before: &StoryCheckpoint) -> Vec<Dropped> {
+        let entered = self.stage_number() == Some(1) && before.stage_number() != Some(1);
+        let tasks = before.remaining();
+        if !entered || !self.remaining().is_empty() || tasks.is_empty() {
+            return Vec::new();
+        }
+        let pointer = pointer::join("", spelling::REMAINING.of(before.spelling()));
+        vec![Dropped::new(pointer, DropReason::PutAside, tasks.into())]
     }
 
     /// Enters a stage whatever the protocol says. The lists stay as they are.
@@ -449,6 +526,7 @@ impl StoryCheckpoint {
         self.stage = Some(Number::from(stage));
         if self.spelling() == Spelling::SnakeCase {
             self.started_at = Some(Timestamp::like(self.written_at(), now));
+            self.completed_at = None;
         }
     }
 
@@ -481,6 +559,16 @@ impl StoryCheckpoint {
     fn not_now(&self, what: &str) -> Error {
         Error::refused(format!("{what}; the story is in {}", self.stage_name()))
     }
+}
+
+/// The tasks in a piece that a save kept, where it is one of those.
+fn planned_in(piece: &Dropped) -> Option<Vec<String>> {
+    let Name { camel, snake } = spelling::REMAINING;
+    let is_plan = piece.reason == DropReason::PutAside
+        && [camel, snake].contains(&piece.pointer.trim_start_matches('/'));
+    serde_json::from_value(piece.value.clone())
+        .ok()
+        .filter(|_| is_plan)
 }
 
 fn without(list: &[String], id: &str) -> Vec<String> {
@@ -527,9 +615,11 @@ fn no_stage(text: &str) -> Error {
 /// The operations that the format has.
 pub(super) const OPERATIONS: &[&str] = &[
     "note",
+    "heartbeat",
     "fail",
     "complete",
     "reassign",
+    "task add",
     "task start",
     "task done",
     "stage",
@@ -569,8 +659,24 @@ pub(super) fn apply(
         Operation::ItemDone {
             kind: ItemKind::Task,
             id,
-            ..
-        } => story.finish(id, force)?,
+            files,
+        } => {
+            if !files.is_empty() {
+                return Err(Error::new(ErrorKind::Unsupported {
+                    operation: "task done with files".to_owned(),
+                    supported: OPERATIONS.iter().map(|&name| name.to_owned()).collect(),
+                }));
+            }
+            story.finish(id, force)?;
+        }
+        Operation::ItemAdd {
+            kind: ItemKind::Task,
+            id,
+        } => {
+            says(id, "name the task")?;
+            story.plan_tasks([id])?;
+        }
+        Operation::Heartbeat => story.stamp_at(circumstances.now),
         Operation::Reassign { to } => {
             if story.spelling() == Spelling::SnakeCase {
                 return Err(Error::refused(
@@ -617,12 +723,22 @@ fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<
             "the pipeline has PAUSED the story; somebody decides first whether it goes on",
         ));
     }
-    let mut counters = circumstances.knowledge.counters.unwrap_or_default();
-    if story.stage_number() == Some(3) && stage == 2 && state == Some(StoryState::Stage2) {
-        // The lead has sent the story back already, and has counted this cycle.
-        counters.quality_cycles = counters.quality_cycles.saturating_sub(1);
+    story.enter_stage(stage, before_granted(&circumstances.knowledge, stage), now)
+}
+
+/// The counters as they were before the lead granted this stage once more. A counter counts what was granted, so a story at
+/// its limit may enter the one stage that the pipeline has it in.
+pub(super) fn before_granted(knowledge: &Knowledge<'_>, stage: u8) -> Counters {
+    let mut counters = knowledge.counters.unwrap_or_default();
+    let state = knowledge.story_state.map(StoryState::from);
+    if state.and_then(|state| state.stage()) == Some(stage) {
+        let counter = match stage {
+            1 => &mut counters.validation_retries,
+            _ => &mut counters.quality_cycles,
+        };
+        *counter = counter.saturating_sub(1);
     }
-    story.enter_stage(stage, counters, now)
+    counters
 }
 
 /// The result of what a stage measures or concludes, under its name in the checkpoint.

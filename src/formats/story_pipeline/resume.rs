@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::operations::before_granted;
 use super::{
     Counters, MAX_CRASHES, NextStep, PipelineState, StoryCheckpoint, StoryState, messages,
     pipeline_name, root,
@@ -14,6 +15,11 @@ use super::{
 use crate::checkpoint::{
     Checkpoint, Error, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, ResumeReason,
 };
+
+/// What the protocol spawns a worker with.
+const MODEL: &str = "opus";
+const MODE: &str = "bypassPermissions";
+const SUBAGENT_TYPE: &str = "general-purpose";
 
 pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
     let mut plan = ResumePlan::of(&story.handoff());
@@ -27,13 +33,19 @@ pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> Resume
         let worker = NewWorker::new(messages::retry_name(id, stage));
         #[cfg(feature = "template")]
         let worker = worker.with_block(messages::resume_block(story));
-        plan.new_worker = Some(worker.with_input("stage", stage));
+        plan.new_worker = Some(
+            worker
+                .with_input("stage", stage)
+                .with_input("model", MODEL)
+                .with_input("mode", MODE)
+                .with_input("subagent_type", SUBAGENT_TYPE),
+        );
     }
     if let Some(state) = knowledge.story_state.map(StoryState::from) {
         heed_state(&mut plan, &state, stage);
     }
     if let Some(counters) = knowledge.counters {
-        heed_counters(&mut plan, story, counters);
+        heed_counters(&mut plan, story, counters, knowledge);
     }
     if plan.decision == ResumeDecision::Refuse {
         (plan.resume_agent, plan.new_worker) = (None, None);
@@ -63,12 +75,27 @@ fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
 }
 
 /// What was tried as often as the protocol says is not tried again without somebody's word.
-fn heed_counters(plan: &mut ResumePlan, story: &StoryCheckpoint, counters: Counters) {
-    if let NextStep::Pause(reason) = story.next_step(counters) {
+///
+/// A counter counts what was granted: at its limit the story may be in the one stage that the pipeline has it in.
+fn heed_counters(
+    plan: &mut ResumePlan,
+    story: &StoryCheckpoint,
+    counters: Counters,
+    knowledge: &Knowledge<'_>,
+) {
+    let stage = story.stage_number();
+    let next = match stage {
+        Some(1) => before_granted(knowledge, 1),
+        _ => before_granted(knowledge, 2),
+    };
+    if let NextStep::Pause(reason) = story.next_step(next) {
         plan.ask(format!("The story is paused: {reason}. Shall it go on?"));
         plan.because(ResumeReason::TriedEnough);
     }
-    if counters.crashes >= MAX_CRASHES.into() {
+    let state = knowledge.story_state.map(StoryState::from);
+    let is_named = stage.is_some() && state.and_then(|state| state.stage()) == stage;
+    let allowed = u64::from(MAX_CRASHES) + u64::from(is_named);
+    if counters.crashes >= allowed {
         plan.ask(format!(
             "Its worker was started anew after a crash as often as the protocol says \
              ({MAX_CRASHES}); a worker that crashes again pauses the story. Shall it go on?"
@@ -143,9 +170,9 @@ impl StoryCheckpoint {
         Ok(WorkerSpawn {
             name: messages::retry_name(story, stage),
             team_name: team_name.unwrap_or_else(|| pipeline_name(day)),
-            model: "opus",
-            mode: "bypassPermissions",
-            subagent_type: "general-purpose",
+            model: MODEL,
+            mode: MODE,
+            subagent_type: SUBAGENT_TYPE,
             story: story.to_owned(),
             stage,
             business_answers: state.business_answers.clone(),
@@ -175,6 +202,15 @@ impl StoryCheckpoint {
         if plan.decision == ResumeDecision::Refuse {
             return Ok(plan);
         }
+        if let Some(worktree) = &worker.worktree
+            && !worktree.is_empty()
+            && !project_root.join(worktree).is_dir()
+        {
+            plan.ask(format!(
+                "The story's worktree {worktree} is not there. Was its work merged, or is the worktree to be made anew?"
+            ));
+            plan.because(ResumeReason::Mismatch);
+        }
         let answers: serde_json::Map<String, Value> = worker.business_answers.into_iter().collect();
         let new_worker = NewWorker::new(worker.name);
         #[cfg(feature = "template")]
@@ -182,6 +218,10 @@ impl StoryCheckpoint {
         plan.new_worker = Some(
             new_worker
                 .with_input("stage", worker.stage)
+                .with_input("team_name", worker.team_name)
+                .with_input("model", worker.model)
+                .with_input("mode", worker.mode)
+                .with_input("subagent_type", worker.subagent_type)
                 .with_input("business_answers", answers)
                 .with_input("worktree", worker.worktree)
                 .with_input("project_root", worker.project_root.display().to_string()),

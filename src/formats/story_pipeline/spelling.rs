@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Number, StoryCheckpoint};
+use super::{Counters, NextStep, Number, StoryCheckpoint};
 use crate::checkpoint::{Inspection, Timestamp};
 
 /// Which revision of the protocol a checkpoint follows.
@@ -218,11 +218,30 @@ impl StoryCheckpoint {
         );
     }
 
+    /// Sets the stamp of a write. The later revision has `completed_at` for what is done, so that is set when the stage
+    /// is, or where the file has it already; work that goes on is stamped with the `timestamp` of the original one.
     pub(super) fn stamp_at(&mut self, now: DateTime<Utc>) {
         let stamp = Timestamp::like(self.written_at(), now);
-        match self.spelling() {
-            Spelling::CamelCase => self.timestamp = Some(stamp),
-            Spelling::SnakeCase => self.completed_at = Some(stamp),
+        let is_later = self.spelling() == Spelling::SnakeCase;
+        let completes = is_later && (self.is_stage_done() || self.completed_at.is_some());
+        if completes {
+            self.completed_at = Some(stamp.clone());
+        }
+        if !completes || self.timestamp.is_some() {
+            self.timestamp = Some(stamp.clone());
+        }
+        if is_later && self.completed_at.is_none() {
+            self.started_at.get_or_insert(stamp);
+        }
+    }
+
+    /// Whether what the stage is for is done.
+    fn is_stage_done(&self) -> bool {
+        match self.stage_number() {
+            Some(0) => self.plan_score().is_some() && !self.remaining().is_empty(),
+            Some(2) => matches!(self.next_step(Counters::default()), NextStep::Enter { .. }),
+            Some(_) => self.verdict.is_some(),
+            None => false,
         }
     }
 }

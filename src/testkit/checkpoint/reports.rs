@@ -224,7 +224,19 @@ fn operations_on(kind: ItemKind) -> Vec<Operation> {
         ItemStart { kind: kind, id: text() }
         ItemDone { kind: kind, id: text(), files: Vec::new() }
         ItemFail { kind: kind, id: text(), because: None }
-        GatePass { name: text() }
+        ItemAdd { kind: kind, id: text() }
+        WorkstreamDormant { id: text(), because: text() }
+        GatePass { name: text(), phase: None }
+        GateFail { name: text(), because: text(), workstream: None, file: None, line: None }
+        Waive { issue: text(), because: text() }
+        Review {
+            verdict: text(),
+            p0_count: 0,
+            p1_count: 0,
+            attempt: 1,
+            findings: None,
+            because: None,
+        }
         Phase { name: text() }
         Stage { name: text() }
         Sync { name: text() }

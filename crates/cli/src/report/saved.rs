@@ -35,6 +35,9 @@ pub(crate) fn report(
         outcome.warn(too_large(over, target));
         outcome.found();
     }
+    for found in &saved.transient {
+        outcome.note(format!("until the next report: {}", violation(found)));
+    }
     for found in &saved.violations {
         outcome.say("new violation", &violation(found));
         outcome.found();

@@ -7,6 +7,7 @@ mod detect;
 mod diff;
 mod guide;
 mod history;
+mod lead;
 mod operate;
 mod recover;
 mod restore;
@@ -70,8 +71,10 @@ pub(crate) fn run(args: Args) -> Outcome {
             task,
             title,
             spec,
+            revision,
         } => {
             let what = start::What {
+                revision,
                 plan: &plan,
                 task: task.as_deref(),
                 title: title.as_deref(),
@@ -79,6 +82,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             };
             start::run(&what, global)
         }
+        Verb::Lead(lead) => lead::run(&lead, global),
         Verb::Status(how) => status::run(&how, global),
         Verb::Report(report) => operate::run(report, global),
         Verb::Batch { state } => operate::batch(state.as_deref(), global),

@@ -3,9 +3,13 @@
 use std::io::Read;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ItemKind, Operation, SourceFiles};
-use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, builder_state};
+use agent_checkpoint::checkpoint::{
+    Circumstances, ContextLevel, ExecutionSpec, ItemKind, Knowledge, Operation, SourceFiles,
+};
+use agent_checkpoint::formats::story_pipeline::PipelineState;
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, builder_state,
+};
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::{Checkpoint, ErrorKind, Handoff, Saved, TaskCheckpoint};
 
@@ -18,6 +22,24 @@ use crate::given;
 use crate::output::Outcome;
 use crate::report::{plan, saved};
 use crate::reported::Reported;
+
+/// What a report is judged by besides the checkpoint.
+#[derive(Default)]
+struct Beside {
+    state: Option<PipelineState>,
+    spec: Option<ExecutionSpec>,
+}
+
+impl Beside {
+    fn read(state: Option<&Path>, spec: Option<&Path>, global: &Global) -> Result<Beside, Failure> {
+        Ok(Beside {
+            state: state
+                .map(|path| given::state_of(path, global))
+                .transpose()?,
+            spec: spec.map(|path| given::spec_of(path, global)).transpose()?,
+        })
+    }
+}
 
 /// What a report did.
 #[derive(Default)]
@@ -48,10 +70,9 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
             return beat(&target, global);
         }
     }
-    let state = report.state().map(|path| given::state_of(path, global));
-    let state = state.transpose()?;
+    let beside = Beside::read(report.state(), report.spec(), global)?;
     let gives_away = matches!(report, Report::Reassign(_));
-    let mut outcome = change(vec![(None, report.into())], state.as_ref(), global)?;
+    let mut outcome = change(vec![(None, report.into())], beside, global)?;
     if let Some(fence) = global.fence.filter(|_| gives_away) {
         let target = Target::to_write(global)?;
         let claim = target.store().release(&target.key, fence);
@@ -89,8 +110,7 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
 
 /// Several reports as one change, from standard input.
 pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
-    let state = state.map(|path| given::state_of(path, global));
-    let state = state.transpose()?;
+    let beside = Beside::read(state, None, global)?;
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
@@ -123,18 +143,18 @@ pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Fa
             "standard input has no line; write one JSON object a line, such as {\"op\": \"step done\"}",
         ));
     }
-    change(reports, state.as_ref(), global)
+    change(reports, beside, global)
 }
 
 /// Makes one change of all reports; the number is that of a line.
 fn change(
     mut reports: Vec<(Option<usize>, Reported)>,
-    state: Option<&PipelineState>,
+    mut beside: Beside,
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     let mut outcome = Outcome::new();
-    if let Some(state) = state {
+    if let Some(state) = &beside.state {
         given::say_unused_state(&target.path, target.format.name, &mut outcome);
         if let Some(document) = target.load()? {
             given::say_unknown(
@@ -146,12 +166,27 @@ fn change(
             );
         }
     }
+    let is_judged = |reported: &Reported| {
+        use Operation::{Complete, Stage};
+        !reported.force && matches!(reported.operation, Stage { .. } | Complete)
+    };
+    if beside.state.is_none() && reports.iter().any(|(_, reported)| is_judged(reported)) {
+        beside.state = given::state_beside(&target.path, target.format.name, global)?;
+    }
+    if beside.spec.is_some() && target.format.name != BuildCheckpoint::FORMAT {
+        return Err(Failure::new(format!(
+            "{}: --spec is for {}, and this is {}; leave it out",
+            target.path.display(),
+            BuildCheckpoint::FORMAT,
+            target.format.name
+        )));
+    }
     if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
         for (_, reported) in &mut reports {
             sort_files(&mut reported.operation, global, &mut outcome);
         }
     }
-    let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, state, global))?;
+    let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, &beside, global))?;
     let mut lines = Vec::new();
     for Told { line, notes } in told {
         lines.push(line);
@@ -204,7 +239,7 @@ fn sort_files(operation: &mut Operation, global: &Global, outcome: &mut Outcome)
 fn apply<C: Checkpoint>(
     target: &Target,
     reports: &[(Option<usize>, Reported)],
-    state: Option<&PipelineState>,
+    beside: &Beside,
     global: &Global,
 ) -> Result<(Saved, Vec<Told>), Failure> {
     target.require_file()?;
@@ -223,15 +258,20 @@ fn apply<C: Checkpoint>(
                 at_operation = Some(operation);
                 let before = checkpoint.clone();
                 let mut circumstances = circumstances.forced(*force);
-                if let Some(state) = state {
+                let mut knowledge = Knowledge::none();
+                if let Some(state) = &beside.state {
                     let story = before.handoff().task;
                     let story = story.as_deref().unwrap_or(target.key.as_str());
-                    circumstances = circumstances.knowing(state.knowledge(story));
+                    knowledge = state.knowledge(story);
                 }
+                knowledge.execution_spec = beside.spec.as_ref();
+                circumstances = circumstances.knowing(knowledge);
                 checkpoint.apply(operation, &circumstances)?;
                 let is_changed = *checkpoint != before;
                 let (before, after) = (before.handoff(), checkpoint.handoff());
                 let mut this = tell(operation, is_changed, &before, &after);
+                this.notes
+                    .extend(phase_stays(operation, beside, is_changed, &before, &after));
                 let said = circumstances.agent;
                 this.notes
                     .extend(who_has_it(operation, said, &before, &after));
@@ -271,9 +311,6 @@ fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
         ("heartbeat", builder_state::FORMAT) => {
             Some("; its host file has the heartbeat: `ckpt heartbeat`, outside of a batch")
         }
-        ("heartbeat", StoryCheckpoint::FORMAT) => Some(
-            "; the state of its pipeline has the heartbeat: `ckpt heartbeat --store .pipeline/state.json`",
-        ),
         ("heartbeat", _) => Some("; each report of it shows that its agent is alive"),
         ("pause", TaskCheckpoint::FORMAT | builder_state::FORMAT) => {
             Some("; what is in the way is reported with `ckpt block`")
@@ -321,6 +358,24 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
     told
 }
 
+/// That a gate was passed and nobody said whether its phase is finished.
+fn phase_stays(
+    operation: &Operation,
+    beside: &Beside,
+    is_changed: bool,
+    before: &Handoff,
+    after: &Handoff,
+) -> Option<String> {
+    let silent = matches!(operation, Operation::GatePass { phase: None, .. });
+    let stays = silent && is_changed && beside.spec.is_none() && before.phase == after.phase;
+    stays.then(|| {
+        let phase = after.phase.as_deref().unwrap_or("unknown");
+        format!(
+            "the phase stays {phase}: name the one that this gate ends with --phase N, or the plan with --spec FILE"
+        )
+    })
+}
+
 /// What is to be known of a task that another agent has than the one that reports.
 fn who_has_it(
     operation: &Operation,
@@ -363,7 +418,17 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::ItemStart { kind, id } => item(kind, id, "begun"),
         Operation::ItemDone { kind, id, .. } => item(kind, id, "done"),
         Operation::ItemFail { kind, id, .. } => item(kind, id, "failed"),
-        Operation::GatePass { name } => format!("gate passed: {name}"),
+        Operation::ItemAdd { kind, id } => item(kind, id, "added"),
+        Operation::WorkstreamDormant { id, because } => {
+            format!(
+                "workstream {id} left out: {because}; {}",
+                what_is_left(after)
+            )
+        }
+        Operation::GatePass { name, .. } => format!("gate passed: {name}"),
+        Operation::GateFail { name, because, .. } => format!("gate failed: {name}: {because}"),
+        Operation::Waive { issue, .. } => format!("waived by {issue}"),
+        Operation::Review { verdict, .. } => format!("reviewed: {verdict}"),
         Operation::Phase { name } => format!("phase: {name}"),
         Operation::Stage { name } => format!("stage: {name}"),
         Operation::Sync { name } => format!("at sync point: {name}"),
@@ -379,6 +444,7 @@ fn names_status(operation: &Operation) -> bool {
         Operation::Block { .. }
             | Operation::Unblock
             | Operation::Fail { .. }
+            | Operation::GateFail { .. }
             | Operation::Pause
             | Operation::Complete
             | Operation::Restart { .. }

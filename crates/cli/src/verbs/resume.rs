@@ -19,7 +19,7 @@ use crate::address::{Target, file_or_store};
 use crate::args::{Global, Known};
 use crate::dispatch::dispatch;
 use crate::failure::Failure;
-use crate::given::Given;
+use crate::given::{Given, state_beside};
 use crate::output::Outcome;
 use crate::read;
 use crate::report::resume::{goes_on, verdict};
@@ -75,7 +75,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         return corrupt(&path, file, error, corruption, global);
     }
     let prompts = prompts(how, global)?;
-    let given = Given::read(how.known, global)?;
+    let mut given = Given::read(how.known, global)?;
     let target = Target::to_read(file, global)?;
     let mut options = options(global);
     options.description = how.description.map(str::to_owned);
@@ -83,6 +83,16 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     let mut outcome = Outcome::new();
     let format = target.format.name;
     given.say_unused(&target.path, format, &mut outcome);
+    let is_named = given.state.is_some();
+    if !is_named && given.story_state.is_none() {
+        match state_beside(&target.path, format, global) {
+            Ok(state) => given.state = state,
+            Err(failure) => {
+                outcome.warn(format!("{}; nothing of it is heeded", failure.message));
+                outcome.found();
+            }
+        }
+    }
     if let Some(document) = target.load()? {
         let knowledge = given.knowledge(&target.path, &document);
         options.story_state = knowledge.story_state.map(str::to_owned);
@@ -193,11 +203,30 @@ fn give_inputs(
     };
     let story = checkpoint::read::<StoryCheckpoint>(&document);
     let story = story.map_err(|error| target.error(error))?.reading.value;
-    let root = std::path::absolute(&global.root)
-        .map_err(|error| Failure::new(format!("{}: {error}", global.root.display())))?;
+    let whole = |path: &Path| {
+        std::path::absolute(path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    };
+    // The protocol keeps its files in `.pipeline` of the project's root.
+    let place = whole(&target.path)?;
+    let folder = place
+        .parent()
+        .filter(|folder| folder.ends_with(".pipeline"));
+    let root = match folder.and_then(Path::parent) {
+        Some(root) => root.to_path_buf(),
+        None => whole(&global.root)?,
+    };
     let id = story.story().unwrap_or(target.key.as_str());
     let plan = story.resume_in(id, state, &root, super::now(global))?;
     resume.plan.new_worker = plan.new_worker;
+    for question in plan.questions {
+        if !resume.plan.questions.contains(&question) {
+            resume.plan.ask(question);
+        }
+    }
+    for reason in plan.reasons {
+        resume.plan.because(reason);
+    }
     Ok(())
 }
 

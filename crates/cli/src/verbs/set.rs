@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::revision::token;
 use crate::address::{file_or_store, store_of, with_writer};
 use crate::args::Global;
+use crate::dispatch::dispatch;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::read;
@@ -89,6 +90,7 @@ pub(super) fn run(
             for Assignment { pointer, value } in &assignments {
                 is_new |= after.set(pointer, value)?;
             }
+            refuse_what_no_change_may_do(format.as_ref(), before, &after)?;
             // In a host with several checkpoints none is meant, so the token is that of the file.
             let revision = |document: &Document| {
                 token(&path, document, global).map_or_else(
@@ -225,6 +227,25 @@ fn examine(
     format.map_or(Ok(Vec::new()), |format| {
         (format.examine)(document, &knowledge)
     })
+}
+
+/// Some changes a protocol lets nobody make, also where they are spelled out.
+fn refuse_what_no_change_may_do(
+    format: Option<&Format>,
+    before: &Document,
+    after: &Document,
+) -> Result<(), Error> {
+    let judge = |format: &Format| {
+        dispatch!(format.name, C => {
+            let (old, new) = (before.read::<C>(), after.read::<C>());
+            match (old, new) {
+                (Ok(old), Ok(new)) => new.value.clone().settle(&old.value, &mut || Ok(Vec::new())),
+                // What cannot be read is told by the rules.
+                _ => Ok(()),
+            }
+        }, else Ok(()))
+    };
+    format.map_or(Ok(()), judge)
 }
 
 /// A checkpoint of a later version, or of one that cannot be told, is not changed: its rules are not

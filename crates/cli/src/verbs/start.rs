@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::formats::{AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint};
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
+};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Begun, Checkpoint, Error, TaskCheckpoint};
 
@@ -22,6 +24,8 @@ pub(super) struct What<'a> {
     pub(super) task: Option<&'a str>,
     pub(super) title: Option<&'a str>,
     pub(super) spec: Option<&'a Path>,
+    /// The revision of the protocol.
+    pub(super) revision: u8,
 }
 
 pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> {
@@ -69,8 +73,28 @@ pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> 
             let mut checkpoint = BuildCheckpoint::initialize(id, title, &spec, now)
                 .map_err(|error| target.error(error))?;
             checkpoint.prd_title = what.title.map(str::to_owned);
+            if what.revision == 2 {
+                checkpoint = checkpoint.in_later_revision();
+            }
             let plan = checkpoint.pending_workstreams.clone();
             begin(&target, &checkpoint, id, &plan, global)
+        }
+        StoryCheckpoint::FORMAT => {
+            let agent = agent.ok_or_else(|| missing("the worker's id: name it with --agent"))?;
+            let checkpoint = StoryCheckpoint::begin(target.key.as_str(), agent, plan, now)
+                .map_err(|error| target.error(error))?;
+            begin(&target, &checkpoint, agent, plan, global)
+        }
+        PipelineState::FORMAT => {
+            let checkpoint =
+                PipelineState::begin(plan, now).map_err(|error| target.error(error))?;
+            begin(
+                &target,
+                &checkpoint,
+                agent.unwrap_or("the lead"),
+                plan,
+                global,
+            )
         }
         other => Err(Failure::new(format!(
             "{place}: `start` cannot begin a checkpoint of {other}: the first is written by its pipeline, or made \
@@ -88,8 +112,15 @@ fn refuse_unused(target: &Target, what: &What<'_>) -> Result<(), Failure> {
         ("--plan", !what.plan.is_empty() && has(&[build])),
         (
             "--task",
-            what.task.is_some() && has(&[TaskCheckpoint::FORMAT, builder_state::FORMAT]),
+            what.task.is_some()
+                && has(&[
+                    TaskCheckpoint::FORMAT,
+                    builder_state::FORMAT,
+                    StoryCheckpoint::FORMAT,
+                    PipelineState::FORMAT,
+                ]),
         ),
+        ("--revision 2", what.revision != 1 && !has(&[build])),
         ("--title", what.title.is_some() && !has(&[site, build])),
         ("--spec", what.spec.is_some() && !has(&[build])),
     ];

@@ -347,7 +347,12 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
     let state = ".pipeline/state.json";
     let write = |text: &str| place.project.write(state, text);
     place.does(&["task", "done", "SHOP-14"]);
-    place.gives(1, &["stage", "3"]);
+    // A stage that has begun lacks its verdict: that is told, and no finding.
+    let run = place.gives(0, &["stage", "3"]);
+    assert!(
+        run.err.contains("until the next report: /verdict"),
+        "{run:?}"
+    );
     place.does(&["verify", "qualityScore", "54"]);
     place.does(&["fail", "Slow"]);
     write(r#"{"story_state": {"SHOP-12": "STAGE_3"}, "quality_cycles": {"SHOP-12": 2}}"#);
@@ -434,7 +439,7 @@ fn the_workstreams_of_a_build() {
     assert!(error.contains("WS3"), "{error}");
     assert_eq!(place.does(&["fail", "no disk"]), "failed: no disk\n");
     assert_eq!(place.value()["pending_workstreams"], json!(["WS3"]));
-    place.leaves(2, &["heartbeat"]);
+    place.leaves(2, &["note", "x"]);
     let input = "{\"op\": \"pause\"}\n{\"op\": \"gate pass\", \"name\": \"nope\"}\n";
     let before = place.project.read(place.file);
     let run = place
@@ -502,12 +507,12 @@ fn a_pipelines_state_is_looked_at_and_set() {
     for (code, arguments) in [
         (2, vec!["note", "x", "--store", file]),
         (2, vec!["stage", "3", "--store", file]),
-        (2, vec!["start", "--store", file]),
+        (1, vec!["start", "--store", file]),
         (4, vec!["complete", "--store", file]),
         (4, vec!["convert", file, "--to", "story-pipeline-state"]),
     ] {
         let run = project.expect(code, &arguments);
-        assert!(run.error().contains(file) || code == 4, "{run:?}");
+        assert!(run.err.contains(file) || code == 4, "{run:?}");
     }
     assert_eq!(project.read(file), text);
 }
@@ -611,7 +616,13 @@ fn start_begins_what_has_a_beginning() {
         "story-pipeline",
     ];
     let run = project.expect(2, &[&["start"], &place[..]].concat());
-    assert!(run.error().contains("ckpt convert FILE --to"), "{run:?}");
+    assert!(run.error().contains("name it with --agent"), "{run:?}");
+    let begun = [&["start", "--agent", "a-1", "--plan", "SHOP-2"], &place[..]].concat();
+    let run = project.expect(0, &begun);
+    assert!(
+        run.err.contains("until the next report: /planScore"),
+        "{run:?}"
+    );
 }
 
 #[test]

@@ -282,6 +282,7 @@ fn what_is_cut_is_named_and_kept() {
             "outcome",
             "previous",
             "revision",
+            "transient",
             "truncation",
             "violations"
         ]

@@ -26,7 +26,10 @@ fn usage_errors_are_one_line_and_exit_2() {
             vec!["step"],
             "`ckpt step` is followed by one of: start, done;",
         ),
-        (vec!["gate"], "`ckpt gate` is followed by one of: pass;"),
+        (
+            vec!["gate"],
+            "`ckpt gate` is followed by one of: pass, fail;",
+        ),
         (vec!["prune", "a", "--keep", "-5"], "it is a whole number"),
         (
             vec!["show", "a", "--max-bytes", "-5"],

@@ -458,13 +458,16 @@ impl Checkpoint for PipelineState {
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const HAS_HEARTBEAT: bool = true;
+    const WRITES_ALL: bool = true;
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.last_check.as_ref()
     }
 
+    /// The lead writes the whole of its state each time.
     fn stamp(&mut self, now: DateTime<Utc>) {
         self.last_check = Some(Timestamp::like(self.last_check.as_ref(), now));
+        self.derive_absent();
     }
 
     /// The lead's checks are the pipeline's sign of life; the progress is in the stories' own checkpoints.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{MAX_CRASHES, PipelineState, StoryState};
 use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result, Timestamp};
 use crate::formats::story_pipeline::{
-    NextStep, Number, StoryCheckpoint, Verdict, retry_name, worker_name,
+    NextStep, Number, StoryCheckpoint, Verdict, is_story_id, pipeline_name, retry_name, worker_name,
 };
 
 /// What follows when a story's worker crashed and cannot be resumed.
@@ -24,6 +24,60 @@ pub enum AfterCrash {
 }
 
 impl PipelineState {
+    /// The state of a pipeline that begins with these stories, the first one first.
+    ///
+    /// # Errors
+    ///
+    /// Refused when an id is no story's, or a story is named twice.
+    pub fn begin(
+        stories: impl IntoIterator<Item = impl Into<String>>,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
+        let mut state = PipelineState {
+            pipeline_start_time: Some(Timestamp::like(None, now)),
+            ..PipelineState::default()
+        };
+        for story in stories {
+            let story = story.into();
+            if !is_story_id(&story) {
+                return Err(Error::refused(format!(
+                    "{story:?} is no story id, such as PROJ-42"
+                )));
+            }
+            if state.priority_queue_ids.contains(&story) {
+                return Err(Error::refused(format!("the story {story} is named twice")));
+            }
+            state.priority_queue_ids.push(story);
+        }
+        state.stamp(now);
+        Ok(state)
+    }
+
+    /// Sets what is not there and follows from the rest. Texts of which nothing is known stay absent.
+    pub(super) fn derive_absent(&mut self) {
+        self.complete.get_or_insert(false);
+        let workers = self.worker_map.len() as u64;
+        self.active_workers.get_or_insert_with(|| count(workers));
+        let open = |state: &&StoryState| !matches!(state, StoryState::Done | StoryState::Paused);
+        let begun = self.story_state.values().filter(open).count();
+        let is_known = |story: &&String| self.story_state.contains_key(*story);
+        let waiting = self.priority_queue_ids.iter();
+        let waiting = waiting.filter(|story| !is_known(story)).count();
+        self.stories_remaining
+            .get_or_insert_with(|| count((begun + waiting) as u64));
+        if self.pipeline_start_time.is_none() {
+            let times = self.stage_timestamps.values();
+            let starts = times.flat_map(|times| (0..=3).filter_map(|stage| times.start(stage)));
+            let first = starts.filter(|start| start.time().is_some());
+            self.pipeline_start_time = first.min_by_key(|start| start.time()).cloned();
+        }
+        if self.team_name.is_none() {
+            let began = self.pipeline_start_time.as_ref();
+            let began = began.and_then(|stamp| stamp.time());
+            self.team_name = began.map(|time| pipeline_name(time.date_naive()));
+        }
+    }
+
     /// The stories that wait and whose prerequisites are all done, in order.
     #[must_use]
     pub fn ready(&self) -> Vec<&str> {
@@ -77,6 +131,12 @@ impl PipelineState {
             &mut self.crash_count,
         ] {
             counts.entry(story.to_owned()).or_default();
+        }
+        let results = self.story_results.entry(story.to_owned()).or_default();
+        for skipped in 0..stage {
+            if let Some(result) = results.of_stage(skipped) {
+                result.get_or_insert_with(|| "skip".to_owned());
+            }
         }
         Ok(self.enter(story, stage, now))
     }
