@@ -126,6 +126,10 @@ fn write_protocol_stage_3_after_quality_gate() {
     assert!(recorder.stage("2").is_err());
     counted(1);
     recorder.stage("2").unwrap();
+    // Not before something was mended.
+    assert!(recorder.stage("3").is_err());
+    recorder.item_started(Task, "PROJ-103").unwrap();
+    recorder.item_done(Task, "PROJ-103", &[]).unwrap();
     recorder.stage("3").unwrap();
     recorder
         .update(|story| story.finish_gate(Gate::Pass, number(92)))

@@ -31,31 +31,49 @@ impl BuildCheckpoint {
     /// these with their reason, have lists of their own.
     #[must_use]
     pub fn display(&self, spec: Option<&ExecutionSpec>) -> String {
-        let mut text = format!("Resuming {}", self.name());
-        if let Some(phase) = self.resume_phase(spec) {
-            text.push_str(&format!(" from Phase {}", phase::text(phase)));
+        let mut text = self.heading(spec);
+        for (title, lines) in self.sections(spec) {
+            text.push_str(&format!("\n\n{title}:"));
+            for line in lines {
+                text.push_str(&format!("\n  {line}"));
+            }
         }
+        text
+    }
+
+    /// `Resuming PRD-009 from Phase 2`.
+    pub(super) fn heading(&self, spec: Option<&ExecutionSpec>) -> String {
+        let phase = self.resume_phase(spec);
+        let phase = phase.map(|phase| format!(" from Phase {}", phase::text(phase)));
+        format!("Resuming {}{}", self.name(), phase.unwrap_or_default())
+    }
+
+    /// The lists of the display that have something in them, each under its title.
+    pub(super) fn sections(
+        &self,
+        spec: Option<&ExecutionSpec>,
+    ) -> impl Iterator<Item = (&'static str, Vec<String>)> {
         let label = |id: &str| workstream_label(id, spec);
         let completed = self.completed_workstreams.iter();
-        section(
-            &mut text,
-            "Completed",
-            completed.map(|id| format!("{} ✅", label(id))),
-        );
         let begun = self.in_progress_workstreams.iter();
-        section(&mut text, "In progress", begun.map(|id| label(id)));
         let pending = self.pending_workstreams.iter().map(String::as_str);
         let pending = self.failed_workstream().into_iter().chain(pending);
-        section(&mut text, "Pending", pending.map(label));
-        section(
-            &mut text,
-            "Dormant",
-            self.dormant().map(|id| match self.dormant_reason(id) {
-                Some(reason) => format!("{} ({reason})", label(id)),
-                None => label(id),
-            }),
-        );
-        text
+        let dormant = self.dormant().map(|id| match self.dormant_reason(id) {
+            Some(reason) => format!("{} ({reason})", label(id)),
+            None => label(id),
+        });
+        let sections = [
+            (
+                "Completed",
+                completed
+                    .map(|id| format!("{} ✅", label(id)))
+                    .collect::<Vec<_>>(),
+            ),
+            ("In progress", begun.map(|id| label(id)).collect()),
+            ("Pending", pending.map(label).collect()),
+            ("Dormant", dormant.collect()),
+        ];
+        sections.into_iter().filter(|(_, lines)| !lines.is_empty())
     }
 }
 
@@ -65,12 +83,5 @@ fn workstream_label(id: &str, spec: Option<&ExecutionSpec>) -> String {
     match spec.and_then(|spec| spec.title(id)) {
         Some(title) if !title.is_empty() => format!("{id}: {title}"),
         _ => id.to_owned(),
-    }
-}
-
-fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
-    let lines: Vec<String> = lines.map(|line| format!("\n  {line}")).collect();
-    if !lines.is_empty() {
-        text.push_str(&format!("\n\n{title}:{}", lines.concat()));
     }
 }

@@ -406,7 +406,14 @@ impl Checkpoint for BuildCheckpoint {
 
     /// The display, the phase and the last gate: where the build stands, for the prompt.
     fn message_values(&self, knowledge: &Knowledge<'_>) -> Value {
-        serde_json::json!({ "stands": resume::stands(self, knowledge.execution_spec) })
+        let spec = knowledge.execution_spec;
+        let section = |(title, lines)| serde_json::json!({ "title": title, "lines": lines });
+        let sections: Vec<Value> = self.sections(spec).map(section).collect();
+        serde_json::json!({ "stands": {
+            "heading": self.heading(spec),
+            "sections": sections,
+            "remarks": resume::remarks(self, spec),
+        }})
     }
 
     fn shrink(&mut self, _limits: &Limits, before: Option<&Self>) -> Truncation {

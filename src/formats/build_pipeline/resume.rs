@@ -1,6 +1,6 @@
 //! Whether and where a build goes on.
 
-use super::{Bucket, BuildCheckpoint, BuildStatus, phase};
+use super::{Bucket, BuildCheckpoint, BuildStatus, phase, states};
 use crate::checkpoint::{
     Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan, ResumeReason,
 };
@@ -67,32 +67,27 @@ impl BuildCheckpoint {
     }
 }
 
-/// Where a build stands, line by line: the display, the gate at which it pauses, and what comes next.
-pub(super) fn stands(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> Vec<String> {
-    let mut text = build.display(spec);
+/// What is said behind the display: the gate at which the build pauses, and what comes next.
+pub(super) fn remarks(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> Vec<String> {
+    let mut remarks = Vec::new();
     if build.resume_workstream(spec).is_none() {
-        let left = if build.gates_pending.is_empty() {
+        remarks.push(if build.gates_pending.is_empty() {
             "No workstream and no gate is left: complete the build.".to_owned()
         } else {
             format!(
                 "No workstream is left; pass the pending gates and complete the build: {}",
                 build.gates_pending.join(", ")
             )
-        };
-        text.push_str(&format!("\n\n{left}"));
+        });
     }
-    if super::states::is(build, &BuildStatus::Paused) {
-        let gate = build.last_gate().map_or_else(
-            || "No gate was passed yet.".to_owned(),
-            |gate| format!("Last gate passed: {gate}"),
-        );
-        text.push_str(&format!("\n\n{gate}"));
-        if let Some(phase) = build.resume_phase(spec) {
-            let next = format!("\nContinue from Phase {}.", phase::text(phase));
-            text.push_str(&next);
-        }
+    if states::is(build, &BuildStatus::Paused) {
+        let gate = build.last_gate();
+        let gate = gate.map(|gate| format!("Last gate passed: {gate}"));
+        remarks.push(gate.unwrap_or_else(|| "No gate was passed yet.".to_owned()));
+        let next = build.resume_phase(spec).map(phase::text);
+        remarks.extend(next.map(|next| format!("Continue from Phase {next}.")));
     }
-    text.lines().map(str::to_owned).collect()
+    remarks
 }
 
 pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
@@ -102,7 +97,11 @@ pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> Resume
     plan.decision = ResumeDecision::Continue;
     plan.files_to_review = build.files().into_iter().map(str::to_owned).collect();
     plan.start_at = build.resume_workstream(spec).map(str::to_owned);
-    plan.message = stands(build, spec).join("\n");
+    plan.message = build.display(spec);
+    let remarks = remarks(build, spec).join("\n");
+    if !remarks.is_empty() {
+        plan.message.push_str(&format!("\n\n{remarks}"));
+    }
     let phase = build.resume_phase(spec);
     plan.phase = phase.or(build.current_phase).map(phase::text);
     if let (Some(_), Some(first), Some(current)) = (spec, phase, build.current_phase)
