@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::{
-    Archive, Circumstances, FileRole, ItemKind, Operation, violations,
+    Archive, Circumstances, ContextUse, Detail, FileRole, ItemKind, Operation, violations,
 };
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
@@ -921,6 +921,13 @@ fn operations_of_other_formats_are_unsupported() {
 fn all_operations() -> Vec<Operation> {
     let text = || "Complete Acceptance Criteria".to_owned();
     vec![
+        Operation::RateLimit { note: Some(text()) },
+        Operation::Context {
+            used: ContextUse::new(0.8).unwrap(),
+        },
+        Operation::Detail {
+            detail: Detail::default(),
+        },
         Operation::StepStart { text: text() },
         Operation::StepDone {
             text: Some(text()),
@@ -1246,6 +1253,57 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
 }
 
 #[test]
+fn whoever_begins_anew_leaves_an_archive_also_through_the_recorder() {
+    use agent_checkpoint::recorder::{Opened, Recorder};
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path()).with_layout(AgentCheckpoint::layout());
+    let agents = store
+        .checkpoints::<AgentCheckpoint>()
+        .with_clock(FixedClock(time(NOW)));
+    let key = Key::new("Secondary-A").unwrap();
+    let first = |step: &str, session: &str| {
+        AgentCheckpoint::begin("Secondary-A", session, "f", [step], time(NOW))
+    };
+    let archives = || {
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().path());
+        let texts = names
+            .filter(|path| path.to_string_lossy().contains("_aborted_"))
+            .map(|path| std::fs::read_to_string(path).unwrap());
+        texts.collect::<Vec<_>>()
+    };
+    agents.create(&key, &first("the first plan", "s1")).unwrap();
+    let owner = ("Secondary-A", "s2");
+    let Opened::Found(found) =
+        Recorder::begin(&agents, &key, owner, &first("unused", "s2")).unwrap()
+    else {
+        panic!("a checkpoint is there");
+    };
+    let recorder = found.start_over(&first("the second plan", "s2")).unwrap();
+    assert_eq!(archives().len(), 1);
+    assert!(archives()[0].contains("the first plan"));
+    recorder.leave().unwrap();
+    let Opened::Found(found) =
+        Recorder::begin(&agents, &key, ("Secondary-A", "s3"), &first("unused", "s3")).unwrap()
+    else {
+        panic!("a checkpoint is there");
+    };
+    let recorder = found.carry_on().unwrap();
+    // The same session cannot restart: nothing is archived then.
+    let because = "again".to_owned();
+    assert!(recorder.report(Operation::Restart { because }).is_err());
+    assert_eq!(archives().len(), 1);
+    assert!(
+        agents
+            .get(&key)
+            .unwrap()
+            .checkpoint
+            .next_steps
+            .contains(&"the second plan".to_owned())
+    );
+}
+
+#[test]
 fn a_restart_has_a_fresh_session_of_the_agents_own() {
     let because = "little was done".to_owned();
     let restart = Operation::Restart { because };
@@ -1255,7 +1313,7 @@ fn a_restart_has_a_fresh_session_of_the_agents_own() {
     let old = agent.session_id.clone();
     for session in [None, old.as_deref(), Some(" ")] {
         let error = agent.apply(&restart, &here.by(None, session)).unwrap_err();
-        assert!(error.to_string().contains("--session"), "{error}");
+        assert!(error.to_string().contains("new session id"), "{error}");
     }
     // The primary's session is not the agent's, which gives its own with its first report.
     let primary = here.by(Some("Agent-Primary"), Some("primary-session"));

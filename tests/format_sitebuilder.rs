@@ -255,6 +255,7 @@ fn a_finished_subtask_changes_these_lines_and_no_others() {
             "\"docs/post-20.md\"",
             "\"last_processed\": \"Post20English.pdf\",",
             "\"next_to_process\": \"Post21English.pdf\",",
+            "\"resume_instructions\": \"post-20 is done since this was written: Continue from post-20.md, source: NatureTrail/NTEnglish/Text/Post20English.pdf\"",
         ]
     );
     assert_eq!(
@@ -787,7 +788,9 @@ fn instructions_are_the_agents_own() {
     task.finish_subtask("post-20", &done, &now()).unwrap();
     assert_eq!(
         task.resume_instructions.as_deref(),
-        Some("Continue from post-20.md, source: post-20.pdf")
+        Some(
+            "post-20 is done since this was written: Continue from post-20.md, source: post-20.pdf"
+        )
     );
     assert_eq!(task.context.next_to_process.as_deref(), Some("post-21"));
     // A sentence that is the library's own follows the context.

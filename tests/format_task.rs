@@ -8,10 +8,13 @@
 
 mod common;
 
-use agent_checkpoint::checkpoint::{Circumstances, ContextLevel, ContextUse, Operation};
+use agent_checkpoint::checkpoint::{
+    Circumstances, ContextLevel, ContextUse, Detail, Interruption, Operation,
+};
 use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
 use agent_checkpoint::{
-    Checkpoint, Document, ErrorKind, Formats, Knowledge, Staleness, TaskCheckpoint, Timestamp,
+    Checkpoint, Document, ErrorKind, Formats, Knowledge, Staleness, Status, TaskCheckpoint,
+    Timestamp,
 };
 use common::{EXAMPLE, task, time};
 use proptest::prelude::*;
@@ -300,6 +303,10 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         Operation::Stage { name: text() },
         Operation::Sync { name: text() },
         Operation::Restart { because: text() },
+        Operation::Complete,
+        Operation::Detail {
+            detail: Detail::default(),
+        },
     ];
     let circumstances = Circumstances::at(time("2026-03-02T08:00:00Z"));
     for operation in all {
@@ -479,18 +486,40 @@ fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
         given.apply(&to(agent), &by("lead")).unwrap();
     }
     let metadata = &given.metadata;
-    assert_eq!(metadata.created_by.as_deref(), Some("third"));
-    assert_eq!(metadata.previous_agents, ["dev", "second"]);
+    // Neither of them has done anything yet.
+    assert_eq!(metadata.created_by.as_deref(), Some("dev"));
+    assert_eq!(metadata.previous_agents, ["dev"]);
     assert_eq!(metadata.reason, Some(Reason::Reassignment));
     let plan = given.resume_plan(&Knowledge::none());
-    assert_eq!(plan.message, "Resuming from checkpoint (created by second)");
+    assert_eq!(plan.message, "Resuming from checkpoint (created by dev)");
     let note = Operation::StepStart {
         text: "one".to_owned(),
     };
     given.apply(&note, &by("third")).unwrap();
     let plan = given.resume_plan(&Knowledge::none());
     assert_eq!(plan.message, "Resuming from checkpoint (created by third)");
-    assert_eq!(given.metadata.previous_agents, ["dev", "second"]);
+    assert_eq!(given.metadata.previous_agents, ["dev"]);
+}
+
+#[test]
+fn what_failed_has_failed_whatever_is_recorded_after_it() {
+    let mut failed = task(&["one"]);
+    failed.fail("no licence").unwrap();
+    for operation in [
+        Operation::Context {
+            used: ContextUse::new(0.8).unwrap(),
+        },
+        Operation::RateLimit { note: None },
+        Operation::Decide {
+            text: "ask for one".to_owned(),
+            rationale: None,
+        },
+    ] {
+        failed.apply(&operation, &by("dev")).unwrap();
+        assert_eq!(failed.status(), Status::Failed, "{}", operation.name());
+    }
+    failed.interrupted(&Interruption::Stopped("SIGTERM".to_owned()), by("dev").now);
+    assert_eq!(failed.status(), Status::Failed);
 }
 
 #[test]

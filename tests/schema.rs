@@ -227,6 +227,67 @@ fn every_member_is_described_with_its_source_and_numbers_with_their_unit() {
     }
 }
 
+/// A save edits the text that is there, and adds nothing that it lacks: files that others began fit all the same.
+#[test]
+fn what_a_save_writes_fits_the_write_schema() {
+    use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint};
+    use agent_checkpoint::{BuilderStateStore, CheckpointStoreExt, FileStore, Key, TaskCheckpoint};
+    let folder = tempfile::tempdir().unwrap();
+    let now = chrono::Utc::now();
+    let fits = |path: &Path, format: &str| {
+        let text: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let validator = of(format, Contract::Write);
+        let errors: Vec<_> = validator
+            .iter_errors(&text)
+            .map(|it| it.to_string())
+            .collect();
+        assert_eq!(errors, Vec::<String>::new(), "{text}");
+    };
+    let host = folder.path().join("builder-state.json");
+    std::fs::write(
+        &host,
+        r#"{"activePrd": {"id": "p", "currentStory": "US-1"}}"#,
+    )
+    .unwrap();
+    let hosts = BuilderStateStore::open(&host);
+    let tasks = hosts.checkpoints::<TaskCheckpoint>();
+    let active = Key::new("active").unwrap();
+    tasks
+        .create(&active, &TaskCheckpoint::begin("a", ["one"], now))
+        .unwrap();
+    tasks
+        .try_update(&active, |task| task.block("CI is down"))
+        .unwrap();
+    fits(&host, "builder-state");
+
+    let agent = folder.path().join("secondary_a.json");
+    let stamp = "2026-03-02 08:00:00Z";
+    let text = format!(
+        r#"{{"agent_id": "Secondary-A", "status": "IN_PROGRESS", "last_checkpoint": "{stamp}", "blockers": null}}"#
+    );
+    std::fs::write(&agent, text).unwrap();
+    let files = FileStore::open(folder.path()).with_layout(AgentCheckpoint::layout());
+    let agents = files.checkpoints::<AgentCheckpoint>();
+    let key = Key::new("Secondary-A").unwrap();
+    agents
+        .try_update(&key, |agent| agent.start_step("one").map(|_| ()))
+        .unwrap();
+    fits(&agent, "agent-session");
+
+    let task = folder.path().join("media-T1.json");
+    let text = format!(
+        r#"{{"checkpoint_id": "c", "agent": "media", "task_id": "T1", "status": "in_progress", "updated_at": "{stamp}"}}"#
+    );
+    std::fs::write(&task, text).unwrap();
+    let files = FileStore::open(folder.path()).with_layout(SitebuilderCheckpoint::layout());
+    let site = files.checkpoints::<SitebuilderCheckpoint>();
+    site.update(&Key::new("media-T1").unwrap(), |task| {
+        task.instruct("go on")
+    })
+    .unwrap();
+    fits(&task, "sitebuilder");
+}
+
 #[test]
 fn every_version_has_a_summary_in_one_line_and_the_last_is_in_the_id() {
     let schemas = Schemas::default();

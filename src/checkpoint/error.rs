@@ -473,7 +473,7 @@ impl fmt::Display for Error {
             ErrorKind::Transition { from, to, allowed } => {
                 write!(
                     f,
-                    "the protocol has no way from {from} to {to}; from {from} it goes "
+                    "there is no transition from {from} to {to}; from {from} it goes "
                 )?;
                 match allowed.as_slice() {
                     [] => f.write_str("nowhere")?,

@@ -22,6 +22,9 @@ pub struct Handoff {
     pub previous_agents: Vec<String>,
     /// When the checkpoint was last changed.
     pub updated_at: Option<Timestamp>,
+    /// Why it was last changed, where the format says that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Work that is finished, oldest first.
     pub done: Vec<DoneItem>,
     /// Work that was begun and not finished.

@@ -50,7 +50,7 @@ pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
-pub use operation::{Circumstances, ItemKind, Operation};
+pub use operation::{Circumstances, Detail, ItemKind, Operation};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};

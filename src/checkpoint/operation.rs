@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{ContextUse, Knowledge, SourceFiles};
+use super::{Archive, ContextUse, Error, ErrorKind, Knowledge, Result, SourceFiles, have_names};
 
 /// One thing that an agent or a supervisor reports.
 ///
@@ -43,6 +43,18 @@ pub enum Operation {
     Block {
         /// What it is.
         text: String,
+    },
+    /// Something of a named kind is in the way.
+    BlockAs {
+        /// The kind, such as `dependency_missing`.
+        kind: String,
+        /// What it is.
+        text: String,
+    },
+    /// What a protocol keeps beside the steps.
+    Detail {
+        /// These.
+        detail: Detail,
     },
     /// Nothing is in the way any more.
     Unblock,
@@ -182,6 +194,87 @@ pub enum Operation {
     },
 }
 
+/// What a protocol keeps beside the steps; a format takes those that it has a place for, and refuses the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Detail {
+    /// Files that were made, apart from a step that is finished.
+    pub files_created: Vec<String>,
+    /// Files that were changed, apart from a step that is finished.
+    pub files_modified: Vec<String>,
+    /// The changed files are committed: their list begins anew.
+    pub committed: bool,
+    /// How to resume from here, for the next agent.
+    pub instructions: Option<String>,
+    /// What is left of the plan, in place of what was left.
+    pub plan: Option<Vec<String>>,
+    /// What of the material was processed last.
+    pub processed: Option<String>,
+    /// What of the material comes next.
+    pub next: Option<String>,
+    /// The agent looked for messages, and has not read so many.
+    pub unread: Option<u32>,
+    /// The agent updated the overview of its group.
+    pub overview: bool,
+    /// The agent updated its own status file.
+    pub status_file: bool,
+    /// What success is measured by, such as `US-003.verificationContract`.
+    pub contract: Option<String>,
+}
+
+impl Detail {
+    /// The names of the details that are given.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("created", !self.files_created.is_empty()),
+            ("modified", !self.files_modified.is_empty()),
+            ("committed", self.committed),
+            ("instructions", self.instructions.is_some()),
+            ("plan", self.plan.is_some()),
+            ("processed", self.processed.is_some()),
+            ("next", self.next.is_some()),
+            ("unread", self.unread.is_some()),
+            ("overview", self.overview),
+            ("status-file", self.status_file),
+            ("contract", self.contract.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    /// Refuses details without a word in them, and those that a format has no place for; it has `known`.
+    pub(crate) fn check(&self, known: &[&str]) -> Result<()> {
+        if let Some(other) = self.given().find(|name| !known.contains(name)) {
+            let supported = known.iter().map(|name| format!("detail {name}"));
+            return Err(Error::new(ErrorKind::Unsupported {
+                operation: format!("detail {other}"),
+                supported: supported.collect(),
+            }));
+        }
+        if self.given().next().is_none() {
+            return Err(Error::refused(format!(
+                "no detail is given; give one of {}",
+                known.join(", ")
+            )));
+        }
+        have_names(self.files_created.iter().chain(&self.files_modified))?;
+        let words = [
+            &self.instructions,
+            &self.processed,
+            &self.next,
+            &self.contract,
+        ];
+        let words = words.into_iter().flatten();
+        match words
+            .chain(self.plan.iter().flatten())
+            .any(|text| text.trim().is_empty())
+        {
+            true => Err(Error::refused("a detail is empty; say it in a few words")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The kinds of items that plans are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -216,6 +309,8 @@ impl Operation {
             Operation::Decide { .. } => "decide",
             Operation::Note { .. } => "note",
             Operation::Block { .. } => "block",
+            Operation::BlockAs { .. } => "block with a type",
+            Operation::Detail { .. } => "detail",
             Operation::Unblock => "unblock",
             Operation::Heartbeat => "heartbeat",
             Operation::Fail { .. } => "fail",
@@ -255,6 +350,13 @@ impl Operation {
             Operation::Sync { .. } => "sync",
             Operation::Verify { .. } => "verify",
         }
+    }
+
+    /// As what the checkpoint before is archived, where this one has nothing of it: see
+    /// [`Checkpoints::archiving`](crate::Checkpoints::archiving).
+    #[must_use]
+    pub fn archives(&self) -> Option<Archive> {
+        matches!(self, Operation::Restart { .. }).then_some(Archive::Aborted)
     }
 
     /// Whether the agent that has the task reports this, rather than whoever directs it.

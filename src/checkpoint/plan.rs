@@ -58,6 +58,11 @@ pub enum ResumeReason {
     Violations,
     /// What is around the checkpoint says something else.
     Mismatch,
+    /// The checkpoint's place is for this task by now, and the checkpoint is of another.
+    OfAnotherTask {
+        /// Its id.
+        place_is_for: String,
+    },
     /// The agent before failed.
     Failed,
     /// Something is in the way.

@@ -201,8 +201,11 @@ pub(crate) fn or_null(schema: &mut Value) {
     {
         values.push(Value::Null);
     }
+    // Beside a type the branches are about values of that type.
+    let is_typed = members.contains_key("type");
     for union in ["anyOf", "oneOf"] {
         if let Some(Value::Array(branches)) = members.get_mut(union)
+            && !is_typed
             && !branches.iter().any(is_null)
         {
             branches.push(json!({"type": "null"}));

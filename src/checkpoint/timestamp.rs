@@ -145,8 +145,8 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// What [`Timestamp::parse`] takes for a time, as a pattern: the format `date-time` of JSON Schema refuses the space
-/// that is tolerated, and most validators do not look at formats.
+/// What [`Timestamp::parse`] takes for a time, as a pattern: beside the format `date-time` of JSON Schema, which
+/// refuses the space that is tolerated.
 #[cfg(feature = "schema")]
 impl Timestamp {
     pub(crate) const PATTERN: &'static str = concat!(
@@ -167,7 +167,10 @@ impl schemars::JsonSchema for Timestamp {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": Self::PATTERN })
+        schemars::json_schema!({
+            "type": "string",
+            "anyOf": [{ "format": "date-time" }, { "pattern": Self::PATTERN }]
+        })
     }
 
     fn inline_schema() -> bool {

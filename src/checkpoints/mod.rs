@@ -11,9 +11,9 @@ use std::time::SystemTime;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence, Handoff,
-    Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status, SystemClock, read,
-    violations,
+    Archive, Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence,
+    Handoff, Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status,
+    SystemClock, read, violations,
 };
 use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
@@ -65,6 +65,7 @@ pub struct Checkpoints<'s, C> {
     fence: Option<Fence>,
     tracking: Option<Tracking>,
     keeps_verdict: bool,
+    archive: Option<Archive>,
     format: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -79,6 +80,7 @@ impl<C> Clone for Checkpoints<'_, C> {
             fence: self.fence,
             tracking: self.tracking.clone(),
             keeps_verdict: self.keeps_verdict,
+            archive: self.archive,
             format: std::marker::PhantomData,
         }
     }
@@ -143,6 +145,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             fence: None,
             tracking: None,
             keeps_verdict: false,
+            archive: None,
             format: std::marker::PhantomData,
         }
     }
@@ -207,6 +210,18 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     pub(crate) fn project(&self) -> Tracking {
         let none = || Tracking::new("").without_gitignore();
         self.tracking.clone().unwrap_or_else(none)
+    }
+
+    /// Archives the checkpoint that a save replaces, under the protocol's name for that and before it goes, where
+    /// the store has archives: [`Saved::archive`] says where. For a task that begins anew in its place.
+    #[must_use]
+    pub fn archiving(mut self, archive: impl Into<Option<Archive>>) -> Self {
+        self.archive = archive.into();
+        self
+    }
+
+    fn archives(&self) -> Option<(Archive, DateTime<Utc>)> {
+        Some((self.archive?, self.now()))
     }
 
     /// The present time, by the clock that saves are stamped from.
@@ -325,9 +340,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             if let Some(prepared) = &mut prepared {
                 prepared.look_at_files(self, key, stored)?;
             }
-            Ok(prepared
-                .as_ref()
-                .map_or(Change::Keep, |prepared| prepared.change(self.fence)))
+            Ok(prepared.as_ref().map_or(Change::Keep, |prepared| {
+                prepared.change(self.fence, self.archives())
+            }))
         });
         let saved = saved.map_err(|error| error.with_key(key))?;
         Ok(saving::complete(saved, prepared))
@@ -408,7 +423,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
                 next.goes_on_from(of, old, checkpoint);
             }
             next.look_at_files(self, key, stored)?;
-            let change = next.change(self.fence);
+            let change = next.change(self.fence, self.archives());
             prepared = Some(next);
             Ok(change)
         });
@@ -519,6 +534,15 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let current = read::<C>(&loaded.document)?;
         let judged = violations(&current.document, &current.reading, &knowledge);
         let mut plan = loaded.checkpoint.resume_plan(&knowledge);
+        if let Some(now_for) = &loaded.context.place_is_for {
+            let own = loaded.context.task.as_deref().unwrap_or("another task");
+            plan.refuse(format!(
+                "The checkpoint is that of {own}, and its place is for {now_for} by now"
+            ));
+            plan.because(ResumeReason::OfAnotherTask {
+                place_is_for: now_for.clone(),
+            });
+        }
         let handoff = loaded.checkpoint.handoff();
         let claim = self.claim(key)?;
         if let Some(note) = self.may_be_at_work(loaded, &handoff, claim.as_ref(), options) {

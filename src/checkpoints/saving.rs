@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
+
 use super::work::Work;
 use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
-    Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key, Knowledge,
-    Result, Revision, Truncation, any_migration, read, version_is_unreadable, violations,
+    Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key,
+    Knowledge, Result, Revision, Truncation, any_migration, read, version_is_unreadable,
+    violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
@@ -123,10 +126,21 @@ impl Prepared {
         self.goes_on_from = Some((key.clone(), old.revision.clone()));
     }
 
-    pub(super) fn change(&self, fence: Option<Fence>) -> Change {
+    pub(super) fn change(
+        &self,
+        fence: Option<Fence>,
+        archive: Option<(Archive, DateTime<Utc>)>,
+    ) -> Change {
         let put = Put::new(self.document.clone());
         let put = put.with_overflow(self.truncation.dropped.clone());
         let put = put.fenced(fence).with_companion(self.companion.clone());
+        // What is kept whole with what was cut needs no archive.
+        let is_kept = self
+            .truncation
+            .dropped
+            .iter()
+            .any(|cut| cut.pointer.is_empty());
+        let put = put.archiving(archive.filter(|_| !is_kept));
         Change::Put(put.as_sign_of_life(self.sign_of_life))
     }
 }

@@ -1,6 +1,6 @@
 //! Several reports for one write.
 
-use crate::checkpoint::{Checkpoint, Circumstances, Operation, Result};
+use crate::checkpoint::{Archive, Checkpoint, Circumstances, Operation, Result};
 use crate::staleness::Tracking;
 
 /// Reports that are made together, in their order.
@@ -45,6 +45,12 @@ impl Batch {
             }
         }
         left_out
+    }
+
+    /// What becomes of the state before: a task that begins anew leaves an archive.
+    pub(super) fn archive(&self) -> Option<Archive> {
+        let mut reports = self.reports.iter();
+        reports.find_map(|(operation, _)| operation.archives())
     }
 
     pub(super) fn apply<C: Checkpoint>(

@@ -17,12 +17,12 @@ impl<C: Checkpoint> Recorder<'_, C> {
     pub fn heartbeat(&self) -> Result<Recorded> {
         let store = self.checkpoints.store();
         let operation = Operation::Heartbeat;
-        if C::OPERATIONS.contains(&operation.name()) || !store.capabilities().heartbeat {
+        if !store.capabilities().heartbeat {
             return self.report(operation);
         }
         // The sign of life of the whole session, which its host file has.
         let mut state = self.state();
-        let unchanged = self.change_in(&mut state, &mut |_, _| Ok(()))?;
+        let unchanged = self.change_in(&mut state, None, &mut |_, _| Ok(()))?;
         let beat = store.beat(&self.key, self.checkpoints.now(), state.hold.fence())?;
         Ok(Recorded {
             saved: beat,
@@ -45,17 +45,22 @@ impl<C: Checkpoint> Recorder<'_, C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no such sign of life, as of an
-    /// `agent-session`, whose heartbeat is its checkpoint;
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for beats without a pause. The work is then not begun.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no sign of life at all;
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where a sign of life is the checkpoint itself, as of an
+    /// `agent-session` or a `task`, which have [`heartbeat`](Recorder::heartbeat), and for beats without a pause. The
+    /// work is then not begun.
     pub fn beating<T>(&self, every: Duration, work: impl FnOnce() -> T) -> Result<T> {
         if !self.has_heartbeat() {
-            let own: Vec<&str> = C::OPERATIONS
-                .iter()
-                .copied()
-                .filter(|name| *name != "heartbeat")
-                .collect();
-            return Err(Error::unsupported(&Operation::Heartbeat, &own).with_key(&self.key));
+            let operation = Operation::Heartbeat;
+            if !C::OPERATIONS.contains(&operation.name()) {
+                return Err(Error::unsupported(&operation, C::OPERATIONS).with_key(&self.key));
+            }
+            return Err(Error::refused(format!(
+                "a heartbeat of {} is its agent's own report, so nothing beats behind its back; have the agent \
+                 report `heartbeat` itself",
+                C::FORMAT
+            ))
+            .with_key(&self.key));
         }
         if every.is_zero() {
             return Err(Error::refused("a beat needs a pause before the next"));

@@ -2,7 +2,7 @@
 
 use super::hold::{Hold, Holder, give_back};
 use super::{Recorder, RecorderOptions};
-use crate::checkpoint::{Checkpoint, Claim, Error, ErrorKind, Expect, Key, Result};
+use crate::checkpoint::{Archive, Checkpoint, Claim, Error, ErrorKind, Expect, Key, Result};
 use crate::checkpoints::{Begun, Checkpoints, Loaded, PutMode};
 use crate::resume::{Resume, ResumeDecision};
 use crate::store::EntryId;
@@ -182,7 +182,7 @@ impl<'s, C: Checkpoint> Found<'s, C> {
     }
 
     /// Begins the task anew with this first checkpoint. What is there is not lost: it is pinned in the history
-    /// before it is replaced.
+    /// before it is replaced, and archived as aborted where the store has archives.
     ///
     /// # Errors
     ///
@@ -199,6 +199,7 @@ impl<'s, C: Checkpoint> Found<'s, C> {
             store.pin(&self.key, &current, true)?;
             // What could not be read is in the pinned state, whole.
             let checkpoints = self.checkpoints.clone().allowing_loss().fenced(fence);
+            let checkpoints = checkpoints.archiving(Archive::Aborted);
             checkpoints.put(&self.key, first, PutMode::Replace, &present)
         };
         match replace() {

@@ -67,7 +67,7 @@ impl<C: Checkpoint> Recorder<'_, C> {
         let level = used.level();
         let recorded = if level > state.level {
             Some(
-                self.change_in(&mut state, &mut |checkpoint, circumstances| {
+                self.change_in(&mut state, None, &mut |checkpoint, circumstances| {
                     checkpoint.apply(&operation, circumstances)
                 })?,
             )

@@ -29,7 +29,7 @@ impl<C: Checkpoint> Recorder<'_, C> {
     pub fn reassign(&self, to: &str) -> Result<HandedOn> {
         let mut state = self.state();
         let operation = Operation::Reassign { to: to.to_owned() };
-        let recorded = self.change_in(&mut state, &mut |checkpoint, circumstances| {
+        let recorded = self.change_in(&mut state, None, &mut |checkpoint, circumstances| {
             checkpoint.apply(&operation, circumstances)
         })?;
         state.given_to = Some(to.to_owned());

@@ -73,8 +73,8 @@ pub use recorded::Recorded;
 pub use scope::Broken;
 
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Claim, ContextLevel, Error, ErrorKind, Fence, Key, OpenItem,
-    Operation, Result,
+    Archive, Checkpoint, Circumstances, Claim, ContextLevel, Error, ErrorKind, Fence, Key,
+    OpenItem, Operation, Result,
 };
 use crate::checkpoints::Checkpoints;
 use crate::resume::{Resume, ResumeOptions};
@@ -247,8 +247,10 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
         fill(&mut batch);
         let project = self.checkpoints.project();
         let left_out = batch.leave_out(&project.with_sources(self.options.sources.clone()));
-        let saved =
-            self.change(&mut |checkpoint, circumstances| batch.apply(checkpoint, circumstances))?;
+        let mut apply = |checkpoint: &mut C, circumstances: &Circumstances<'_>| {
+            batch.apply(checkpoint, circumstances)
+        };
+        let saved = self.change_in(&mut self.state(), batch.archive(), &mut apply)?;
         Ok(Recorded { left_out, ..saved })
     }
 
@@ -282,12 +284,17 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
 
     /// One change of the stored checkpoint, by the owner of the task.
     fn change(&self, change: &mut ChangeOf<'_, C>) -> Result<Recorded> {
-        self.change_in(&mut self.state(), change)
+        self.change_in(&mut self.state(), None, change)
     }
 
-    fn change_in(&self, state: &mut State, change: &mut ChangeOf<'_, C>) -> Result<Recorded> {
+    fn change_in(
+        &self,
+        state: &mut State,
+        archive: Option<Archive>,
+        change: &mut ChangeOf<'_, C>,
+    ) -> Result<Recorded> {
         let begun = Instant::now();
-        let recorded = self.attempt(state, change);
+        let recorded = self.attempt(state, archive, change);
         let bytes = recorded.as_ref().ok().and_then(|(recorded, bytes)| {
             let written = recorded.saved.outcome != Outcome::Unchanged;
             written.then_some(*bytes)
@@ -296,7 +303,12 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
         recorded.map(|(recorded, _)| recorded)
     }
 
-    fn attempt(&self, state: &mut State, change: &mut ChangeOf<'_, C>) -> Result<(Recorded, u64)> {
+    fn attempt(
+        &self,
+        state: &mut State,
+        archive: Option<Archive>,
+        change: &mut ChangeOf<'_, C>,
+    ) -> Result<(Recorded, u64)> {
         if let Some(to) = &state.given_to {
             let by = Some(to.clone());
             return Err(Error::new(ErrorKind::TakenOver { by }).with_key(&self.key));
@@ -304,10 +316,10 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
         let (store, claim_for) = (self.checkpoints.store(), self.options.claim_for);
         let now = self.checkpoints.now();
         state.hold.keep(store, &self.key, claim_for, now)?;
-        let (saved, after) = match self.save(&state.hold, change) {
+        let (saved, after) = match self.save(&state.hold, archive, change) {
             // Its owner was away for longer than the claim stood.
             Err(error) if state.hold.revive(&error, store, &self.key, claim_for)? => {
-                self.save(&state.hold, change)?
+                self.save(&state.hold, archive, change)?
             }
             saved => saved?,
         };
@@ -324,7 +336,12 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
         Ok((recorded, after.bytes))
     }
 
-    fn save(&self, hold: &Hold, change: &mut ChangeOf<'_, C>) -> Result<(Saved, After)> {
+    fn save(
+        &self,
+        hold: &Hold,
+        archive: Option<Archive>,
+        change: &mut ChangeOf<'_, C>,
+    ) -> Result<(Saved, After)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let now = self.checkpoints.now();
         let owner = &self.options.owner;
@@ -334,6 +351,7 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
             .taking(&self.options.sources);
         let mut after = None;
         let fenced = self.checkpoints.clone().fenced(hold.fence());
+        let fenced = fenced.archiving(archive);
         let saved = fenced.try_update(&self.key, |checkpoint| {
             hold.check(checkpoint)?;
             let before = checkpoint.handoff().in_progress;

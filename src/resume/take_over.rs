@@ -1,7 +1,7 @@
 //! Taking over from an agent that crashed, in one call: its checkpoint is put aside and the new agent's
 //! begun, and at no instant is there none.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
@@ -10,11 +10,7 @@ use crate::checkpoint::{
 };
 use crate::checkpoints::Checkpoints;
 use crate::formats::AgentCheckpoint;
-use crate::fsio::{self, Durability, FileError, Present};
 use crate::store::{CheckpointStore, DeleteOptions, FileStore, Outcome, Saved};
-
-/// How many archives of one agent may fall into one second before the names run out.
-const MOST_IN_A_SECOND: u32 = 10_000;
 
 /// Who takes over the work of an agent of an `agent-session`, and what becomes of the old file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +106,7 @@ pub fn take_over(
     let name = AgentCheckpoint::layout().file_name;
     let same_file = store.path(key)? == store.path(&new)? || name(key)? == name(&new)?;
     match (same_file, by.archive) {
-        (true, true) => in_place(&agents, store, key, new, by, now),
+        (true, true) => in_place(&agents, key, new, by, now),
         (true, false) => Err(Error::refused(
             "the new agent has the id of the old one, whose file is to stay; give it an id of its own, \
              or put the old file aside",
@@ -123,40 +119,27 @@ pub fn take_over(
 /// The new agent goes on in the file of the old one.
 fn in_place(
     agents: &Checkpoints<'_, AgentCheckpoint>,
-    store: &FileStore,
     key: &Key,
     new: Key,
     by: &TakeOver,
     now: DateTime<Utc>,
 ) -> Result<TakenOver> {
     let agents = agents.clone().fenced(by.fence);
-    let path = store.path(key)?;
-    let mut archive = None;
+    let agents = agents.archiving(Archive::Crashed);
     let mut checkpoint = AgentCheckpoint::default();
     let mut before = AgentCheckpoint::default();
     let saved = agents.try_update(key, |agent| {
-        // It may run again, on what a faster writer left: only the last copy is the archive.
-        discard(archive.take());
         checkpoint = agent.taken_over(&by.agent_id, &by.session_id, &by.notes, now)?;
-        archive = Some(copy_aside(&path, now)?);
         before = std::mem::replace(agent, checkpoint.clone());
         Ok(())
-    });
-    match saved {
-        Ok(saved) => Ok(TakenOver {
-            key: new,
-            checkpoint,
-            before,
-            saved,
-            archive,
-        }),
-        // The new text has its place: so does the old one.
-        Err(error) if matches!(error.kind(), ErrorKind::NotDurable) => Err(error),
-        Err(error) => {
-            discard(archive);
-            Err(error)
-        }
-    }
+    })?;
+    Ok(TakenOver {
+        key: new,
+        checkpoint,
+        before,
+        archive: saved.archive.clone(),
+        saved,
+    })
 }
 
 /// The new agent begins a file of its own.
@@ -226,33 +209,4 @@ fn begun_before(
         return Err(conflict);
     }
     Ok((agents.update(new, |_| {})?, there))
-}
-
-/// Copies a file to the name of its archive.
-fn copy_aside(path: &Path, now: DateTime<Utc>) -> Result<PathBuf> {
-    let contents = fsio::read_limited(path, u64::MAX)?;
-    let contents = contents.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let stem = (AgentCheckpoint::layout().archive_stem)(&stem, Archive::Crashed, now);
-    for counter in 0..MOST_IN_A_SECOND {
-        let archive = path.with_file_name(match counter {
-            0 => format!("{stem}.json"),
-            counter => format!("{stem}-{counter}.json"),
-        });
-        match fsio::replace(&archive, &contents.bytes, Present::Absent) {
-            Ok(_) => return Ok(archive),
-            Err(FileError::Changed { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(Error::refused("there are too many archives of this second").with_path(path))
-}
-
-/// Removes a copy that is no archive after all; what stays is a copy of what is there.
-fn discard(copy: Option<PathBuf>) {
-    if let Some(copy) = copy
-        && let Err(error) = fsio::remove(&copy, Durability::None)
-    {
-        tracing::debug!(path = %copy.display(), %error, "a copy of a checkpoint stays");
-    }
 }

@@ -8,7 +8,8 @@ use std::fmt;
 pub enum Contract {
     /// What is read without a violation of shape.
     Read,
-    /// What this library writes: the same, and every member that it always writes is there, such as empty lists.
+    /// What this library writes: the same. A new text has every list, if empty; but a save edits the text that is
+    /// there, and adds nothing that it lacks.
     Write,
     /// What a model gives as input of a tool. Strict, as tools ask for it: every member is required (and `null`
     /// where the reader takes that for absent), none besides is allowed. Maps are lists of a name and a value, which

@@ -86,7 +86,7 @@ pub fn tool_schema<T: JsonSchema>() -> Result<Value> {
 }
 
 fn with_refusals<T: JsonSchema>(contract: Contract) -> (Value, Vec<String>) {
-    let mut value = raw::<T>(contract);
+    let mut value = raw::<T>();
     let mut refused = Vec::new();
     if contract == Contract::Tool {
         tool::strict(&mut value, "#", &mut refused);
@@ -105,7 +105,7 @@ pub fn write_all(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
 }
 
 /// The schema with the marks of [`Shape`].
-fn raw<T: JsonSchema>(contract: Contract) -> Value {
+fn raw<T: JsonSchema>() -> Value {
     // A default of the reader is no default of the format: what is absent has no value.
     let without_defaults = RecursiveTransform(|schema: &mut Schema| {
         schema.remove("default");
@@ -113,11 +113,9 @@ fn raw<T: JsonSchema>(contract: Contract) -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with_transform(without_defaults)
         .with_transform(RecursiveTransform(number::in_keywords));
-    let settings = match contract {
-        Contract::Read | Contract::Tool => settings.for_deserialize(),
-        Contract::Write => settings.for_serialize(),
-    };
+    // A save edits the text that is there, so what it writes lacks no more and no less than what is read.
     settings
+        .for_deserialize()
         .into_generator()
         .into_root_schema_for::<T>()
         .to_value()

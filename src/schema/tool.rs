@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use super::{Contract, raw};
+use super::raw;
 use crate::checkpoint::{OTHER_REVISION, Timestamp, or_null};
 
 /// Keywords that a strict schema has.
@@ -54,6 +54,17 @@ pub(super) fn strict(schema: &mut Value, at: &str, refused: &mut Vec<String>) {
         *schema = anything(None);
         return;
     };
+    // A stamp: a tool's is one by the format, and its time has a `T`.
+    let is_time = |branch: &Value| {
+        branch
+            .get("pattern")
+            .is_some_and(|it| it == Timestamp::PATTERN)
+    };
+    let branches = members.get("anyOf").and_then(Value::as_array);
+    if branches.is_some_and(|branches| branches.iter().any(is_time)) {
+        members.remove("anyOf");
+        members.insert("format".to_owned(), "date-time".into());
+    }
     refused.extend(inexpressible(members).map(|why| format!("{at}: {why}")));
     members.remove("allOf");
     for keyword in ["$defs", "properties"] {
@@ -86,14 +97,9 @@ pub(super) fn strict(schema: &mut Value, at: &str, refused: &mut Vec<String>) {
             strict(branch, &format!("{at}/anyOf/{index}"), refused);
         }
     }
-    let pattern = members.get("pattern").and_then(Value::as_str);
-    let is_time = pattern == Some(Timestamp::PATTERN)
-        || members
-            .get("format")
-            .is_some_and(|format| format == "date-time");
-    if is_time {
-        members.remove("pattern");
-    }
+    let is_time = members
+        .get("format")
+        .is_some_and(|format| format == "date-time");
     in_words(members);
     if is_time {
         members.insert("format".to_owned(), "date-time".into());
@@ -293,7 +299,7 @@ fn describe(members: &mut Map<String, Value>, more: &str) {
 /// form that [`Contract::Tool`] describes is left as it is, for the reader to report.
 #[must_use]
 pub fn value_of_tool_input<T: JsonSchema>(input: Value) -> Value {
-    let schema = raw::<T>(Contract::Tool);
+    let schema = raw::<T>();
     let mut value = input;
     restore(&mut value, &schema, &schema);
     value

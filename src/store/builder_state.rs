@@ -1,14 +1,13 @@
 //! The checkpoints inside a builder-state host file.
 
 use std::path::PathBuf;
-
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::file::{
-    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, Owner, entry_named, listed,
-    no_history, no_such, not_recoverable, recover_with,
+    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, Owner, discard,
+    entry_named, listed, no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
     Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
@@ -16,7 +15,8 @@ use super::{
     check_expected,
 };
 use crate::checkpoint::{
-    Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, Timestamp,
+    Archive, Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
+    Timestamp,
 };
 use crate::formats::builder_state::{Slot, SlotPlace};
 use crate::fsio;
@@ -96,11 +96,164 @@ impl BuilderStateStore {
         error.with_path(&self.path).with_key(key)
     }
 
+    /// The task that the checkpoint of this revision was saved for.
+    fn saved_for(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let kept = self.file_of(key).companion(revision)?;
+        Ok(kept.and_then(|kept| of_beside_text(&kept).0))
+    }
+
+    /// A host goes on to its next story, and may leave the checkpoint of the last one in its place: that stays the
+    /// last one's. By the story whose contract it names, else by the one that it was saved for.
+    fn say_former_task(
+        &self,
+        key: &Key,
+        slot: &Slot,
+        host: &Document,
+        stored: &mut Stored,
+    ) -> Result<()> {
+        // The other places are found by the id of their task, or are nobody's.
+        if !matches!(slot, Slot::Active | Slot::FormerActive) {
+            return Ok(());
+        }
+        let Some(task) = stored.context.task.clone() else {
+            return Ok(());
+        };
+        let own = match story_of_contract(&stored.document, &task) {
+            Some(story) => Some(story),
+            None => self.saved_for(key, &stored.revision)?,
+        };
+        // Before its first story a document stands for all of them.
+        let is_document = |own: &String| {
+            let id = host.get("/activePrd/id").and_then(|id| id.as_str());
+            id.is_some_and(|id| id == own.as_str())
+        };
+        if let Some(own) = own.filter(|own| *own != task && !is_document(own)) {
+            stored.context.task = Some(own);
+            stored.context.description = None;
+            stored.context.place_is_for = Some(task);
+        }
+        Ok(())
+    }
+
+    /// Archives the checkpoint of a slot, and says where: its text in a file of our own folder, on disk before the
+    /// slot becomes `null`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none; those of [`delete`](CheckpointStore::delete).
+    pub fn archive(
+        &self,
+        key: &Key,
+        archive: Archive,
+        now: DateTime<Utc>,
+        options: &DeleteOptions,
+    ) -> Result<PathBuf> {
+        let mut aside = None;
+        let emptied = self.empty(key, options, &mut |file, text| {
+            // It may run again, on what a faster writer left.
+            discard(aside.take());
+            aside = Some(file.archive_text(text, &archive_name(archive, now))?);
+            Ok(())
+        });
+        match emptied {
+            Ok(true) => {}
+            Ok(false) => return Err(self.with_place(Error::new(ErrorKind::NotFound), key)),
+            Err(error) => {
+                if *error.kind() != ErrorKind::NotDurable {
+                    discard(aside);
+                }
+                return Err(error);
+            }
+        }
+        aside.ok_or_else(|| self.with_place(Error::new(ErrorKind::NotFound), key))
+    }
+
+    /// Makes a slot `null`; `before` gets its text first, under the lock. `false` when it was empty.
+    fn empty(
+        &self,
+        key: &Key,
+        options: &DeleteOptions,
+        before: &mut dyn FnMut(&DurableFile<'_>, &str) -> Result<()>,
+    ) -> Result<bool> {
+        let slot = self.slot(key)?;
+        let file = self.file_of(key);
+        let mut deleted = false;
+        file.transact(&mut |host, beside| {
+            deleted = false;
+            let place = match host {
+                Some(host) => find(&slot, &host.document)?,
+                None => None,
+            };
+            let (Some(host), Some(place)) = (host, place) else {
+                check_expected(key, &options.expect, None)?;
+                return Ok(None);
+            };
+            // What is no object can be deleted too: it holds no checkpoint.
+            let is_object = host
+                .document
+                .get(&place.pointer)
+                .is_none_or(|node| node.kind() == Kind::Object);
+            if is_object || options.expect != Expect::Any {
+                check_expected(key, &options.expect, stored(host, &place)?.as_ref())?;
+            }
+            if !place.occupied {
+                return Ok(None);
+            }
+            let whole = Owner {
+                slot: Some(key.as_str()),
+                task: None,
+            };
+            beside.claims.check(whole, options.fence, beside.now)?;
+            if let Some(node) = host.document.get(&place.pointer) {
+                before(&file, node.raw())?;
+            }
+            let mut changed = host.document.clone();
+            deleted = changed.set(&place.pointer, &())?;
+            Ok(Some(Next {
+                text: changed.into_text(),
+                revision: None,
+                record: Entries::default(),
+                companion: None,
+                sign_of_life: false,
+            }))
+        })
+        .map_err(|error| self.with_place(error, key))?;
+        Ok(deleted)
+    }
+
     fn slot(&self, key: &Key) -> Result<Slot> {
         key.as_str()
             .parse()
             .map_err(|error| self.with_place(error, key))
     }
+}
+
+/// The task that a checkpoint was saved for, and what its caller keeps beside it: one file.
+fn beside_text(task: Option<&str>, companion: Option<&str>) -> String {
+    let task = serde_json::Value::from(task).to_string();
+    companion.map_or(task.clone(), |text| format!("{task}\n{text}"))
+}
+
+/// Takes [`beside_text`] apart. Earlier versions kept the caller's text alone, an object.
+fn of_beside_text(kept: &str) -> (Option<String>, Option<&str>) {
+    let (first, rest) = match kept.split_once('\n') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (kept, None),
+    };
+    match serde_json::from_str::<Option<String>>(first) {
+        Ok(task) => (task, rest),
+        Err(_) => (None, Some(kept)),
+    }
+}
+
+/// The story whose contract a checkpoint names, such as `US-003.verificationContract`, where the slot is for one of
+/// the same kind.
+fn story_of_contract(checkpoint: &Document, task: &str) -> Option<String> {
+    let contract = checkpoint.get("/verification/contractRef")?.as_str()?;
+    let story = contract.strip_suffix(".verificationContract")?;
+    let kind = |id: &str| id.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let is_numbered = kind(story) != story;
+    (is_numbered && kind(story) == kind(task)).then(|| story.to_owned())
 }
 
 /// The place of a slot; `None` where the host has none, as an idle one has no active task.
@@ -155,9 +308,15 @@ impl CheckpointStore for BuilderStateStore {
         let Some(host) = self.file().load()? else {
             return Ok(None);
         };
-        find(&slot, &host.document)
-            .and_then(|place| place.map_or(Ok(None), |place| stored(&host, &place)))
-            .map_err(|error| self.with_place(error, key))
+        let load = || -> Result<Option<Stored>> {
+            let place = find(&slot, &host.document)?;
+            let mut found = place.map_or(Ok(None), |place| stored(&host, &place))?;
+            if let Some(found) = &mut found {
+                self.say_former_task(key, &slot, &host.document, found)?;
+            }
+            Ok(found)
+        };
+        load().map_err(|error| self.with_place(error, key))
     }
 
     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
@@ -167,6 +326,7 @@ impl CheckpointStore for BuilderStateStore {
             let put = put.with_overflow(options.overflow.clone());
             let put = put.with_companion(options.companion.clone());
             let put = put.as_sign_of_life(options.sign_of_life);
+            let put = put.archiving(options.archive);
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -179,8 +339,11 @@ impl CheckpointStore for BuilderStateStore {
         let slot = self.slot(key)?;
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
-        self.file_of(key)
+        let mut archive = None;
+        let file = self.file_of(key);
+        let result = file
             .transact(&mut |host, beside| {
+                discard(archive.take());
                 let empty;
                 let host = match host {
                     Some(host) => host,
@@ -206,7 +369,7 @@ impl CheckpointStore for BuilderStateStore {
                 beside.claims.check(whole, put.fence, beside.now)?;
                 let mut changed = host.document.clone();
                 let is_new_text = changed.graft(&place.pointer, &put.document)?;
-                let previous = present.map(|present| present.revision);
+                let previous = present.as_ref().map(|present| present.revision.clone());
                 // Grafting lays a text anew that comes from elsewhere, so the revision is that of
                 // the slot afterwards.
                 let revision = changed
@@ -225,61 +388,42 @@ impl CheckpointStore for BuilderStateStore {
                 let begins = outcome == Outcome::Created;
                 let record = beside.overflow.entries(owner, begins, &put.overflow)?;
                 let revision = Some(result.revision.clone());
+                // Whose it was it stays, until another begins in its place.
+                let before = match (&result.previous, put.archive) {
+                    (Some(previous), None) => self.saved_for(key, previous)?,
+                    _ => None,
+                };
+                let task = before.or_else(|| place.task.clone());
+                let text = beside_text(task.as_deref(), put.companion.as_deref());
                 saved = Some(result);
+                if let (Some((why, at)), Some(present), true) = (put.archive, &present, is_new_text)
+                {
+                    let text = present.document.text();
+                    archive = Some(file.archive_text(text, &archive_name(why, at))?);
+                }
                 Ok(is_new_text.then(|| Next {
                     text: changed.into_text(),
                     revision,
                     record,
-                    companion: put.companion,
+                    companion: Some(text),
                     sign_of_life: put.sign_of_life,
                 }))
             })
-            .map_err(|error| self.with_place(error, key))?;
+            .map_err(|error| self.with_place(error, key));
+        if let Err(error) = result {
+            if *error.kind() != ErrorKind::NotDurable {
+                discard(archive);
+            }
+            return Err(error);
+        }
+        if let Some(saved) = &mut saved {
+            saved.archive = archive;
+        }
         saved.ok_or_else(|| self.with_place(Error::new(ErrorKind::ChangedMeanwhile), key))
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        let slot = self.slot(key)?;
-        let mut deleted = false;
-        self.file_of(key)
-            .transact(&mut |host, beside| {
-                deleted = false;
-                let place = match host {
-                    Some(host) => find(&slot, &host.document)?,
-                    None => None,
-                };
-                let (Some(host), Some(place)) = (host, place) else {
-                    check_expected(key, &options.expect, None)?;
-                    return Ok(None);
-                };
-                // What is no object can be deleted too: it holds no checkpoint.
-                let is_object = host
-                    .document
-                    .get(&place.pointer)
-                    .is_none_or(|node| node.kind() == Kind::Object);
-                if is_object || options.expect != Expect::Any {
-                    check_expected(key, &options.expect, stored(host, &place)?.as_ref())?;
-                }
-                if !place.occupied {
-                    return Ok(None);
-                }
-                let whole = Owner {
-                    slot: Some(key.as_str()),
-                    task: None,
-                };
-                beside.claims.check(whole, options.fence, beside.now)?;
-                let mut changed = host.document.clone();
-                deleted = changed.set(&place.pointer, &())?;
-                Ok(Some(Next {
-                    text: changed.into_text(),
-                    revision: None,
-                    record: Entries::default(),
-                    companion: None,
-                    sign_of_life: false,
-                }))
-            })
-            .map_err(|error| self.with_place(error, key))?;
-        Ok(deleted)
+        self.empty(key, options, &mut |_, _| Ok(()))
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
@@ -310,7 +454,8 @@ impl CheckpointStore for BuilderStateStore {
 
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         let kept = self.file_of(key).companion(revision);
-        kept.map_err(|error| self.with_place(error, key))
+        let kept = kept.map_err(|error| self.with_place(error, key))?;
+        Ok(kept.and_then(|kept| of_beside_text(&kept).1.map(str::to_owned)))
     }
 
     /// The sign of life is the session's own `lastHeartbeat`; a host without one gets it.
@@ -488,6 +633,11 @@ impl CheckpointStore for BuilderStateStore {
             ..Capabilities::default()
         }
     }
+}
+
+/// What the name of an archive ends with.
+fn archive_name(why: Archive, now: DateTime<Utc>) -> String {
+    format!("{}_{}", why.as_str(), now.timestamp())
 }
 
 fn no_host(slot: &Slot) -> Error {

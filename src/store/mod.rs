@@ -121,7 +121,8 @@ pub trait CheckpointStore: Send + Sync {
                 .with_overflow(put.overflow)
                 .fenced(put.fence)
                 .with_companion(put.companion)
-                .as_sign_of_life(put.sign_of_life);
+                .as_sign_of_life(put.sign_of_life)
+                .archiving(put.archive);
             match self.put(key, &put.document, &options) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                     last = Some(error);

@@ -1,11 +1,13 @@
 //! What goes into a store and comes out of it.
 
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-use serde::Serialize;
+use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
 
 use crate::checkpoint::{
-    Dropped, Error, ErrorKind, Expect, Fence, FilesTold, Key, Result, Revision, Timestamp,
+    Archive, Dropped, Error, ErrorKind, Expect, Fence, FilesTold, Key, Result, Revision, Timestamp,
     Truncation,
 };
 use crate::json::{Document, Violation};
@@ -41,8 +43,11 @@ impl Stored {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TaskContext {
-    /// The task's id.
+    /// The id of the checkpoint's task.
     pub task: Option<String>,
+    /// The task that the checkpoint's place is for by now, where that is another: whoever goes on with it does
+    /// not go on from this checkpoint.
+    pub place_is_for: Option<String>,
     /// What is to be done.
     pub description: Option<String>,
     /// When whoever works on it last showed that it is alive, apart from progress.
@@ -65,6 +70,9 @@ pub struct PutOptions {
     /// Whether the document shows no more than that its agent is alive: then what it replaces is no state of
     /// the history.
     pub sign_of_life: bool,
+    /// Why what it replaces is archived before it goes, and when; a store that has no archives replaces it all the
+    /// same.
+    pub archive: Option<(Archive, DateTime<Utc>)>,
 }
 
 impl PutOptions {
@@ -110,6 +118,13 @@ impl PutOptions {
         self.sign_of_life = sign_of_life;
         self
     }
+
+    /// Archives what it replaces, at this time.
+    #[must_use]
+    pub fn archiving(mut self, archive: Option<(Archive, DateTime<Utc>)>) -> Self {
+        self.archive = archive;
+        self
+    }
 }
 
 /// What a transaction decided.
@@ -138,6 +153,9 @@ pub struct Put {
     /// Whether the document shows no more than that its agent is alive: then what it replaces is no state of
     /// the history.
     pub sign_of_life: bool,
+    /// Why what it replaces is archived before it goes, and when; a store that has no archives replaces it all the
+    /// same.
+    pub archive: Option<(Archive, DateTime<Utc>)>,
 }
 
 impl Put {
@@ -150,6 +168,7 @@ impl Put {
             fence: None,
             companion: None,
             sign_of_life: false,
+            archive: None,
         }
     }
 
@@ -178,6 +197,13 @@ impl Put {
     #[must_use]
     pub fn as_sign_of_life(mut self, sign_of_life: bool) -> Self {
         self.sign_of_life = sign_of_life;
+        self
+    }
+
+    /// Archives what it replaces, at this time.
+    #[must_use]
+    pub fn archiving(mut self, archive: Option<(Archive, DateTime<Utc>)>) -> Self {
+        self.archive = archive;
         self
     }
 }
@@ -247,6 +273,21 @@ pub struct Saved {
     /// What is to be told of the files that the checkpoint names, where they are
     /// [tracked](crate::Checkpoints::tracking).
     pub files: FilesTold,
+    /// Where the state before was archived, if that was asked for and the store has archives.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "path_as_text"
+    )]
+    pub archive: Option<PathBuf>,
+}
+
+/// A path need not be UTF-8, and a report of a save must not fail for it.
+fn path_as_text<S: Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let text = path.as_ref().map(|path| path.display().to_string());
+    text.serialize(serializer)
 }
 
 impl Saved {
@@ -261,6 +302,7 @@ impl Saved {
             violations: Vec::new(),
             transient: Vec::new(),
             files: FilesTold::default(),
+            archive: None,
         }
     }
 

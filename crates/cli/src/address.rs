@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::{FileRole, Layout};
+use agent_checkpoint::checkpoint::{Archive, FileRole, Layout};
 use agent_checkpoint::formats::builder_state::{self, Slot};
 use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
+use agent_checkpoint::store::DeleteOptions;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Error, ErrorKind, FileOptions,
     FileStore, FixedClock, Key, Redaction,
 };
+
+use chrono::{DateTime, Utc};
 
 use crate::args::Global;
 use crate::dispatch::layout_of;
@@ -191,6 +194,20 @@ impl Target {
             Store::Files(store) => Some(store),
             Store::Host(_) => None,
         }
+    }
+
+    /// Archives the checkpoint, and says where: see [`FileStore::archive`].
+    pub(crate) fn archive(
+        &self,
+        why: Archive,
+        now: DateTime<Utc>,
+        options: &DeleteOptions,
+    ) -> Result<PathBuf, Failure> {
+        let aside = match &self.store {
+            Store::Files(store) => store.archive(&self.key, why, now, options),
+            Store::Host(store) => store.archive(&self.key, why, now, options),
+        };
+        aside.map_err(|error| self.error(error))
     }
 
     /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.

@@ -201,6 +201,18 @@ pub(crate) enum Verb {
         /// The revision of the protocol that a build's file follows: 2 has created_at and updated_at
         #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
         revision: u8,
+        /// What the agent is called, such as Riley (sitebuilder)
+        #[arg(long, value_name = "NAME", value_parser = words)]
+        agent_name: Option<String>,
+        /// The acceptance criteria, none of which is met yet (sitebuilder)
+        #[arg(long, value_name = "NAME", num_args = 1.., value_parser = words)]
+        criteria: Vec<String>,
+        /// How many subtasks there are, where --plan does not list all of them (sitebuilder)
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
+        total: Option<u32>,
+        /// What success is measured by, such as US-003.verificationContract (task, builder-state)
+        #[arg(long, value_name = "REF", value_parser = words)]
+        contract: Option<String>,
     },
     /// Report what the lead of a pipeline does; --store is .pipeline/state.json or its folder
     #[command(subcommand)]
@@ -491,7 +503,11 @@ pub(crate) enum Report {
     /// Note how far the work in progress is
     Note(Forcible<Text>),
     /// Report that something is in the way
-    Block(Forcible<Text>),
+    Block(Forcible<Block>),
+    /// Record what goes with the work beside its steps: files, instructions, where in the material it is
+    ///
+    /// Each format has some of them; another is refused with the list of those it has.
+    Detail(Forcible<Details>),
     /// Report that nothing is in the way any more
     Unblock(Forcible<Nothing>),
     /// Report that the agent is alive
@@ -592,6 +608,55 @@ pub(crate) struct Text {
     /// What it is
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: String,
+}
+
+/// What is in the way.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Block {
+    /// What it is
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+    /// Of which type the error is, such as dependency_missing (sitebuilder)
+    #[arg(long = "type", value_name = "TYPE", value_parser = words)]
+    pub(crate) kind: Option<String>,
+}
+
+/// What goes with the work beside its steps.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Details {
+    /// Files that were made, apart from a finished step (agent-session, sitebuilder)
+    #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
+    pub(crate) created: Vec<String>,
+    /// Files that were changed, apart from a finished step (agent-session, sitebuilder)
+    #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
+    pub(crate) modified: Vec<String>,
+    /// The changed files are committed: their list begins anew (agent-session)
+    #[arg(long)]
+    pub(crate) committed: bool,
+    /// How to resume from here (agent-session, sitebuilder)
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) instructions: Option<String>,
+    /// The steps that are left, in place of those that were, as in a new stage (agent-session)
+    #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
+    pub(crate) plan: Option<Vec<String>>,
+    /// What of the material was processed last (sitebuilder)
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) processed: Option<String>,
+    /// What of the material comes next (sitebuilder)
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) next: Option<String>,
+    /// The inbox was checked now, and has so many unread messages (agent-session)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) unread: Option<u32>,
+    /// The overview of the group was updated now (agent-session)
+    #[arg(long)]
+    pub(crate) overview: bool,
+    /// The agent's own status file was updated now (agent-session)
+    #[arg(long)]
+    pub(crate) status_file: bool,
+    /// What success is measured by, such as US-003.verificationContract (task, builder-state)
+    #[arg(long, value_name = "REF", value_parser = words)]
+    pub(crate) contract: Option<String>,
 }
 
 /// A report that may have words.

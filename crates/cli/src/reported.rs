@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agent_checkpoint::checkpoint::{ContextUse, ItemKind, Operation};
+use agent_checkpoint::checkpoint::{ContextUse, Detail, ItemKind, Operation};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -96,7 +96,8 @@ impl From<Report> for Reported {
                 rationale: it.why,
             }),
             Report::Note(it) => Reported::new(it, |it| Operation::Note { text: it.text }),
-            Report::Block(it) => Reported::new(it, |it| Operation::Block { text: it.text }),
+            Report::Block(it) => Reported::new(it, |it| blocked(it.text, it.kind)),
+            Report::Detail(it) => Reported::new(it, |it| detail(it.into())),
             Report::Unblock(it) => Reported::new(it, |_| Operation::Unblock),
             Report::Heartbeat(it) => Reported::new(it, |_| Operation::Heartbeat),
             Report::Fail(it) => Reported::new(it, |it| Operation::Fail { text: it.text }),
@@ -152,6 +153,29 @@ impl From<Report> for Reported {
             }),
         }
     }
+}
+
+fn blocked(text: String, kind: Option<String>) -> Operation {
+    match kind {
+        Some(kind) => Operation::BlockAs { kind, text },
+        None => Operation::Block { text },
+    }
+}
+
+fn detail(line: DetailLine) -> Operation {
+    let mut detail = Detail::default();
+    detail.files_created = all(line.created);
+    detail.files_modified = all(line.modified);
+    detail.committed = line.committed;
+    detail.instructions = line.instructions.map(|text| text.0);
+    detail.plan = line.plan.map(all);
+    detail.processed = line.processed.map(|text| text.0);
+    detail.next = line.next.map(|text| text.0);
+    detail.unread = line.unread;
+    detail.overview = line.overview;
+    detail.status_file = line.status_file;
+    detail.contract = line.contract.map(|text| text.0);
+    Operation::Detail { detail }
 }
 
 fn of_item(kind: ItemKind, item: Item) -> Reported {
@@ -231,7 +255,9 @@ enum Line {
     #[serde(rename = "note")]
     Note(TextLine),
     #[serde(rename = "block")]
-    Block(TextLine),
+    Block(BlockLine),
+    #[serde(rename = "detail")]
+    Detail(DetailLine),
     #[serde(rename = "unblock")]
     Unblock(EmptyLine),
     #[serde(rename = "heartbeat")]
@@ -353,6 +379,49 @@ struct EmptyLine {}
 #[serde(deny_unknown_fields)]
 struct TextLine {
     text: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockLine {
+    text: Words,
+    #[serde(default, rename = "type")]
+    kind: Option<Words>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct DetailLine {
+    created: Vec<Words>,
+    modified: Vec<Words>,
+    committed: bool,
+    instructions: Option<Words>,
+    plan: Option<Vec<Words>>,
+    processed: Option<Words>,
+    next: Option<Words>,
+    unread: Option<u32>,
+    overview: bool,
+    status_file: bool,
+    contract: Option<Words>,
+}
+
+impl From<args::Details> for DetailLine {
+    fn from(it: args::Details) -> DetailLine {
+        let each = |texts: Vec<String>| texts.into_iter().map(Words).collect();
+        DetailLine {
+            created: each(it.created),
+            modified: each(it.modified),
+            committed: it.committed,
+            instructions: it.instructions.map(Words),
+            plan: it.plan.map(each),
+            processed: it.processed.map(Words),
+            next: it.next.map(Words),
+            unread: it.unread,
+            overview: it.overview,
+            status_file: it.status_file,
+            contract: it.contract.map(Words),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -491,7 +560,8 @@ impl Line {
                 rationale: it.why,
             },
             Line::Note(it) => Operation::Note { text: it.text.0 },
-            Line::Block(it) => Operation::Block { text: it.text.0 },
+            Line::Block(it) => blocked(it.text.0, it.kind.map(|kind| kind.0)),
+            Line::Detail(it) => detail(it),
             Line::Unblock(_) => Operation::Unblock,
             Line::Heartbeat(_) => Operation::Heartbeat,
             Line::Fail(it) => Operation::Fail { text: it.text.0 },
@@ -567,6 +637,11 @@ mod tests {
             (r#"{"op":"decide","text":"a","why":"b"}"#, "decide"),
             (r#"{"op":"note","text":"a"}"#, "note"),
             (r#"{"op":"block","text":"a"}"#, "block"),
+            (
+                r#"{"op":"block","text":"a","type":"b"}"#,
+                "block with a type",
+            ),
+            (r#"{"op":"detail","unread":2,"plan":["a"]}"#, "detail"),
             (r#"{"op":"unblock"}"#, "unblock"),
             (r#"{"op":"heartbeat"}"#, "heartbeat"),
             (r#"{"op":"fail","text":"a"}"#, "fail"),

@@ -9,7 +9,7 @@ use super::recovery::FIRST_STAGE;
 use super::{AgentCheckpoint, take_over_id};
 #[cfg(feature = "template")]
 use crate::checkpoint::Result;
-use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key};
+use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key, Status};
 #[cfg(feature = "template")]
 use crate::template::message;
 
@@ -86,6 +86,8 @@ struct Facts {
     file: String,
     place: String,
     status: String,
+    /// Whether it stopped in the middle of its work: who waits or is blocked has not crashed.
+    crashed: bool,
     start_at: String,
     files: Vec<String>,
     next_steps: Vec<String>,
@@ -117,6 +119,7 @@ impl Facts {
             file: file(id(agent)),
             place: place_or_unknown(agent),
             status: status.to_owned(),
+            crashed: agent.status() == Status::InProgress,
             start_at: handoff
                 .start_at()
                 .unwrap_or("the beginning of the stage")

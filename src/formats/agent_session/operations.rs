@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, AgentStatus, layout};
-use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result, have_names};
+use crate::checkpoint::{
+    Checkpoint, Circumstances, ContextLevel, Detail, Error, Operation, Result, have_names,
+};
 use crate::formats::task::StepDone;
 
 /// What the current step reads like while the agent is at a sync point.
@@ -62,6 +64,7 @@ pub(super) fn stage_name(stage: &str) -> &str {
     match stage {
         "S2.P1" => "Research Phase",
         "S2.P2" => "Specification",
+        "S2.P3" => "Refinement Phase",
         other => other,
     }
 }
@@ -254,6 +257,31 @@ impl AgentCheckpoint {
     /// Empties the list of changed files: they are committed.
     pub fn commit_files(&mut self) {
         self.files_modified.clear();
+    }
+
+    /// What goes with the work beside its steps.
+    fn add_details(&mut self, detail: &Detail, now: DateTime<Utc>) -> Result<()> {
+        detail.check(DETAILS)?;
+        if detail.committed {
+            self.commit_files();
+        }
+        self.add_files(detail.files_created.iter().chain(&detail.files_modified));
+        if let Some(text) = &detail.instructions {
+            self.set_recovery_instructions(text);
+        }
+        if let Some(plan) = &detail.plan {
+            self.next_steps.clone_from(plan);
+        }
+        if let Some(unread) = detail.unread {
+            self.check_inbox(unread, now);
+        }
+        if detail.overview {
+            self.update_overview(now);
+        }
+        if detail.status_file {
+            self.update_status_file(now);
+        }
+        Ok(())
     }
 
     /// Says how to resume from here; the agent knows best.
@@ -486,16 +514,33 @@ fn check_stage(from: Option<&str>, to: &str) -> Result<()> {
 pub(super) const OPERATIONS: &[&str] = &[
     "step start",
     "step done",
+    "decide",
     "note",
     "block",
     "unblock",
     "heartbeat",
+    "fail",
+    "rate-limit",
+    "context",
     "pause",
     "complete",
     "restart",
     "phase",
     "stage",
     "sync",
+    "detail",
+];
+
+/// The details that the format has a place for.
+const DETAILS: &[&str] = &[
+    "created",
+    "modified",
+    "committed",
+    "instructions",
+    "plan",
+    "unread",
+    "overview",
+    "status-file",
 ];
 
 pub(super) fn apply(
@@ -520,6 +565,11 @@ pub(super) fn apply(
     if force && !goes_with_complete {
         next.reopen();
     }
+    // The same agent in a fresh session has resumed, whatever it reports first.
+    let resumes = own_session.is_some_and(|own| agent.session_id.as_deref() != Some(own));
+    if resumes && matches!(operation, Operation::Heartbeat | Operation::Note { .. }) {
+        next.stop_waiting();
+    }
     match operation {
         Operation::StepStart { text } => {
             next.start_step(text)?;
@@ -539,9 +589,30 @@ pub(super) fn apply(
             says(text, "say how far the work is")?;
             next.set_recovery_instructions(text);
         }
-        Operation::Block { text } => next.block(text)?,
+        // The format has no place for decisions: a decision is a thing that was done.
+        Operation::Decide { text, rationale } => {
+            says(text, "say what was decided")?;
+            let because = rationale.iter().map(|why| format!(" (because {why})"));
+            let decided = format!("Decided: {text}{}", because.collect::<String>());
+            if !next.completed_steps.contains(&decided) {
+                next.completed_steps.push(decided);
+            }
+        }
+        // It has no failed agent either: what cannot be got past blocks it.
+        Operation::Block { text } | Operation::Fail { text } => next.block(text)?,
         Operation::Unblock => next.unblock()?,
         Operation::Heartbeat => next.heartbeat(now),
+        Operation::RateLimit { note } => {
+            let note = note.clone().filter(|note| !note.trim().is_empty());
+            next.recovery_instructions = note.or(next.recovery_instructions);
+            next.heartbeat(now);
+        }
+        Operation::Context { used } => {
+            if used.level() >= ContextLevel::Approaching {
+                next.heartbeat(now);
+            }
+        }
+        Operation::Detail { detail } => next.add_details(detail, now)?,
         Operation::Pause => next.enter(AgentStatus::Waiting, force)?,
         Operation::Complete => next.enter(AgentStatus::Complete, force)?,
         Operation::Restart { because } => {

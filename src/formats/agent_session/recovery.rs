@@ -55,8 +55,7 @@ impl AgentCheckpoint {
             Some(format!("{id} is complete; there is nothing to resume"))
         } else if self.can_resume == Some(false) {
             Some(format!(
-                "{id} says that work cannot be resumed from this checkpoint (can_resume is false); \
-                 restart the feature instead"
+                "{id} says that work cannot be resumed from this checkpoint (can_resume is false)"
             ))
         } else {
             None
@@ -102,7 +101,7 @@ impl AgentCheckpoint {
     pub(super) fn check_fresh(&self, session_id: &str) -> Result<()> {
         if session_id.trim().is_empty() || self.session_id.as_deref() == Some(session_id) {
             return Err(Error::refused(
-                "whoever resumes or restarts works in a fresh session; give a new session id (--session)",
+                "whoever resumes or restarts works in a fresh session; give a new session id",
             ));
         }
         Ok(())
@@ -156,7 +155,8 @@ impl AgentCheckpoint {
 
     /// The checkpoint of the same agent and feature from scratch, in the first stage.
     ///
-    /// Archive the old file as aborted first: nothing of it is in this one but the reason.
+    /// Nothing of the old one is in it but the reason: have its save archive that as aborted, with
+    /// [`Checkpoints::archiving`](crate::Checkpoints::archiving).
     #[must_use]
     pub fn restarted(
         &self,

@@ -14,7 +14,7 @@ pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> Resume
     ask(agent, &mut plan);
     if let Some(worked) = knowledge.worked.filter(|worked| *worked < RESTART_BELOW) {
         plan.restart(format!(
-            "Only {} minutes of work: restart {} from scratch; archive the checkpoint as aborted first",
+            "Only {} minutes of work: restart {} from scratch",
             worked.num_minutes(),
             agent.feature.as_deref().unwrap_or("the feature"),
         ));
@@ -110,7 +110,7 @@ pub fn corrupt_plan(agent: &Key, newest_backup: Option<&NewestBackup>) -> Result
         }
         None => plan.restart(format!(
             "Checkpoint {file} is corrupted and has no backup that can be restored: restart from \
-             scratch; archive it as aborted first"
+             scratch"
         )),
     }
     Ok(plan)

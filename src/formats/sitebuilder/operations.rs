@@ -8,7 +8,10 @@ use chrono::{DateTime, Utc};
 use super::{
     Heartbeat, SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskError, TaskStatus,
 };
-use crate::checkpoint::{Circumstances, Error, ItemKind, Operation, Result, Timestamp, have_names};
+use crate::checkpoint::{
+    Checkpoint, Circumstances, ContextLevel, Detail, Error, ItemKind, Operation, Result, Timestamp,
+    have_names,
+};
 
 /// How often an agent shows that it is alive, in seconds, unless its checkpoint says otherwise.
 pub const HEARTBEAT_INTERVAL: f64 = 300.0;
@@ -23,17 +26,28 @@ const SUBTASK_FAILED: &str = "subtask_failed";
 pub(super) const OPERATIONS: &[&str] = &[
     "step start",
     "step done",
+    "decide",
     "note",
     "block",
     "unblock",
     "heartbeat",
     "fail",
+    "rate-limit",
+    "context",
     "complete",
     "subtask start",
     "subtask done",
     "subtask fail",
     "verify",
+    "block with a type",
+    "detail",
 ];
+
+/// The details that the format has a place for.
+const DETAILS: &[&str] = &["created", "modified", "instructions", "processed", "next"];
+
+/// How a decision begins among the notes: the format has no other place for it.
+const DECIDED: &str = "Decided: ";
 
 /// A subtask that an agent reports as finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -219,7 +233,8 @@ impl SitebuilderCheckpoint {
         let noted = self.context.next_to_process.take();
         self.context.last_processed = Some(done.processed.as_deref().unwrap_or(id).to_owned());
         self.context.next_to_process = done.next.clone().or(next);
-        // The agent's own words stay; a sentence that says no more than the context follows it.
+        // The agent's own words stay, and say so where they send the next agent to what is finished now; a sentence
+        // that says no more than the context follows it.
         let follows = |text: &String| {
             let mut starts = noted.as_deref().into_iter().chain([id]);
             starts.any(|start| *text == continue_from(start))
@@ -227,6 +242,12 @@ impl SitebuilderCheckpoint {
         if self.resume_instructions.as_ref().is_some_and(follows) {
             let next = self.context.next_to_process.as_deref();
             self.resume_instructions = next.map(continue_from);
+        } else if let Some(text) = self
+            .resume_instructions
+            .as_mut()
+            .filter(|text| sends_to(text, id))
+        {
+            *text = format!("{id} is done since this was written: {text}");
         }
         Ok(())
     }
@@ -414,6 +435,47 @@ impl SitebuilderCheckpoint {
     /// Records the score that a reviewing agent gave.
     pub fn review(&mut self, agent: impl Into<String>, score: f64) {
         self.review_scores.insert(agent.into(), Some(score));
+    }
+
+    /// Notes how far the work is, in place of the last note; decisions stay.
+    fn note(&mut self, text: &str) {
+        let decided = self.decided().map(str::to_owned);
+        let lines: Vec<String> = [text.to_owned()].into_iter().chain(decided).collect();
+        self.context.notes = Some(lines.join("\n"));
+    }
+
+    /// The lines of the notes that are decisions.
+    fn decided(&self) -> impl Iterator<Item = &str> {
+        let lines = self.context.notes.iter().flat_map(|notes| notes.lines());
+        lines.filter(|line| line.starts_with(DECIDED))
+    }
+
+    /// Adds a decision to the notes, once.
+    fn decide(&mut self, text: &str, because: Option<&str>) {
+        let because = because.map_or_else(String::new, |why| format!(" (because {why})"));
+        // A line is a decision.
+        let line = format!("{DECIDED}{text}{because}").replace(['\r', '\n'], " ");
+        if !self.decided().any(|decided| decided == line) {
+            let notes = self.context.notes.take();
+            self.context.notes =
+                Some(notes.map_or(line.clone(), |notes| format!("{notes}\n{line}")));
+        }
+    }
+
+    /// What goes with the work beside its subtasks.
+    fn add_details(&mut self, detail: &Detail) -> Result<()> {
+        detail.check(DETAILS)?;
+        self.add_files(&detail.files_created, &detail.files_modified);
+        if let Some(text) = &detail.instructions {
+            self.instruct(text);
+        }
+        if let Some(processed) = &detail.processed {
+            self.context.last_processed = Some(processed.clone());
+        }
+        if let Some(next) = &detail.next {
+            self.context.next_to_process = Some(next.clone());
+        }
+        Ok(())
     }
 
     /// Leaves word for the next agent.
@@ -658,6 +720,18 @@ pub(super) fn continue_from(start: &str) -> String {
     format!("Continue from {start}")
 }
 
+/// Whether a text sends its reader to this subtask: "Resolve it, then continue from post-20.md".
+fn sends_to(text: &str, id: &str) -> bool {
+    let text = text.to_lowercase();
+    ["continue from ", "resume from "].iter().any(|words| {
+        let start = format!("{words}{}", id.to_lowercase());
+        text.match_indices(&start).any(|(at, found)| {
+            let after = text[at + found.len()..].chars().next();
+            !after.is_some_and(|letter| letter.is_alphanumeric() || "-_/".contains(letter))
+        })
+    })
+}
+
 /// Refuses a text that says nothing.
 fn says(text: &str, advice: &str) -> Result<()> {
     if text.trim().is_empty() {
@@ -690,9 +764,32 @@ pub(super) fn apply(
         }
         Operation::Note { text } => {
             says(text, "say how far the work is")?;
-            checkpoint.context.notes = Some(text.clone());
+            checkpoint.note(text);
             Ok(())
         }
+        Operation::Decide { text, rationale } => {
+            says(text, "say what was decided")?;
+            checkpoint.decide(text, rationale.as_deref());
+            Ok(())
+        }
+        Operation::RateLimit { note } => {
+            if let Some(note) = note.as_deref().filter(|note| !note.trim().is_empty()) {
+                checkpoint.note(note);
+            }
+            checkpoint.stamp(circumstances.now);
+            Ok(())
+        }
+        Operation::Context { used } => {
+            if used.level() >= ContextLevel::Approaching {
+                checkpoint.stamp(circumstances.now);
+            }
+            Ok(())
+        }
+        Operation::BlockAs { kind, text } => {
+            says(kind, "say of which type the error is")?;
+            checkpoint.block(kind, text, circumstances)
+        }
+        Operation::Detail { detail } => checkpoint.add_details(detail),
         Operation::Block { text } => checkpoint.block(BLOCKER, text, circumstances),
         // The protocol has no failed task: an error that an agent cannot get past blocks it.
         Operation::Fail { text } => checkpoint.block("error", text, circumstances),

@@ -47,6 +47,7 @@ pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
         agent: metadata.created_by.clone(),
         previous_agents: metadata.previous_agents.clone(),
         updated_at: metadata.last_updated_at.clone(),
+        reason: metadata.reason.as_ref().map(ToString::to_string),
         done: checkpoint.completed_steps.iter().map(done).collect(),
         in_progress: checkpoint.current_step.iter().map(open).collect(),
         pending: checkpoint.pending_steps.clone(),

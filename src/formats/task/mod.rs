@@ -302,6 +302,14 @@ impl Checkpoint for TaskCheckpoint {
         self.metadata.last_updated_at = Some(stamp);
     }
 
+    /// A heartbeat moves the stamp and nothing else: it vouches for no file.
+    fn is_sign_of_life(&self, before: &Self) -> bool {
+        let mut before = before.clone();
+        let stamp = &self.metadata.last_updated_at;
+        before.metadata.last_updated_at.clone_from(stamp);
+        before == *self
+    }
+
     fn files(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
         self.completed_steps

@@ -6,7 +6,7 @@ use super::{
     CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
     VerificationResult,
 };
-use crate::checkpoint::{Error, Precision, Result, Timestamp, have_names};
+use crate::checkpoint::{Checkpoint, Error, Precision, Result, Status, Timestamp, have_names};
 
 /// A step that an agent reports as finished.
 ///
@@ -257,8 +257,48 @@ impl TaskCheckpoint {
             rationale,
             timestamp: Some(self.new_stamp(now)),
         });
-        self.metadata.reason = Some(Reason::Periodic);
+        // What failed has failed all the same.
+        if self.metadata.reason != Some(Reason::Failure) {
+            self.metadata.reason = Some(Reason::Periodic);
+        }
         Ok(())
+    }
+
+    /// Refuses a task of which something is left, and names that: the format has no word for complete, it follows
+    /// from the steps.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the task is not complete.
+    pub fn check_complete(&self) -> Result<()> {
+        let mut left: Vec<String> = Vec::new();
+        let current = self.current_step.as_ref();
+        let current = current.and_then(|step| step.description.as_ref());
+        left.extend(current.map(|step| format!("in progress: {step}")));
+        let pending = self.pending_steps.iter();
+        left.extend(
+            pending
+                .filter(|step| current != Some(step))
+                .map(|step| format!("pending: {step}")),
+        );
+        left.extend(
+            self.blockers
+                .iter()
+                .map(|text| format!("in the way: {text}")),
+        );
+        if self.completed_steps.is_empty() {
+            left.push("no step is finished".to_owned());
+        }
+        match self.status() {
+            Status::Complete => Ok(()),
+            _ if left.is_empty() => Err(Error::refused(
+                "the task is not complete: its verification has not passed, or its phase is planning",
+            )),
+            _ => Err(Error::refused(format!(
+                "the task is not complete: {}",
+                left.join("; ")
+            ))),
+        }
     }
 
     /// Records what is in the way, once.

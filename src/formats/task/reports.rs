@@ -2,7 +2,7 @@
 
 use super::{Reason, StepDone, TaskCheckpoint};
 use crate::checkpoint::{
-    Circumstances, Error, OpenEnum, Operation, Result, SourceFiles, have_names,
+    Checkpoint, Circumstances, Error, OpenEnum, Operation, Result, SourceFiles, have_names,
 };
 
 /// The operations that the format has.
@@ -13,12 +13,15 @@ pub(super) const OPERATIONS: &[&str] = &[
     "note",
     "block",
     "unblock",
+    "heartbeat",
+    "complete",
     "fail",
     "rate-limit",
     "context",
     "reassign",
     "phase",
     "verify",
+    "detail",
 ];
 
 pub(super) fn apply(
@@ -83,6 +86,13 @@ fn report(
             task.block(text)?;
         }
         Operation::Unblock => task.unblock(),
+        Operation::Heartbeat => task.stamp(now),
+        Operation::Complete => task.check_complete()?,
+        Operation::Detail { detail } => {
+            detail.check(&["contract"])?;
+            let verification = task.verification.get_or_insert_default();
+            verification.contract_ref.clone_from(&detail.contract);
+        }
         Operation::Fail { text } => {
             task.fail(text)?;
         }

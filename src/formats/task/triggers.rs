@@ -28,7 +28,7 @@ impl TaskCheckpoint {
                 current.partial_work = Some(note.to_owned());
             }
         }
-        self.record(Reason::RateLimit, now);
+        self.stops(Reason::RateLimit, now);
     }
 
     /// Records how full the agent's context is, and says what that asks for: from 75 % on this is a full
@@ -36,9 +36,15 @@ impl TaskCheckpoint {
     pub fn use_context(&mut self, used: ContextUse, now: DateTime<Utc>) -> ContextLevel {
         let level = used.level();
         if level >= ContextLevel::Approaching {
-            self.record(Reason::ContextLimit, now);
+            self.stops(Reason::ContextLimit, now);
         }
         level
+    }
+
+    /// Makes this a full checkpoint of an agent that has to stop: what failed before has failed all the same.
+    fn stops(&mut self, reason: Reason, now: DateTime<Utc>) {
+        let failed = self.metadata.reason == Some(Reason::Failure);
+        self.record(if failed { Reason::Failure } else { reason }, now);
     }
 
     /// Records that the task failed: the reason joins what is in the way.
@@ -63,23 +69,23 @@ impl TaskCheckpoint {
                 self.is_blocked_by(because.clone());
                 self.record(Reason::Failure, now);
             }
-            Interruption::Stopped(_) => self.record(Reason::Manual, now),
+            Interruption::Stopped(_) => self.stops(Reason::Manual, now),
         }
     }
 
     /// Prepares for another agent, whoever it will be: the one that made the checkpoint joins those that
     /// worked on it.
     pub fn reassign(&mut self) {
-        let Some(agent) = self.metadata.created_by.clone() else {
-            return;
-        };
-        if self.metadata.previous_agents.last() != Some(&agent) {
+        self.metadata.reason = Some(Reason::Reassignment);
+        if let Some(agent) = self.metadata.created_by.clone()
+            && self.metadata.previous_agents.last() != Some(&agent)
+        {
             self.metadata.previous_agents.push(agent);
         }
-        self.metadata.reason = Some(Reason::Reassignment);
     }
 
-    /// Gives the task to another agent, as [`take_over`](TaskCheckpoint::take_over) does from its side.
+    /// Prepares for another agent: the one before joins those that worked on the task. The checkpoint stays that of
+    /// the agent that made it, until the other one reports or [takes it over](TaskCheckpoint::take_over).
     ///
     /// # Errors
     ///
@@ -88,7 +94,9 @@ impl TaskCheckpoint {
         if agent.trim().is_empty() {
             return Err(Error::refused("name the agent that goes on with the task"));
         }
-        self.take_over(agent);
+        if self.metadata.created_by.as_deref() != Some(agent) {
+            self.reassign();
+        }
         Ok(())
     }
 

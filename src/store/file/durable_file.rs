@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::claims::ClaimsFile;
 use super::companion::CompanionFile;
-use super::history::{Entry, History, Kept};
+use super::history::{Entry, History, Kept, encoded};
 use super::lineage::Lineage;
 use super::overflow::Entries;
 use super::saved::SavedNote;
@@ -400,7 +400,8 @@ impl<'o> DurableFile<'o> {
             }
         }
         self.options.sweep_once(own, || {
-            let inside = ["", "claims", "files", "lineage"].map(|inside| own.join(inside));
+            let inside =
+                ["", "archive", "claims", "files", "lineage"].map(|inside| own.join(inside));
             [&[folder.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
@@ -544,6 +545,42 @@ impl<'o> DurableFile<'o> {
         }
     }
 
+    /// Copies the file to another name in its folder, by its stem, and says which. Under the lock; on disk before
+    /// it returns.
+    pub(super) fn copy_aside(&self, name: &dyn Fn(&str) -> String) -> Result<PathBuf> {
+        let target = self.target()?;
+        let missing = || Error::new(ErrorKind::NotFound).with_path(&self.path);
+        let contents = self.contents(&target)?.ok_or_else(missing)?;
+        let stem = target.file_stem().unwrap_or_default().to_string_lossy();
+        self.copy_to_new(&target, &contents.bytes, parent_of(&target), &name(&stem))
+    }
+
+    /// Keeps the text of a slot that leaves its host file, in a file of its own in our folder. Under the lock; on
+    /// disk before it returns.
+    pub(in crate::store) fn archive_text(&self, text: &str, name: &str) -> Result<PathBuf> {
+        let target = self.target()?;
+        let own = fsio::own_folder(parent_of(&target))?;
+        let folder = own.join("archive");
+        fsio::create_folder_durably(&folder)?;
+        let slot = encoded(self.slot.as_deref().unwrap_or_default());
+        let stem = sidecar_name(&target, &format!("@{slot}_{name}"));
+        self.copy_to_new(&target, text.as_bytes(), &folder, &stem.to_string_lossy())
+    }
+
+    fn copy_to_new(&self, like: &Path, bytes: &[u8], folder: &Path, stem: &str) -> Result<PathBuf> {
+        for aside in unique_names(folder, stem) {
+            if fsio::copy(like, bytes, &aside, self.options.durability)? {
+                return Ok(aside);
+            }
+        }
+        Err(self.too_many_aside())
+    }
+
+    fn too_many_aside(&self) -> Error {
+        Error::refused("too many checkpoints were archived in this second; try again in the next")
+            .with_path(&self.path)
+    }
+
     /// Gives the file another name in its folder, by its stem, and says which. Never over a file that
     /// is there: a counter makes the name unique. A corrupt file is put aside too, when any will do.
     pub(super) fn set_aside(
@@ -574,10 +611,7 @@ impl<'o> DurableFile<'o> {
                 return Ok(aside);
             }
         }
-        Err(
-            Error::refused("too many checkpoints were put aside in this second")
-                .with_path(&self.path),
-        )
+        Err(self.too_many_aside())
     }
 
     /// Removes the file when `check` lets it; `false` when there was none. It is in the history afterwards.

@@ -309,6 +309,15 @@ impl FileStore {
     }
 }
 
+/// Removes a copy that is no archive after all; one that stays is a copy of what is there.
+pub(in crate::store) fn discard(copy: Option<PathBuf>) {
+    if let Some(copy) = copy
+        && let Err(error) = fsio::remove(&copy, fsio::Durability::None)
+    {
+        tracing::debug!(path = %copy.display(), %error, "a copy of a checkpoint stays");
+    }
+}
+
 impl CheckpointStore for FileStore {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
         let file = self.file(key)?;
@@ -322,6 +331,7 @@ impl CheckpointStore for FileStore {
             let put = put.with_overflow(options.overflow.clone());
             let put = put.with_companion(options.companion.clone());
             let put = put.as_sign_of_life(options.sign_of_life);
+            let put = put.archiving(options.archive);
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -334,7 +344,10 @@ impl CheckpointStore for FileStore {
         let file = self.file(key)?;
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
+        let mut archive = None;
         let result = file.transact(&mut |present, beside| {
+            // It may run again, on what a faster writer left: only the last copy is the archive.
+            discard(archive.take());
             let put = match change(present)? {
                 Change::Keep => {
                     saved = Some(Saved::unchanged(key, present)?);
@@ -357,15 +370,34 @@ impl CheckpointStore for FileStore {
                 .entries(Owner::default(), begins, &put.overflow)?;
             let revision = Some(result.revision.clone());
             saved = Some(result);
+            let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
+            // Whoever takes over goes on with the task; else what is archived is of no later one.
+            let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
+            if let Some((why, at)) = asked {
+                let name = |stem: &str| (self.layout().archive_stem)(stem, why, at);
+                archive = Some(file.copy_aside(&name)?);
+            }
+            if ends {
+                file.end_lineage()?;
+            }
             Ok((outcome != Outcome::Unchanged).then_some(Next {
                 text,
                 revision,
                 record,
                 companion: put.companion,
-                sign_of_life: put.sign_of_life,
+                sign_of_life: put.sign_of_life || ends,
             }))
         });
-        result.map_err(|error| error.with_key(key))?;
+        if let Err(error) = result {
+            // Once the new text has its place, so has the old one.
+            if *error.kind() != ErrorKind::NotDurable {
+                discard(archive);
+            }
+            return Err(error.with_key(key));
+        }
+        if let Some(saved) = &mut saved {
+            saved.archive = archive;
+        }
         saved.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile).with_key(key))
     }
 

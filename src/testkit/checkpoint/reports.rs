@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::places::{any_type, places, with_empty, written};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, ContextUse, ErrorKind, ItemKind, Knowledge, Limits, Operation,
-    violations,
+    Checkpoint, Circumstances, ContextUse, Detail, ErrorKind, ItemKind, Knowledge, Limits,
+    Operation, violations,
 };
 use crate::json::Document;
 use crate::testkit::rule::{Ruling, Stop, ensure};
@@ -212,6 +212,8 @@ fn operations_on(kind: ItemKind) -> Vec<Operation> {
         Decide { text: text(), rationale: None }
         Note { text: text() }
         Block { text: text() }
+        BlockAs { kind: text(), text: text() }
+        Detail { detail: Detail::default() }
         Unblock {}
         Heartbeat {}
         Fail { text: text() }

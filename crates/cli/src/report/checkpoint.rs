@@ -97,6 +97,9 @@ impl<'t> View<'t> {
         page.field("Phase", handoff.phase.as_deref().unwrap_or("(none)"));
         page.field("Progress", &self.progress(handoff));
         page.field("Updated", &updated(handoff, global));
+        if let Some(reason) = &handoff.reason {
+            page.field("Reason", reason);
+        }
         page.steps(handoff, self.earlier);
         page.list(
             "Decisions",
@@ -110,6 +113,13 @@ impl<'t> View<'t> {
         );
         page.list("Blockers", handoff.blockers.iter().cloned());
         page.list("Files", handoff.files.iter().cloned());
+        if let Some(shown) = &handoff.verification {
+            let contract = shown.contract.iter().cloned();
+            let results = shown.results.iter();
+            let results = results.map(|(name, state)| format!("{name}: {state}"));
+            page.list("Verification", contract.chain(results));
+        }
+        page.list("Instructions", handoff.instructions.iter().cloned());
         let found = &self.examined.violations;
         page.field("Violations", &found.len().to_string());
         for found in found {

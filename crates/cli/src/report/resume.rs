@@ -54,11 +54,9 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
 pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, restarts: bool) {
     explain(outcome, plan);
     let advice = match plan.decision {
-        ResumeDecision::Refuse => instead(&plan.reasons),
-        ResumeDecision::Restart if restarts => {
-            "begin anew with `ckpt restart --because TEXT --session ID`"
-        }
-        ResumeDecision::Restart => "put the checkpoint aside and begin anew with `ckpt start`",
+        ResumeDecision::Refuse => instead(&plan.reasons, restarts),
+        ResumeDecision::Restart if restarts => RESTART,
+        ResumeDecision::Restart => BEGIN_ANEW,
         _ => {
             outcome.exit = outcome.exit.and(exit(plan.decision));
             return;
@@ -70,15 +68,32 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
     });
 }
 
+/// How a format that has the operation begins anew.
+const RESTART: &str = "begin anew with `ckpt restart --because TEXT --session ID`, which archives the checkpoint first";
+
+/// How every other does.
+const BEGIN_ANEW: &str =
+    "archive the checkpoint with `ckpt archive --as aborted` and begin anew with `ckpt start`";
+
 /// What to do where a task is not to be resumed.
-fn instead(reasons: &[ResumeReason]) -> &'static str {
+fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
     let is_held = |reason: &ResumeReason| matches!(reason, ResumeReason::Held { .. });
+    let is_of_another =
+        |reason: &ResumeReason| matches!(reason, ResumeReason::OfAnotherTask { .. });
     let is_newer = |reason: &ResumeReason| matches!(reason, ResumeReason::NewerSchema { .. });
     // Who holds what is complete does not matter.
     let is_over = |reason: &ResumeReason| {
         matches!(reason, ResumeReason::Complete | ResumeReason::NotResumable)
     };
-    if reasons.iter().any(is_over) {
+    if reasons.iter().any(is_of_another) {
+        "archive it (`ckpt archive --as complete`, or `--as aborted` where it is not finished) and begin with \
+         `ckpt start`"
+    } else if reasons.contains(&ResumeReason::NotResumable) {
+        match restarts {
+            true => RESTART,
+            false => BEGIN_ANEW,
+        }
+    } else if reasons.iter().any(is_over) {
         "start another task instead"
     } else if reasons.iter().any(is_held) {
         "if the claim is yours, say so with --agent and --session or with --fence; else start another task, or take \

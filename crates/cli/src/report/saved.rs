@@ -24,6 +24,13 @@ pub(crate) fn report(
         for line in lines {
             outcome.line(crate::output::one_line(line));
         }
+        if let Some(archive) = &saved.archive {
+            let line = format!(
+                "the checkpoint before was archived as {}",
+                archive.display()
+            );
+            outcome.line(crate::output::one_line(&line));
+        }
     }
     for dropped in &saved.truncation.dropped {
         outcome.note(cut(dropped, saved.truncation.kept_in.as_deref()));

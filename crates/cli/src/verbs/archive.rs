@@ -28,12 +28,6 @@ pub(super) fn run(
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     let target = Target::to_change(file, global)?;
     target.require_file()?;
-    let Some(files) = target.files() else {
-        return Err(Failure::new(format!(
-            "{}: the checkpoints of a host file stay in it; begin the next task, or set the slot to null",
-            target.path.display()
-        )));
-    };
     let (why, judged) = match why {
         Some(ArchivedAs::Complete) => (Archive::Complete, None),
         Some(ArchivedAs::Crashed) => (Archive::Crashed, None),
@@ -43,9 +37,7 @@ pub(super) fn run(
     // What was judged complete is what is put aside.
     let expect = expect.or(judged).map_or(Expect::Any, Expect::Revision);
     let options = DeleteOptions::expecting(expect).fenced(global.fence);
-    let aside = files
-        .archive(&target.key, why, now(global), &options)
-        .map_err(|error| target.error(error))?;
+    let aside = target.archive(why, now(global), &options)?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Report {

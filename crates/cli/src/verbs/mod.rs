@@ -72,6 +72,10 @@ pub(crate) fn run(args: Args) -> Outcome {
             title,
             spec,
             revision,
+            agent_name,
+            criteria,
+            total,
+            contract,
         } => {
             let what = start::What {
                 revision,
@@ -79,6 +83,10 @@ pub(crate) fn run(args: Args) -> Outcome {
                 task: task.as_deref(),
                 title: title.as_deref(),
                 spec: spec.as_deref(),
+                agent_name: agent_name.as_deref(),
+                criteria: &criteria,
+                total,
+                contract: contract.as_deref(),
             };
             start::run(&what, global)
         }

@@ -248,8 +248,12 @@ fn apply<C: Checkpoint>(
     let mut told = Vec::new();
     let mut at_line = None;
     let mut at_operation = None;
+    let archive = reports
+        .iter()
+        .find_map(|(_, reported)| reported.operation.archives());
     let saved = target
         .checkpoints::<C>(global)
+        .archiving(archive)
         .try_update(&target.key, |checkpoint| {
             // It may run again, on what a faster writer left.
             told.clear();
@@ -304,13 +308,6 @@ fn apply<C: Checkpoint>(
 /// How a format comes to what an operation does that it lacks.
 fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
     match (operation, format) {
-        ("complete", TaskCheckpoint::FORMAT | builder_state::FORMAT) => Some(
-            "; it is complete when its last step is done and nothing is in the way: report that with \
-             `ckpt step done`",
-        ),
-        ("heartbeat", builder_state::FORMAT) => {
-            Some("; its host file has the heartbeat: `ckpt heartbeat`, outside of a batch")
-        }
         ("heartbeat", _) => Some("; each report of it shows that its agent is alive"),
         ("pause", TaskCheckpoint::FORMAT | builder_state::FORMAT) => {
             Some("; what is in the way is reported with `ckpt block`")
@@ -403,6 +400,11 @@ fn words(operation: &Operation, after: &Handoff) -> String {
     match operation {
         Operation::Note { text } => format!("noted: {text}"),
         Operation::Block { text } => format!("blocked: {text}"),
+        Operation::BlockAs { kind, text } => format!("blocked: {kind}: {text}"),
+        Operation::Detail { detail } => {
+            let given: Vec<&str> = detail.given().collect();
+            format!("recorded: {}", given.join(", "))
+        }
         Operation::Unblock => format!("unblocked; the task is {}", after.status),
         Operation::Heartbeat => "heartbeat".to_owned(),
         Operation::Fail { text } => format!("failed: {text}"),
@@ -442,6 +444,7 @@ fn names_status(operation: &Operation) -> bool {
     matches!(
         operation,
         Operation::Block { .. }
+            | Operation::BlockAs { .. }
             | Operation::Unblock
             | Operation::Fail { .. }
             | Operation::GateFail { .. }

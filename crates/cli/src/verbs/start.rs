@@ -26,6 +26,10 @@ pub(super) struct What<'a> {
     pub(super) spec: Option<&'a Path>,
     /// The revision of the protocol.
     pub(super) revision: u8,
+    pub(super) agent_name: Option<&'a str>,
+    pub(super) criteria: &'a [String],
+    pub(super) total: Option<u32>,
+    pub(super) contract: Option<&'a str>,
 }
 
 pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> {
@@ -41,7 +45,10 @@ pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> 
     match format {
         TaskCheckpoint::FORMAT | builder_state::FORMAT => {
             let agent = agent.unwrap_or("ckpt");
-            let checkpoint = TaskCheckpoint::begin(agent, plan, now);
+            let mut checkpoint = TaskCheckpoint::begin(agent, plan, now);
+            if let Some(contract) = what.contract {
+                checkpoint = checkpoint.with_contract(contract);
+            }
             begin(&target, &checkpoint, agent, plan, global)
         }
         AgentCheckpoint::FORMAT => {
@@ -57,7 +64,14 @@ pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> 
         SitebuilderCheckpoint::FORMAT => {
             let agent = agent.ok_or_else(|| missing("an agent: name it with --agent"))?;
             let task = task.ok_or_else(|| missing("a task id: name it with --task"))?;
-            let mut checkpoint = SitebuilderCheckpoint::begin(agent, task, plan, now);
+            let mut checkpoint =
+                SitebuilderCheckpoint::begin(agent, task, plan, now).with_criteria(what.criteria);
+            if let Some(name) = what.agent_name {
+                checkpoint = checkpoint.with_agent_name(name);
+            }
+            if let Some(total) = what.total {
+                checkpoint = checkpoint.with_total(total);
+            }
             if let Some(title) = what.title {
                 checkpoint = checkpoint.with_title(title);
             }
@@ -123,6 +137,13 @@ fn refuse_unused(target: &Target, what: &What<'_>) -> Result<(), Failure> {
         ("--revision 2", what.revision != 1 && !has(&[build])),
         ("--title", what.title.is_some() && !has(&[site, build])),
         ("--spec", what.spec.is_some() && !has(&[build])),
+        ("--agent-name", what.agent_name.is_some() && !has(&[site])),
+        ("--criteria", !what.criteria.is_empty() && !has(&[site])),
+        ("--total", what.total.is_some() && !has(&[site])),
+        (
+            "--contract",
+            what.contract.is_some() && !has(&[TaskCheckpoint::FORMAT, builder_state::FORMAT]),
+        ),
     ];
     match unused.into_iter().find(|(_, is_unused)| *is_unused) {
         None => Ok(()),
@@ -219,7 +240,7 @@ fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     resume::explain(&mut outcome, &resume.plan);
     outcome.note(format!(
         "{}: a checkpoint is already here, and was not touched; go on from it with `ckpt resume`, \
-         or put it aside first",
+         or archive it first: `ckpt archive`, with `--as aborted` where it is not finished",
         target.path.display()
     ));
     outcome.found();

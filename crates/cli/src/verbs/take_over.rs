@@ -27,7 +27,7 @@ pub(super) fn run(to: &To, target: &Target, global: &Global) -> Result<Outcome, 
     if to.beside {
         by = by.beside();
     }
-    let taken =
+    let mut taken =
         take_over(files, &target.key, &by, now(global)).map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
     let old = taken.archive.as_deref().unwrap_or(&target.path);
@@ -41,6 +41,10 @@ pub(super) fn run(to: &To, target: &Target, global: &Global) -> Result<Outcome, 
         to.to,
         who.unwrap_or(target.key.as_str())
     );
+    if !global.json {
+        // The line has it.
+        taken.saved.archive = None;
+    }
     saved::report(&mut outcome, target, global, &taken.saved, &[line]);
     let words = messages::handoff_note_from(&taken.before, &old.display().to_string());
     outcome.note(format!("give the new agent this:\n{}", words.trim_end()));

@@ -239,10 +239,6 @@ fn a_heartbeat_makes_an_agent_active_again() {
     project.expect(0, &[&["heartbeat"], &store[..]].concat());
     let run = project.expect(1, &["status", ".", "--now", NOW]);
     assert!(run.out.contains("stuck"), "{}", run.out);
-    // A format without heartbeats says so, and which reports it has.
-    let project = Project::with("checkpoints/t.json", crate::project::TASK);
-    let run = project.expect(2, &["heartbeat", "--store", "checkpoints", "--key", "t"]);
-    assert!(run.error().contains("step done"), "{}", run.err);
 }
 
 /// A running `ckpt status --watch`.

@@ -180,15 +180,16 @@ fn an_agents_day() {
     );
     assert_eq!(
         place.does(&["restart", "--because", "wrong turn", "--session", "s2"]),
-        "begun anew: wrong turn\n"
+        "begun anew: wrong turn\n\
+         the checkpoint before was archived as agent_checkpoints/secondary_c_aborted_1772701200.json\n"
     );
     assert_eq!(
         place.value()["next_checkpoint_expected"],
         "2026-03-05T09:15:00Z"
     );
-    let error = place.leaves(2, &["decide", "x"]);
+    let error = place.leaves(2, &["verify", "x", "passed"]);
     assert!(
-        error.contains("it has step start, step done, note"),
+        error.contains("it has step start, step done, decide, note"),
         "{error}"
     );
     // The protocol keeps copies of what each change replaced.
@@ -310,7 +311,7 @@ fn the_subtasks_of_a_site() {
     assert_eq!(place.does(&["complete"]), "complete\n");
     let error = place.leaves(4, &["subtask", "start", "img-5"]);
     assert!(
-        error.contains("the protocol has no way from complete"),
+        error.contains("there is no transition from complete"),
         "{error}"
     );
     place.leaves(4, &["fail", "dead"]);
@@ -326,7 +327,7 @@ fn the_stages_of_a_story() {
     assert!(error.contains("SHOP-14"), "{error}");
     let error = place.leaves(4, &["stage", "1"]);
     assert!(
-        error.contains("the protocol has no way from STAGE_2 to STAGE_1"),
+        error.contains("there is no transition from STAGE_2 to STAGE_1"),
         "{error}"
     );
     assert_eq!(

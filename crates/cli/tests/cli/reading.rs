@@ -151,6 +151,7 @@ Status      in_progress
 Phase       implementation
 Progress    2 of 6 steps
 Updated     3 h 20 min ago (2026-02-28T10:10:00Z)
+Reason      periodic
 Steps
   ✓ Created DarkModeToggle component
   ✓ Added ThemeContext for state management
@@ -165,6 +166,8 @@ Files
   - src/components/DarkModeToggle.tsx
   - src/contexts/ThemeContext.tsx
   - src/App.tsx
+Verification
+  - US-003.verificationContract
 Violations  0
 "
     );
