@@ -1254,12 +1254,12 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
 
 #[test]
 fn whoever_begins_anew_leaves_an_archive_also_through_the_recorder() {
-    use agent_checkpoint::recorder::{Opened, Recorder};
+    use agent_checkpoint::recorder::{Opened, Owner, Recorder};
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path()).with_layout(AgentCheckpoint::layout());
     let agents = store
         .checkpoints::<AgentCheckpoint>()
-        .with_clock(FixedClock(time(NOW)));
+        .with_clock(clock(NOW));
     let key = Key::new("Secondary-A").unwrap();
     let first = |step: &str, session: &str| {
         AgentCheckpoint::begin("Secondary-A", session, "f", [step], time(NOW))
@@ -1273,7 +1273,7 @@ fn whoever_begins_anew_leaves_an_archive_also_through_the_recorder() {
         texts.collect::<Vec<_>>()
     };
     agents.create(&key, &first("the first plan", "s1")).unwrap();
-    let owner = ("Secondary-A", "s2");
+    let owner = Owner::new("Secondary-A").in_session("s2");
     let Opened::Found(found) =
         Recorder::begin(&agents, &key, owner, &first("unused", "s2")).unwrap()
     else {
@@ -1283,9 +1283,13 @@ fn whoever_begins_anew_leaves_an_archive_also_through_the_recorder() {
     assert_eq!(archives().len(), 1);
     assert!(archives()[0].contains("the first plan"));
     recorder.leave().unwrap();
-    let Opened::Found(found) =
-        Recorder::begin(&agents, &key, ("Secondary-A", "s3"), &first("unused", "s3")).unwrap()
-    else {
+    let Opened::Found(found) = Recorder::begin(
+        &agents,
+        &key,
+        Owner::new("Secondary-A").in_session("s3"),
+        &first("unused", "s3"),
+    )
+    .unwrap() else {
         panic!("a checkpoint is there");
     };
     let recorder = found.carry_on().unwrap();
