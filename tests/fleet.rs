@@ -131,7 +131,9 @@ fn all_cases_are_accounted_for_and_none_makes_the_scan_fail() {
             assert!(reason.contains(case["error"].as_str().unwrap()), "{reason}");
         } else {
             assert_eq!(row.format, case["format"].as_str(), "{}", file.display());
-            assert!(row.liveness().is_some(), "{row:?}");
+            // Of an agent whose work another took over nobody asks whether it is alive.
+            let is_taken_over = matches!(row.state, RowState::TakenOver { .. });
+            assert!(is_taken_over || row.liveness().is_some(), "{row:?}");
         }
     }
     assert_eq!(corrupt, fleet.totals().count("corrupt"));
@@ -407,13 +409,172 @@ fn a_file_that_two_active_agents_changed_is_found() {
         panic!("{found:?}");
     };
     assert_eq!((paths.join(" "), agents.len()), ("/etc/x".to_owned(), 2));
-    // One agent may change a file in two tasks.
+    // The protocol has every agent write its progress into one file.
     let project = Project::new();
-    for task in ["T1", "T2"] {
-        let text = site("media", task, "in_progress", &changed(r#"["src/a.rs"]"#));
-        project.write(&format!("progress/checkpoints/media-{task}.json"), text);
+    for id in ["a", "b"] {
+        let more = changed(r#"["EPIC_README.md","docs/EPIC_README.md"]"#);
+        project.agent(
+            &format!("secondary_{id}.json"),
+            &format!("Secondary-{id}"),
+            &more,
+        );
     }
     assert_eq!(shared(&project), None);
+    // A sitebuilder's agent is a kind of agent: each task has one. What two of them made is no conflict by its
+    // document, what they changed is.
+    let project = Project::new();
+    for task in ["T1", "T2"] {
+        let files = ",\"files_created\":[\"made.md\"],\"files_modified\":[\"MANIFEST.json\"]";
+        let text = site("media", task, "in_progress", files);
+        project.write(&format!("progress/checkpoints/media-{task}.json"), text);
+    }
+    let agents = vec!["media (T1)".to_owned(), "media (T2)".to_owned()];
+    assert_eq!(
+        shared(&project),
+        Some((agents, vec!["MANIFEST.json".to_owned()]))
+    );
+    // One agent may change a file in two tasks.
+    let project = Project::new();
+    for name in ["T1", "T2"] {
+        project.write(&format!("c/{name}.json"), task("ann", r#"["src/a.rs"]"#, 1));
+    }
+    assert_eq!(shared(&project), None);
+}
+
+/// A task of this agent that has done one step and has so many left.
+fn task(agent: &str, files: &str, left: usize) -> String {
+    let pending: Vec<String> = (1..=left).map(|step| format!("\"step {step}\"")).collect();
+    let pending = pending.join(",");
+    format!(
+        r#"{{"schemaVersion":1,"phase":"implementation",
+            "completedSteps":[{{"step":"begun","timestamp":"2026-03-02T08:00:00Z","filesModified":{files}}}],
+            "pendingSteps":[{pending}],"currentStep":null,"decisions":[],"blockers":[],
+            "metadata":{{"createdBy":"{agent}","lastUpdatedAt":"2026-03-02T08:00:00Z","reason":"periodic"}}}}"#
+    )
+}
+
+#[test]
+fn a_finished_row_with_work_left_is_found() {
+    let project = Project::new();
+    let steps = ",\"completed_steps\":[\"one\"],\"next_steps\":[\"two\",\"three\"]";
+    let text = agent("Secondary-A", "COMPLETE", "2026-03-02T08:00:00Z", steps);
+    project.write("agent_checkpoints/secondary_a.json", text);
+    let site = site(
+        "media",
+        "T1",
+        "complete",
+        ",\"completed_at\":\"2026-03-02T08:03:00Z\"",
+    );
+    project.write("progress/checkpoints/media-T1.json", site);
+    let fleet = project.scan();
+    let told: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
+    assert!(
+        told[0].ends_with("secondary_a.json is finished, with 2 steps left: two, three"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("media-T1.json is finished, "), "{told:?}");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(fleet.needs_attention());
+}
+
+#[test]
+fn the_rest_is_estimated_only_while_work_goes_on_and_at_a_pace_that_is_one() {
+    let project = Project::new();
+    let rest = |started: &str, updated: &str, status: &str| {
+        let text = site("media", "T1", status, "");
+        let text = text.replace("2026-03-02T07:55:00Z", started);
+        project.write(
+            "progress/checkpoints/media-T1.json",
+            text.replace("2026-03-02T08:03:00Z", updated),
+        );
+        let fleet = project.scan();
+        assert_eq!(fleet.rows()[0].progress.rest, fleet.totals().rest);
+        fleet.totals().rest.is_some()
+    };
+    let (hour, recent) = ("2026-03-02T07:05:00Z", "2026-03-02T08:03:00Z");
+    assert!(rest(hour, recent, "in_progress"));
+    assert!(
+        !rest(hour, "2026-03-02T07:06:00Z", "in_progress"),
+        "stalled"
+    );
+    assert!(!rest(hour, recent, "blocked"));
+    assert!(!rest(hour, recent, "complete"));
+    assert!(!rest(hour, recent, "whatever"), "unknown");
+    assert!(
+        !rest("2024-03-02T07:05:00Z", recent, "in_progress"),
+        "a year"
+    );
+}
+
+#[test]
+fn work_that_was_taken_over_is_not_offered_to_a_third() {
+    let project = Project::new();
+    let old = agent("Secondary-A", "IN_PROGRESS", "2026-03-02T06:00:00Z", "");
+    project.write("agent_checkpoints/secondary_a.json", old);
+    assert!(
+        project.scan().rows()[0].message.is_some(),
+        "it is escalated"
+    );
+    let more = ",\"previous_agent\":\"Secondary-A\"";
+    project.agent("secondary_a_new.json", "Secondary-A-New", more);
+    let fleet = project.scan();
+    assert_eq!(results(&fleet), ["taken_over", "active"]);
+    assert!(!fleet.rows()[0].is_resumable() && fleet.rows()[0].message.is_none());
+    assert!(
+        matches!(fleet.findings(), [Finding::TakenOver { agent, by, .. }]
+            if agent == "Secondary-A" && by == "Secondary-A-New"),
+        "{:?}",
+        fleet.findings()
+    );
+    // It came back after that: then both are at work.
+    project.agent("secondary_a.json", "Secondary-A", "");
+    let later = ",\"previous_agent\":\"Secondary-A\"";
+    let before = agent(
+        "Secondary-A-New",
+        "IN_PROGRESS",
+        "2026-03-02T07:59:00Z",
+        later,
+    );
+    project.write("agent_checkpoints/secondary_a_new.json", before);
+    assert_eq!(results(&project.scan()), ["active", "active"]);
+}
+
+#[test]
+fn one_task_in_two_checkouts_of_a_repository_is_found() {
+    let project = Project::new();
+    project.write("main/.git/HEAD", "ref: refs/heads/main\n");
+    project.write("main/.git/worktrees/side/commondir", "../..\n");
+    let worktree = project.path("main/.git/worktrees/side");
+    project.write("side/.git", format!("gitdir: {}\n", worktree.display()));
+    project.write("main/ck/T.json", task("ann", "[]", 2));
+    project.write(
+        "side/ck/T.json",
+        task("ann", "[]", 1).replace("08:00:00Z", "08:01:00Z"),
+    );
+    // Another place in the repository is another task.
+    project.write("side/other/T.json", task("ben", "[]", 1));
+    let found = |fleet: &Fleet| match fleet.findings() {
+        [Finding::SameKey { key, places }] => (key.clone(), places.clone()),
+        other => panic!("{other:?}"),
+    };
+    let places = |names: [&str; 2]| names.map(|name| project.path(name).display().to_string());
+    let newest_first = places(["side/ck/T.json", "main/ck/T.json"]).to_vec();
+    assert_eq!(
+        found(&project.scan()),
+        ("T".to_owned(), newest_first.clone())
+    );
+    let sources = ["main", "side"].map(|name| Source::folder(project.path(name)));
+    let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+    assert_eq!(found(&fleet).1, newest_first);
+    assert!(
+        fleet.table().contains("FILE"),
+        "two rows of one task show their file"
+    );
+    // Finished everywhere: each checkout has its copy.
+    for name in ["main", "side"] {
+        project.write(&format!("{name}/ck/T.json"), task("ann", "[]", 0));
+    }
+    assert_eq!(project.scan().findings(), []);
 }
 
 #[test]
@@ -522,7 +683,7 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
     // A worker that crashed before is asked about first.
     let decision = |fleet: &Fleet| fleet.rows()[0].next.as_ref().unwrap().decision;
     assert_eq!(decision(&fleet), ResumeDecision::Continue);
-    let crashed = STATE.replacen('{', r#"{"crash_count":{"SHOP-1":1},"#, 1);
+    let crashed = STATE.replacen('{', r#"{"crash_count":{"SHOP-1":2},"#, 1);
     project.write(".pipeline/state.json", crashed);
     assert_eq!(decision(&project.scan()), ResumeDecision::Ask);
     // Without the state there is silence only.

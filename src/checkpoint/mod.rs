@@ -165,6 +165,12 @@ pub trait Checkpoint:
     /// The files that the checkpoint names as made or changed, each once.
     fn files(&self) -> Vec<&str>;
 
+    /// Those of its files that no other active checkpoint of the format should name: all of them, unless the
+    /// protocol shares some, or counts fewer.
+    fn exclusive_files(&self) -> Vec<&str> {
+        self.files()
+    }
+
     /// The state of the task: that of its hand-off.
     fn status(&self) -> Status {
         self.handoff().status

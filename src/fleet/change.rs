@@ -128,7 +128,10 @@ fn identity(row: &Row) -> Identity<'_> {
 
 /// Whether the row is of a checkpoint, not of one that should be there: that is gone when it comes.
 fn is_there(row: &Row) -> bool {
-    !matches!(row.state, RowState::NotStarted | RowState::Missing)
+    !matches!(
+        row.state,
+        RowState::NotStarted | RowState::Claimed | RowState::Missing
+    )
 }
 
 fn became(was: Option<&Row>, row: &Row) -> Option<EventKind> {

@@ -1,34 +1,68 @@
-//! Who claimed a checkpoint.
+//! What a store keeps beside a checkpoint: who claimed it, and whether an older state came back.
 
 use std::path::Path;
+use std::time::SystemTime;
+
+use chrono::{DateTime, TimeDelta};
 
 use super::scan::Scan;
-use super::{Finding, Owner, bounded};
-use crate::checkpoint::{Claim, ErrorKind, Key, Result};
-use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore};
+use super::{Finding, Owner, Place, Row, RowState, bounded};
+use crate::checkpoint::{Archive, Claim, ErrorKind, Key, Layout, Result, Revision};
+use crate::fsio;
+use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, RolledBack};
 
-pub(super) fn of_file(path: &Path, key: &Key, scan: &mut Scan<'_>) -> Option<Owner> {
-    let store = FileStore::single(path, FileOptions::read_only()).ok()?;
-    let store = store.with_key(key.clone());
-    told(store.claimed(key), &path.display().to_string(), scan)
+/// What a store keeps beside a checkpoint.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) owner: Option<Owner>,
+    pub(super) rolled_back: Option<RolledBack>,
 }
 
-pub(super) fn of_slot(path: &Path, slot: &Key, scan: &mut Scan<'_>) -> Option<Owner> {
+pub(super) fn of_file(
+    path: &Path,
+    layout: Layout,
+    key: &Key,
+    present: &Revision,
+    scan: &mut Scan<'_>,
+) -> Beside {
+    let Ok(store) = FileStore::single(path, FileOptions::read_only()) else {
+        return Beside::default();
+    };
+    let store = store.with_layout(layout).with_key(key.clone());
+    told(&store, key, present, &path.display().to_string(), scan)
+}
+
+pub(super) fn of_slot(path: &Path, slot: &Key, present: &Revision, scan: &mut Scan<'_>) -> Beside {
     let store = BuilderStateStore::with_options(path, FileOptions::read_only());
     let place = format!("{} ({slot})", path.display());
-    told(store.claimed(slot), &place, scan)
+    told(&store, slot, present, &place, scan)
 }
 
 pub(super) fn of_key(
     name: &str,
     store: &dyn CheckpointStore,
     key: &Key,
+    present: &Revision,
     scan: &mut Scan<'_>,
-) -> Option<Owner> {
-    told(store.claimed(key), &format!("{name}: {key}"), scan)
+) -> Beside {
+    told(store, key, present, &format!("{name}: {key}"), scan)
 }
 
-fn told(claimed: Result<Option<Claim>>, place: &str, scan: &mut Scan<'_>) -> Option<Owner> {
+fn told(
+    store: &dyn CheckpointStore,
+    key: &Key,
+    present: &Revision,
+    place: &str,
+    scan: &mut Scan<'_>,
+) -> Beside {
+    Beside {
+        owner: owner(store.claimed(key), place, scan),
+        // A history that cannot be listed is told by `ckpt history`; it hides no row.
+        rolled_back: store.rolled_back(key, present).ok().flatten(),
+    }
+}
+
+fn owner(claimed: Result<Option<Claim>>, place: &str, scan: &mut Scan<'_>) -> Option<Owner> {
     match claimed {
         Ok(claim) => Some(Owner::of(&claim?, scan.now)),
         // A store without claims has no owners.
@@ -41,4 +75,95 @@ fn told(claimed: Result<Option<Claim>>, place: &str, scan: &mut Scan<'_>) -> Opt
             None
         }
     }
+}
+
+impl Scan<'_> {
+    /// The tasks of a folder that were claimed and have no checkpoint: their agents may have died before their
+    /// first one.
+    pub(super) fn claims_alone(&mut self, folder: &Path) {
+        let records = fsio::names(&folder.join(fsio::OWN_FOLDER).join("claims"));
+        let mut records = records.unwrap_or_default();
+        records.sort();
+        for record in records {
+            let name = record.to_str().and_then(|name| name.strip_suffix(".json"));
+            let Some(name) = name.filter(|name| name.ends_with(".json")) else {
+                continue;
+            };
+            let path = folder.join(name);
+            // What cannot be looked at is told with the files of the folder.
+            if matches!(fsio::look(&path), Ok(None)) {
+                self.claimed_alone(&path);
+            }
+        }
+    }
+
+    fn claimed_alone(&mut self, path: &Path) {
+        let formats = &self.options.formats;
+        let format = match &self.options.format {
+            Some(name) => formats.get(name).ok().copied(),
+            None => formats.detect(path, None).ok().map(|found| found.format),
+        };
+        let layout = format.map_or_else(Layout::default, |format| (format.layout)());
+        let Ok(store) = FileStore::single(path, FileOptions::read_only()) else {
+            return;
+        };
+        let store = store.with_layout(layout);
+        let Some(key) = store.key().cloned() else {
+            return;
+        };
+        let place = path.display().to_string();
+        let claim = match store.claimed(&key) {
+            Ok(Some(claim)) => claim,
+            claimed => {
+                owner(claimed, &place, self);
+                return;
+            }
+        };
+        // One whose task ended, and was put aside or deleted, was begun. File systems stamp coarsely.
+        let since = SystemTime::from(claim.since - TimeDelta::seconds(1));
+        let entries = store.history(&key).unwrap_or_default();
+        let was_deleted = entries
+            .iter()
+            .any(|entry| entry.saved.is_none_or(|saved| saved >= since));
+        if claim.released || was_deleted || was_archived(path, &layout, since) {
+            return;
+        }
+        let owner = Owner::of(&claim, self.now);
+        let task = key.to_string();
+        let mut row = Row::new(Place::file(path), RowState::Claimed);
+        row.format = format.map(|format| format.name);
+        row.agent = bounded::said(Some(&owner.name));
+        row.task = bounded::said(Some(&task));
+        if !owner.stands {
+            self.findings.push(Finding::NeverBegun {
+                place,
+                task: bounded::text(&task),
+                owner: owner.name.clone(),
+                at: owner.until,
+            });
+        }
+        row.owner = Some(owner);
+        self.push(row);
+    }
+}
+
+/// Whether the checkpoint of a file was put aside in a state that was saved since then.
+fn was_archived(path: &Path, layout: &Layout, since: SystemTime) -> bool {
+    let stem = path
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    let archives = [Archive::Crashed, Archive::Aborted, Archive::Complete];
+    let starts = archives.map(|archive| {
+        let name = (layout.archive_stem)(stem, archive, DateTime::UNIX_EPOCH);
+        name.trim_end_matches('0').to_owned()
+    });
+    let names = fsio::names(fsio::parent_of(path)).unwrap_or_default();
+    names.iter().any(|name| {
+        let text = name.to_string_lossy();
+        let is_archive = starts.iter().any(|start| text.starts_with(start.as_str()));
+        let saved =
+            || std::fs::metadata(path.with_file_name(name)).and_then(|found| found.modified());
+        is_archive && saved().is_ok_and(|saved| saved >= since)
+    })
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
+use crate::staleness::Reason;
+use crate::store::EntryId;
+
 /// Something that does not go together. Places read as those of rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
@@ -23,6 +26,50 @@ pub enum Finding {
         key: String,
         /// Where.
         places: Vec<String>,
+    },
+    /// An older state of a checkpoint came back without the store, as `git checkout` and `git stash` do.
+    RolledBack {
+        /// Where.
+        place: String,
+        /// The newest entry of its history after the state that came back.
+        later: Option<EntryId>,
+        /// When it was last saved.
+        saved: DateTime<Utc>,
+        /// Whether the state of that save is an entry of the history.
+        last_is_kept: bool,
+    },
+    /// Another agent took the work over and has a checkpoint of its own: this one is kept up to date no more.
+    TakenOver {
+        /// Where.
+        place: String,
+        /// The agent that had the work.
+        agent: String,
+        /// The agent that has it.
+        by: String,
+        /// Where that one's checkpoint is.
+        now_in: String,
+    },
+    /// A task says that it is finished, and is not.
+    FinishedWithWorkLeft {
+        /// Where.
+        place: String,
+        /// How much is done, in whole percent, where that can be told.
+        percent: Option<u8>,
+        /// How many steps are left.
+        steps: usize,
+        /// The first of them.
+        left: Vec<String>,
+    },
+    /// A claim ran out before its owner had made a checkpoint: nobody has begun the task.
+    NeverBegun {
+        /// Where the checkpoint would be.
+        place: String,
+        /// The task.
+        task: String,
+        /// Who claimed it.
+        owner: String,
+        /// When the claim ran out.
+        at: DateTime<Utc>,
     },
     /// Agents that are not finished made or changed the same files.
     SharedPaths {
@@ -90,8 +137,64 @@ impl fmt::Display for Finding {
             ),
             Finding::SameKey { key, places } => write!(
                 f,
-                "{key} is in several checkpoints: {}; only one of them is kept up to date",
+                "{key} is in several checkpoints, that which changed last first: {}; only one of them is kept up to date",
                 some(places)
+            ),
+            Finding::RolledBack {
+                place,
+                later,
+                saved,
+                last_is_kept,
+            } => {
+                let reason = Reason::RolledBack {
+                    later: later.clone(),
+                    saved: *saved,
+                    last_is_kept: *last_is_kept,
+                };
+                write!(f, "{place}: {reason}")?;
+                match later {
+                    Some(later) => write!(f, "; bring it back with ckpt restore --entry {later}"),
+                    None => Ok(()),
+                }
+            }
+            Finding::TakenOver {
+                place,
+                agent,
+                by,
+                now_in,
+            } => write!(
+                f,
+                "{place}: {by} took the work of {agent} over in {now_in}; archive the checkpoint that {agent} left"
+            ),
+            Finding::FinishedWithWorkLeft {
+                place,
+                percent,
+                steps,
+                left,
+            } => match (steps, percent) {
+                (0, Some(percent)) => write!(f, "{place} is finished, at {percent}%"),
+                _ => {
+                    let word = if *steps == 1 { "step" } else { "steps" };
+                    let more = match steps.saturating_sub(left.len()) {
+                        0 => String::new(),
+                        more => format!(" and {more} more"),
+                    };
+                    let left = left.join(", ");
+                    write!(
+                        f,
+                        "{place} is finished, with {steps} {word} left: {left}{more}"
+                    )
+                }
+            },
+            Finding::NeverBegun {
+                place,
+                task,
+                owner,
+                at,
+            } => write!(
+                f,
+                "{task}: claimed by {owner}, no checkpoint, ran out at {} ({place})",
+                time(at)
             ),
             Finding::SharedPaths {
                 agents,
@@ -139,7 +242,7 @@ impl fmt::Display for Finding {
 }
 
 /// The most that a sentence lists.
-const MOST_LISTED: usize = 5;
+pub(super) const MOST_LISTED: usize = 5;
 
 fn some(all: &[String]) -> String {
     match all.len().saturating_sub(MOST_LISTED) {

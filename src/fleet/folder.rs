@@ -3,7 +3,9 @@
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
+use super::claims::Beside;
 use super::doubt::Doubt;
+use super::pairs::Copy;
 use super::scan::Scan;
 use super::survey::Found;
 use super::{Place, Row, RowState, WhyLeftOut, WhyNotScanned, claims};
@@ -12,17 +14,33 @@ use crate::formats::builder_state;
 use crate::formats::{Format, PipelineState};
 use crate::fsio;
 use crate::json::Document;
+use crate::staleness::Checkout;
 
 /// What is known of the folder that is looked at.
 #[derive(Default)]
 pub(super) struct Surroundings {
     /// The state of the pipeline whose stories lie here.
     pub(super) pipeline: Option<Box<PipelineState>>,
-    /// Whether anything was ever claimed here.
-    pub(super) has_claims: bool,
+    /// Whether a store keeps anything here beside the checkpoints: claims, history.
+    pub(super) has_store: bool,
+    /// The checkout of a repository that this is in.
+    checkout: Option<Checkout>,
     /// Whether something here is a checkpoint, so that what cannot be read may be one as well.
     has_checkpoints: bool,
     doubts: Vec<Doubt>,
+}
+
+impl Surroundings {
+    /// By what a checkpoint here is known in every checkout of its repository.
+    pub(super) fn copy_of(&self, path: &Path, slot: &str) -> Option<Copy> {
+        let checkout = self.checkout.as_ref()?;
+        let folder = std::fs::canonicalize(fsio::parent_of(path)).ok()?;
+        let file = folder
+            .strip_prefix(&checkout.top)
+            .ok()?
+            .join(path.file_name()?);
+        Some((checkout.common.clone(), file, slot.to_owned()))
+    }
 }
 
 impl Scan<'_> {
@@ -69,6 +87,9 @@ impl Scan<'_> {
                 self.leave_out(path.display(), odd_file(*kind));
             }
         }
+        if around.has_store {
+            self.claims_alone(folder);
+        }
         self.settle(around);
         for (path, kind) in entries {
             if kind.is_dir() {
@@ -97,7 +118,8 @@ impl Scan<'_> {
         let own = folder.join(fsio::OWN_FOLDER);
         Surroundings {
             pipeline: self.pipeline(folder),
-            has_claims: own.join("claims").is_dir(),
+            has_store: own.is_dir(),
+            checkout: Checkout::of(folder),
             has_checkpoints: own.is_dir(),
             doubts: Vec::new(),
         }
@@ -166,15 +188,16 @@ impl Scan<'_> {
         if role == Some(FileRole::Archive) {
             return self.leave_out(path.display(), WhyLeftOut::Archive);
         }
-        let found = Found::in_file(path, document, format, layout, role);
-        let claim = |scan: &mut Self, key: &_| {
-            if around.has_claims {
-                claims::of_file(path, key, scan)
+        let mut found = Found::in_file(path, document, format, layout, role);
+        found.copy = around.copy_of(path, "");
+        let beside = |scan: &mut Self, key: &_, present: &_| {
+            if around.has_store {
+                claims::of_file(path, layout, key, present, scan)
             } else {
-                None
+                Beside::default()
             }
         };
-        self.checkpoint(found, around.pipeline.as_deref(), claim);
+        self.checkpoint(found, around.pipeline.as_deref(), beside);
     }
 
     /// What could not be read is looked at once more, and then is a row or left out.
@@ -183,7 +206,8 @@ impl Scan<'_> {
             doubts,
             mut has_checkpoints,
             pipeline,
-            has_claims,
+            has_store,
+            checkout,
         } = around;
         if doubts.iter().any(Doubt::may_pass) {
             // Some programs cut a file and fill it again in place: one wait for all files of the folder.
@@ -191,7 +215,8 @@ impl Scan<'_> {
         }
         let mut again = Surroundings {
             pipeline,
-            has_claims,
+            has_store,
+            checkout,
             ..Surroundings::default()
         };
         for doubt in doubts {

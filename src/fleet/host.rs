@@ -48,13 +48,14 @@ impl Scan<'_> {
                 id: None,
                 names: None,
                 context,
+                copy: around.copy_of(path, &place.slot.to_string()),
             };
             let slot = place.key();
-            let claim = |scan: &mut Self, _: &Key| match slot {
-                Ok(slot) if around.has_claims => claims::of_slot(path, &slot, scan),
-                _ => None,
+            let beside = |scan: &mut Self, _: &Key, present: &_| match slot {
+                Ok(slot) if around.has_store => claims::of_slot(path, &slot, present, scan),
+                _ => claims::Beside::default(),
             };
-            self.checkpoint(found, None, claim);
+            self.checkpoint(found, None, beside);
         }
         if !any {
             self.leave_out(path.display(), WhyLeftOut::NoCheckpoint);

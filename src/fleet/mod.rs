@@ -57,7 +57,7 @@ pub use options::{FleetOptions, IGNORED_FOLDERS, Planned, Source};
 pub use row::{Next, Owner, Place, Row, RowState};
 pub use totals::Totals;
 
-use crate::checkpoint::ResumeDecision;
+use crate::checkpoint::{ResumeDecision, ResumePlan};
 
 /// What a scan found.
 #[derive(Clone, Debug, Serialize)]
@@ -126,10 +126,23 @@ impl Fleet {
         &self.not_scanned
     }
 
-    /// What can be resumed, by the formats' own plans: also after a question was answered. Whether its
-    /// agent is alive is in the row.
+    /// What can be resumed, by the formats' own plans unless others were
+    /// [asked for](Fleet::judging_resumes): also after a question was answered. Whether its agent is alive is in
+    /// the row.
     pub fn resumable(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.is_resumable())
+    }
+
+    /// Puts another judgement in the place of the formats' own plans, for every row that these would resume: most
+    /// often that of [`Checkpoints::resume`](crate::Checkpoints::resume), which knows the files and the claims.
+    /// `None` says that the row cannot be resumed.
+    #[must_use]
+    pub fn judging_resumes(mut self, mut judge: impl FnMut(&Row) -> Option<ResumePlan>) -> Fleet {
+        for row in self.rows.iter_mut().filter(|row| row.is_resumable()) {
+            row.next = judge(row).map(|plan| Next::of(&plan));
+        }
+        self.totals.resumable = self.resumable().count();
+        self
     }
 
     /// The same with only the rows that can be resumed, and the findings as they are.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::checkpoint::{Claim, Fence, Progress, ResumeDecision, Revision, Timestamp};
+use super::bounded;
+use crate::checkpoint::{Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp};
 use crate::liveness::Liveness;
 
 /// One checkpoint, or one that should be there.
@@ -83,6 +84,13 @@ pub enum RowState {
         /// Why.
         reason: String,
     },
+    /// A checkpoint whose work another agent took over into a checkpoint of its own.
+    TakenOver {
+        /// Who.
+        by: String,
+    },
+    /// A task that is claimed and has no checkpoint.
+    Claimed,
     /// A task that is planned and has no checkpoint.
     NotStarted,
     /// An agent that should have a checkpoint and has none.
@@ -108,7 +116,7 @@ pub struct Owner {
 impl Owner {
     pub(super) fn of(claim: &Claim, now: DateTime<Utc>) -> Owner {
         Owner {
-            name: super::bounded::text(&claim.owner),
+            name: bounded::text(&claim.owner),
             fence: claim.fence,
             until: claim.expires,
             stands: claim.stands(now),
@@ -127,6 +135,16 @@ pub struct Next {
     pub start_at: Option<String>,
     /// What to do, in a sentence.
     pub message: String,
+}
+
+impl Next {
+    pub(super) fn of(plan: &ResumePlan) -> Next {
+        Next {
+            decision: plan.decision,
+            start_at: bounded::said(plan.start_at.as_deref()),
+            message: bounded::text(&plan.message),
+        }
+    }
 }
 
 impl Row {
@@ -150,14 +168,16 @@ impl Row {
         }
     }
 
-    /// The result in a word: that of [`Liveness::as_str`], or `corrupt`, `unreadable`, `not_started`,
-    /// `missing`.
+    /// The result in a word: that of [`Liveness::as_str`], or `corrupt`, `unreadable`, `taken_over`, `claimed`,
+    /// `not_started`, `missing`.
     #[must_use]
     pub fn result(&self) -> &'static str {
         match &self.state {
             RowState::Checkpoint { liveness } => liveness.as_str(),
             RowState::Corrupt { .. } => "corrupt",
             RowState::Unreadable { .. } => "unreadable",
+            RowState::TakenOver { .. } => "taken_over",
+            RowState::Claimed => "claimed",
             RowState::NotStarted => "not_started",
             RowState::Missing => "missing",
         }
@@ -172,12 +192,13 @@ impl Row {
         }
     }
 
-    /// Whether somebody has to look at it. A task that is only planned is as it should be.
+    /// Whether somebody has to look at it. A task that is only planned or claimed is as it should be, and of
+    /// work that was taken over a finding tells.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         match &self.state {
             RowState::Checkpoint { liveness } => liveness.needs_attention(),
-            RowState::NotStarted => false,
+            RowState::NotStarted | RowState::Claimed | RowState::TakenOver { .. } => false,
             _ => true,
         }
     }

@@ -90,6 +90,8 @@ impl Scan<'_> {
     }
 
     fn finish(mut self) -> Fleet {
+        let taken_over = self.pairs.mark_taken_over(&mut self.rows, self.options);
+        self.findings.extend(taken_over);
         self.findings.extend(self.pairs.findings(&self.rows));
         self.findings.extend(self.shared.findings(&self.rows));
         self.rows.sort_by(|one, other| one.place.cmp(&other.place));

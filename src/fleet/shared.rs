@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Finding, Row, bounded};
+use crate::checkpoint::Checkpoint;
+use crate::formats::SitebuilderCheckpoint;
 
 /// The most files of one checkpoint that are compared.
 const MOST_FILES: usize = 1000;
@@ -88,7 +90,7 @@ impl SharedPaths {
 }
 
 /// Whether these are several agents: one may have several tasks, and who took over from another has its
-/// files.
+/// files. A sitebuilder's agent is a kind of agent, of which each task has one.
 fn are_several(numbers: &[usize], rows: &[Row]) -> bool {
     let rows: Vec<&Row> = numbers
         .iter()
@@ -107,6 +109,11 @@ fn are_several(numbers: &[usize], rows: &[Row]) -> bool {
 }
 
 fn name(row: &Row) -> String {
+    if row.format == Some(SitebuilderCheckpoint::FORMAT)
+        && let (Some(agent), Some(task)) = (&row.agent, &row.task)
+    {
+        return format!("{agent} ({task})");
+    }
     let name = row.agent.as_ref().or(row.task.as_ref());
     name.cloned().unwrap_or_else(|| row.place.to_string())
 }

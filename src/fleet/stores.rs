@@ -74,9 +74,11 @@ impl Scan<'_> {
             key: (!store.capabilities().embedded).then(|| key.clone()),
             names: None,
             context: stored.context.clone(),
+            copy: None,
         };
-        let claim = |scan: &mut Self, _: &Key| claims::of_key(name, store, key, scan);
-        self.checkpoint(found, None, claim);
+        let beside =
+            |scan: &mut Self, _: &Key, present: &_| claims::of_key(name, store, key, present, scan);
+        self.checkpoint(found, None, beside);
     }
 
     fn format_of_key(

@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use chrono::TimeDelta;
+
+use super::claims::Beside;
+use super::finding::MOST_LISTED;
+use super::pairs::Copy;
 use super::scan::Scan;
-use super::{Finding, Next, Owner, Place, Row, RowState, bounded};
+use super::{Finding, Next, Place, Row, RowState, bounded};
 use crate::checkpoint::{
-    Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Progress, Pulse, Timestamp,
-    read,
+    Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Progress, Pulse,
+    ResumeDecision, Revision, Timestamp, read,
 };
 use crate::formats::story_pipeline::StoryState;
 use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
@@ -27,6 +32,8 @@ pub(super) struct Found<'d> {
     pub(super) names: Option<(String, String)>,
     /// What the surroundings tell.
     pub(super) context: TaskContext,
+    /// By what it is known in every checkout of its repository.
+    pub(super) copy: Option<Copy>,
 }
 
 impl<'d> Found<'d> {
@@ -53,6 +60,7 @@ impl<'d> Found<'d> {
             names: usual.zip(name.map(str::to_owned)),
             id,
             context: TaskContext::default(),
+            copy: None,
         }
     }
 }
@@ -63,7 +71,7 @@ impl Scan<'_> {
         &mut self,
         found: Found<'_>,
         pipeline: Option<&PipelineState>,
-        claim: impl FnOnce(&mut Self, &Key) -> Option<Owner>,
+        beside: impl FnOnce(&mut Self, &Key, &Revision) -> Beside,
     ) {
         let pipeline = pipeline.filter(|_| found.format.name == StoryCheckpoint::FORMAT);
         let key = found.key.as_ref();
@@ -96,19 +104,36 @@ impl Scan<'_> {
         let liveness = Liveness::judge(&pulse, &self.thresholds(&found.format), self.now);
         let owner_key = found.id.clone().or_else(|| found.key.clone());
         let any = || Key::new("checkpoint").ok();
-        let owner = owner_key.or_else(any).and_then(|key| claim(self, &key));
+        let revision = Revision::of(found.document.text().as_bytes());
+        let beside = owner_key
+            .or_else(any)
+            .map(|key| beside(self, &key, &revision));
+        let beside = beside.unwrap_or_default();
         let mut row = row(&found, &surveyed, liveness, self);
+        row.revision = Some(revision);
         if let Some((state, story)) = &story {
             complete_story(&mut row, state, story, &found, self);
         }
-        row.owner = owner;
+        if !may_be_estimated(&row) {
+            row.progress.rest = None;
+        }
+        row.owner = beside.owner;
+        if let Some(back) = beside.rolled_back {
+            self.findings.push(Finding::RolledBack {
+                place: row.place.to_string(),
+                later: back.later,
+                saved: back.saved.into(),
+                last_is_kept: back.last_is_kept,
+            });
+        }
         self.look(&row, &found, &surveyed, state);
         let is_over = matches!(row.result(), "finished" | "stalled");
         let number = self.push(row);
         self.pairs
             .add(self.project, number, &found, &surveyed.handoff);
         if !is_over {
-            self.shared.add(self.project, number, &surveyed.files);
+            let files = &surveyed.exclusive_files;
+            self.shared.add(self.project, number, files);
         }
     }
 
@@ -154,6 +179,23 @@ impl Scan<'_> {
                 state: bounded::text(state.as_str()),
             });
         }
+        let is_task = found.format.name != PipelineState::FORMAT;
+        if is_task && row.result() == "finished" {
+            let left = left(&surveyed.handoff);
+            let percent = row.progress.percent;
+            if !left.is_empty() || percent.is_some_and(|percent| percent < 100) {
+                self.findings.push(Finding::FinishedWithWorkLeft {
+                    place: place(),
+                    percent,
+                    steps: left.len(),
+                    left: left
+                        .iter()
+                        .take(MOST_LISTED)
+                        .map(|it| bounded::text(it))
+                        .collect(),
+                });
+            }
+        }
         let Some(owner) = row.owner.as_ref().filter(|owner| !owner.released) else {
             return;
         };
@@ -171,6 +213,28 @@ impl Scan<'_> {
             _ => {}
         }
     }
+}
+
+/// The longest estimate that is one: agents work for hours, and a rest of months comes of a task that lay.
+const LONGEST_ESTIMATE: TimeDelta = TimeDelta::days(30);
+
+/// Whether the time that is left can be told: only while work goes on, and not from a pace that is none.
+fn may_be_estimated(row: &Row) -> bool {
+    let goes_on = matches!(row.result(), "active" | "late" | "waiting");
+    goes_on
+        && row
+            .progress
+            .rest
+            .is_none_or(|rest| rest <= LONGEST_ESTIMATE)
+}
+
+/// The work that a hand-off says is not done.
+fn left(handoff: &Handoff) -> Vec<&str> {
+    let begun = handoff.in_progress.iter().map(|item| item.text.as_str());
+    let begun = begun.filter(|text| !handoff.pending.iter().any(|pending| pending == text));
+    begun
+        .chain(handoff.pending.iter().map(String::as_str))
+        .collect()
 }
 
 /// The id of the story, from its content or its file.
@@ -225,11 +289,12 @@ fn row(found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness, scan: &Scan<'
         previous_agents,
         ..
     } = &surveyed.handoff;
-    let notice = liveness.notice();
+    // Nobody is asked to go on with what cannot be gone on with.
+    let is_resumable = surveyed.plan.decision < ResumeDecision::Restart;
+    let notice = liveness.notice().filter(|_| is_resumable);
     let message = notice.and_then(|notice| (found.format.notice)(found.document, notice, scan.now));
     let task = task.as_deref().or(found.context.task.as_deref());
     let key = found.key.as_ref().map(Key::as_str);
-    let plan = &surveyed.plan;
     let newest = previous_agents.len().saturating_sub(MOST_PREVIOUS);
     let state = RowState::Checkpoint { liveness };
     Row {
@@ -244,13 +309,8 @@ fn row(found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness, scan: &Scan<'
         status: Some(bounded::text(status.as_str())),
         progress: surveyed.progress,
         updated_at: surveyed.updated_at.as_ref().map(bounded::stamp),
-        next: Some(Next {
-            decision: plan.decision,
-            start_at: bounded::said(plan.start_at.as_deref()),
-            message: bounded::text(&plan.message),
-        }),
+        next: Some(Next::of(&surveyed.plan)),
         violations: surveyed.violations.len(),
-        revision: Some(crate::Revision::of(found.document.text().as_bytes())),
         message: message.as_deref().map(bounded::message),
         ..Row::new(found.place.clone(), state)
     }

@@ -1,12 +1,14 @@
 //! The table for a person, as text that needs no terminal.
 
+use std::collections::HashSet;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Fleet, LeftOut, Row, RowState, WhyLeftOut, WhyNotScanned, age, cell};
 use crate::liveness::words::span;
 
-const HEADER: [&str; 9] = [
-    "AGENT", "TASK", "PROGRESS", "PHASE", "UPDATED", "RESULT", "OWNER", "ELAPSED", "LEFT",
+const HEADER: [&str; 10] = [
+    "AGENT", "TASK", "PROGRESS", "PHASE", "UPDATED", "RESULT", "OWNER", "ELAPSED", "LEFT", "FILE",
 ];
 /// The longest cell, in characters.
 const WIDEST: usize = 40;
@@ -17,10 +19,17 @@ impl Fleet {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::new();
-        let rows: Vec<[String; 9]> = self.rows().iter().map(|row| self.cells(row)).collect();
-        let header = HEADER.map(str::to_owned);
+        let mut rows: Vec<[String; 10]> = self.rows().iter().map(|row| self.cells(row)).collect();
+        let mut header = HEADER.map(str::to_owned);
+        let mut tasks = HashSet::new();
+        let is_alone = |row: &Row| row.task.clone().is_none_or(|task| tasks.insert(task));
+        if self.rows().iter().all(is_alone) {
+            // No task is there twice, so no reader asks which file is meant.
+            header[9].clear();
+            rows.iter_mut().for_each(|cells| cells[9].clear());
+        }
         let all = || std::iter::once(&header).chain(&rows);
-        let widths: [usize; 9] =
+        let widths: [usize; 10] =
             std::array::from_fn(|column| all().map(|row| width(&row[column])).max().unwrap_or(0));
         for row in all().filter(|_| !rows.is_empty()) {
             let mut line = String::new();
@@ -39,7 +48,7 @@ impl Fleet {
         text
     }
 
-    fn cells(&self, row: &Row) -> [String; 9] {
+    fn cells(&self, row: &Row) -> [String; 10] {
         let text = |text: Option<&String>| short(&cell::plain(text.map_or("—", |t| t)));
         let owner = row.owner.as_ref().filter(|owner| owner.stands);
         let task = match &row.task {
@@ -56,6 +65,7 @@ impl Fleet {
             text(owner.map(|owner| &owner.name)),
             row.progress.elapsed.map_or_else(|| "—".to_owned(), span),
             row.progress.rest.map_or_else(|| "—".to_owned(), span),
+            short_end(&cell::plain(&row.place.to_string())),
         ]
     }
 

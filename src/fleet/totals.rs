@@ -42,23 +42,22 @@ impl Totals {
         for row in rows {
             *totals.results.entry(row.result()).or_default() += 1;
             totals.resumable += usize::from(row.is_resumable());
-            if row.format == Some(PipelineState::FORMAT) {
+            let is_taken_over = matches!(row.state, RowState::TakenOver { .. });
+            if row.format == Some(PipelineState::FORMAT) || is_taken_over {
                 continue;
             }
             let progress = &row.progress;
             totals.done = totals.done.saturating_add(progress.done.unwrap_or(0));
             totals.total = totals.total.saturating_add(progress.total.unwrap_or(0));
             let percent = match row.state {
-                RowState::NotStarted => Some(0),
+                RowState::NotStarted | RowState::Claimed => Some(0),
                 _ => progress.percent,
             };
             if let Some(percent) = percent {
                 sum += u64::from(percent);
                 told += 1;
             }
-            if row.result() != "finished" {
-                totals.rest = totals.rest.max(progress.rest);
-            }
+            totals.rest = totals.rest.max(progress.rest);
         }
         let average = sum.checked_div(told);
         totals.percent = average.and_then(|average| u8::try_from(average).ok());

@@ -20,8 +20,8 @@ pub struct Surveyed {
     pub pulse: Pulse,
     /// How far it is.
     pub progress: Progress,
-    /// The files it names as made or changed, each once.
-    pub files: Vec<String>,
+    /// The files of which no other active checkpoint should name one.
+    pub exclusive_files: Vec<String>,
     /// Whether and how to go on, by the protocol's own rules.
     pub plan: ResumePlan,
     /// What breaks the format's rules.
@@ -36,13 +36,13 @@ pub(super) fn survey<C: Checkpoint>(
     let current = read::<C>(document)?;
     let reading = &current.reading;
     let checkpoint = &reading.value;
-    let files = checkpoint.files().into_iter().map(str::to_owned).collect();
+    let files = checkpoint.exclusive_files().into_iter();
     Ok(Surveyed {
         handoff: checkpoint.handoff(),
         updated_at: checkpoint.updated_at().cloned(),
         pulse: checkpoint.pulse(),
         progress: checkpoint.progress(now),
-        files,
+        exclusive_files: files.map(str::to_owned).collect(),
         plan: checkpoint.resume_plan(knowledge),
         violations: violations(&current.document, reading, knowledge),
     })

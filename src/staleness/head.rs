@@ -47,6 +47,31 @@ impl Head {
     }
 }
 
+/// Where a folder is in a repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Checkout {
+    /// The top folder of this checkout.
+    pub(crate) top: PathBuf,
+    /// The folder of git that all checkouts of the repository have in common.
+    pub(crate) common: PathBuf,
+}
+
+impl Checkout {
+    /// The checkout that a folder is in; `None` outside of a repository.
+    pub(crate) fn of(folder: &Path) -> Option<Checkout> {
+        let folder = fs::canonicalize(folder).ok()?;
+        let (top, git) = folder
+            .ancestors()
+            .find_map(|top| Some((top.to_path_buf(), git_folder(top)?)))?;
+        let common = match text(&git.join("commondir")) {
+            Some(path) => git.join(path),
+            None => git,
+        };
+        let common = fs::canonicalize(common).ok()?;
+        Some(Checkout { top, common })
+    }
+}
+
 /// The folder of git for a folder that has one: itself, or where its `.git` file leads.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");

@@ -22,6 +22,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
+pub(crate) use head::Checkout;
 pub use head::Head;
 pub(crate) use renewal::Renewal;
 pub use stamp::FILE_CLOCK_TICK;

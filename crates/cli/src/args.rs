@@ -383,7 +383,7 @@ pub(crate) struct Status {
     /// Stay, and print a line for whatever happens: changed, late, stalled, finished
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Only what can be resumed
+    /// Only what can be resumed, as `ckpt resume` judges it from --root
     #[arg(long)]
     pub(crate) resumable: bool,
     /// Print the protocols' own messages about agents that are late or stalled

@@ -17,7 +17,7 @@ const SPEC: &str =
     r#"{"phases": [{"n": 1, "workstreams": [{"id": "WS1", "title": "…"}]}], "gates": ["…"]}"#;
 
 /// What was given, read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(crate) spec: Option<ExecutionSpec>,
     pub(crate) story_state: Option<String>,

@@ -168,6 +168,9 @@ fn said(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
+/// The file that the protocol has every agent write its progress into.
+const SHARED_FILE: &str = "EPIC_README.md";
+
 impl Checkpoint for AgentCheckpoint {
     const FORMAT: &'static str = "agent-session";
     const SCHEMA_VERSIONS: &'static [SchemaVersion] =
@@ -197,6 +200,13 @@ impl Checkpoint for AgentCheckpoint {
         files.filter(|file| seen.insert(*file)).collect()
     }
 
+    /// All but the one that the protocol has every agent write.
+    fn exclusive_files(&self) -> Vec<&str> {
+        let mut files = self.files();
+        files.retain(|file| file.rsplit(['/', '\\']).next() != Some(SHARED_FILE));
+        files
+    }
+
     fn status(&self) -> Status {
         handoff::status(self)
     }
@@ -215,9 +225,13 @@ impl Checkpoint for AgentCheckpoint {
         Thresholds::at(messages::STATUS_CHECK_AT, messages::ESCALATION_AT)
     }
 
-    /// The status check for the agent as message 1 of its inbox, or the escalation to the user.
+    /// The status check for the agent as message 1 of its inbox, or the escalation to the user; none about the
+    /// primary, which is who looks at the others.
     #[cfg(feature = "template")]
     fn notice(&self, notice: crate::checkpoint::Notice, now: DateTime<Utc>) -> Option<String> {
+        if self.agent_type == Some(AgentType::Primary) {
+            return None;
+        }
         Some(match notice {
             crate::checkpoint::Notice::Late => messages::status_check(self, 1, now),
             crate::checkpoint::Notice::Stalled => messages::escalation(self, now),

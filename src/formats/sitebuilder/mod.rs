@@ -348,6 +348,11 @@ impl Checkpoint for SitebuilderCheckpoint {
             .collect()
     }
 
+    /// The supervisor of the protocol compares what was changed, not what was made.
+    fn exclusive_files(&self) -> Vec<&str> {
+        self.files_modified.iter().map(String::as_str).collect()
+    }
+
     fn status(&self) -> Status {
         handoff::status(self)
     }

@@ -81,28 +81,8 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     options.description = how.description.map(str::to_owned);
     options.worked = how.worked;
     let mut outcome = Outcome::new();
-    let format = target.format.name;
-    given.say_unused(&target.path, format, &mut outcome);
-    let is_named = given.state.is_some();
-    if !is_named && given.story_state.is_none() {
-        match state_beside(&target.path, format, global) {
-            Ok(state) => given.state = state,
-            Err(failure) => {
-                outcome.warn(format!("{}; nothing of it is heeded", failure.message));
-                outcome.found();
-            }
-        }
-    }
-    if let Some(document) = target.load()? {
-        let knowledge = given.knowledge(&target.path, &document);
-        options.story_state = knowledge.story_state.map(str::to_owned);
-        options.counters = knowledge.counters;
-        given.say_unknown(&target.path, &document, format, &mut outcome);
-    }
-    options.execution_spec = given.spec;
-    let (mut resume, restarts) = dispatch!(target.format.name, &target.path, C => {
-        Ok((of::<C>(&target, &options, global)?, C::OPERATIONS.contains(&"restart")))
-    })?;
+    let judged = judge(&target, &mut given, options, global, &mut outcome)?;
+    let (mut resume, restarts) = judged;
     if let Some(state) = &given.state {
         give_inputs(&mut resume, state, &target, global)?;
     }
@@ -146,6 +126,38 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         restarts,
     );
     Ok(outcome)
+}
+
+/// Whether and how to go on, and whether the format has the operation that begins anew. `status` asks the same.
+pub(super) fn judge(
+    target: &Target,
+    given: &mut Given,
+    mut options: ResumeOptions,
+    global: &Global,
+    outcome: &mut Outcome,
+) -> Result<(Resume, bool), Failure> {
+    let format = target.format.name;
+    given.say_unused(&target.path, format, outcome);
+    let is_named = given.state.is_some();
+    if !is_named && given.story_state.is_none() {
+        match state_beside(&target.path, format, global) {
+            Ok(state) => given.state = state,
+            Err(failure) => {
+                outcome.warn(format!("{}; nothing of it is heeded", failure.message));
+                outcome.found();
+            }
+        }
+    }
+    if let Some(document) = target.load()? {
+        let knowledge = given.knowledge(&target.path, &document);
+        options.story_state = knowledge.story_state.map(str::to_owned);
+        options.counters = knowledge.counters;
+        given.say_unknown(&target.path, &document, format, outcome);
+    }
+    options.execution_spec.clone_from(&given.spec);
+    dispatch!(target.format.name, &target.path, C => {
+        Ok((of::<C>(target, &options, global)?, C::OPERATIONS.contains(&"restart")))
+    })
 }
 
 /// The messages that tell of a task, and are no prompts for going on with it.

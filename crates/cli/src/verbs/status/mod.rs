@@ -6,14 +6,17 @@ mod watch;
 
 use std::time::Duration;
 
-use agent_checkpoint::Formats;
-use agent_checkpoint::fleet::{Fleet, FleetOptions, RowState, Source, WhyNotScanned};
+use agent_checkpoint::checkpoint::Notice;
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, Source, WhyNotScanned};
+use agent_checkpoint::{Formats, Liveness, ResumePlan};
 use chrono::TimeDelta;
 
-use super::now;
+use super::{now, resume};
+use crate::address::Target;
 use crate::args::{Global, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::given::Given;
 use crate::output::{Outcome, one_line};
 use busy::Busy;
 
@@ -34,8 +37,30 @@ pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
 fn scan(sources: &[Source<'_>], options: &FleetOptions, global: &Global) -> Fleet {
     let mut busy = Busy::new();
     let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
+    let fleet = fleet.judging_resumes(|row| plan_of(row, global));
     busy.finish();
     fleet
+}
+
+/// How `ckpt resume` would go on from a row; `None` where it could not.
+fn plan_of(row: &Row, global: &Global) -> Option<ResumePlan> {
+    let slot = row.place.slot.as_deref();
+    let global = Global {
+        store: None,
+        slot: slot.map(str::parse).transpose().ok()?,
+        ..global.clone()
+    };
+    let target = Target::to_read(row.place.file.as_deref(), &global).ok()?;
+    let options = resume::options(&global);
+    let mut unsaid = Outcome::new();
+    let judged = resume::judge(
+        &target,
+        &mut Given::default(),
+        options,
+        &global,
+        &mut unsaid,
+    );
+    Some(judged.ok()?.0.plan)
 }
 
 fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failure> {
@@ -115,6 +140,20 @@ fn judge(fleet: &Fleet, outcome: &mut Outcome) {
     }
 }
 
+/// To whom a message goes, and about which checkpoint. One that names its reader itself says only the latter.
+fn addressed(row: &Row, message: &str) -> String {
+    let agent = row.agent.as_deref().unwrap_or("its agent");
+    let of = match &row.task {
+        Some(task) => format!("{agent}, {task} ({})", row.place),
+        None => format!("{agent} ({})", row.place),
+    };
+    match row.liveness().and_then(Liveness::notice) {
+        _ if message.starts_with('@') => format!("About {of}:"),
+        Some(Notice::Late) => format!("To {of}:"),
+        _ => format!("To the user, about {of}:"),
+    }
+}
+
 fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
     let fleet = if how.resumable {
         fleet.only_resumable()
@@ -131,8 +170,10 @@ fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
         fleet.table()
     };
     if how.messages {
-        for message in fleet.rows().iter().filter_map(|row| row.message.as_ref()) {
+        let rows = fleet.rows().iter();
+        for (row, message) in rows.filter_map(|row| Some((row, row.message.as_ref()?))) {
             outcome.line("");
+            outcome.line(one_line(&addressed(row, message)));
             for line in message.lines() {
                 outcome.line(crate::output::harmless(line));
             }
