@@ -239,8 +239,11 @@ fn secrets_are_redacted_before_anything_is_kept() {
         .update(&key("a"), |task| {
             task.start_step("log in", time("2026-03-02T08:00:00Z"))
                 .unwrap();
-            task.note_progress(format!("used token-new {}", "x".repeat(300)))
-                .unwrap();
+            task.note_progress(
+                format!("used token-new {}", "x".repeat(300)),
+                time("2026-03-02T08:05:00Z"),
+            )
+            .unwrap();
         })
         .unwrap();
     assert!(saved.truncation.is_empty());
@@ -453,7 +456,10 @@ fn secrets_are_not_kept_with_what_was_cut() {
         .try_update(&key("a"), |task| {
             task.start_step("log in", time("2026-03-02T08:00:00Z"))
                 .unwrap();
-            task.note_progress(format!("token-new {}", "x".repeat(300)))
+            task.note_progress(
+                format!("token-new {}", "x".repeat(300)),
+                time("2026-03-02T08:05:00Z"),
+            )
         })
         .unwrap();
     assert_eq!(saved.truncation.dropped.len(), 1);

@@ -60,7 +60,7 @@ fn a_day_of_a_task_is_told_in_words() {
         ]
     );
 
-    state.note_progress("half of it").unwrap();
+    state.note_progress("half of it", time(NOON)).unwrap();
     state
         .decide("Use context", Some("It is there".into()), time(NOON))
         .unwrap();

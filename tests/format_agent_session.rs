@@ -929,6 +929,22 @@ fn all_operations() -> Vec<Operation> {
             detail: Detail::default(),
         },
         Operation::StepStart { text: text() },
+        Operation::StepAdd {
+            text: text(),
+            before: None,
+        },
+        Operation::StepDrop {
+            text: text(),
+            because: text(),
+        },
+        Operation::StepEdit {
+            text: text(),
+            to: text(),
+        },
+        Operation::StepMove {
+            text: text(),
+            before: text(),
+        },
         Operation::StepDone {
             text: Some(text()),
             pending: None,

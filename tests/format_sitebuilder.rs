@@ -314,6 +314,45 @@ fn numbers_may_be_whole_or_fractional() {
 }
 
 #[test]
+fn an_id_that_is_a_number_is_read_by_its_digits() {
+    let items = json!([{"id": 1, "status": "complete"}, {"id": -2, "status": "pending"}]);
+    let mut task = whole();
+    task["subtasks"] = json!({"total": 2, "completed": 1, "failed": 0, "items": items});
+    task["progress_percent"] = json!(50);
+    let wrong = [
+        ("/subtasks/items/0/id", "wrong-type"),
+        ("/subtasks/items/1/id", "wrong-type"),
+    ];
+    expect(&task, &wrong);
+    let handoff = read(&task).handoff();
+    assert_eq!(handoff.done[0].text, "1");
+    assert_eq!(handoff.pending, ["-2"]);
+    // What is no whole number is no id.
+    task["subtasks"]["items"][1]["id"] = json!(1.5);
+    expect(&task, &wrong);
+    let document = Document::from_text(task.to_string()).unwrap();
+    let task = document.read::<SitebuilderCheckpoint>().unwrap().value;
+    assert_eq!(task.handoff().pending, ["(no id, item 2)"]);
+}
+
+#[test]
+fn an_id_stands_in_the_list_once() {
+    let items = json!([
+        {"id": "a", "status": "complete"}, {"id": "a", "status": "pending"},
+        {"status": "pending"}, {"status": "pending"}
+    ]);
+    let mut task = whole();
+    task["subtasks"] = json!({"total": 4, "completed": 1, "failed": 0, "items": items});
+    task["progress_percent"] = json!(25);
+    expect(&task, &[("/subtasks/items/1/id", "not-disjoint")]);
+    let task = read(&task);
+    assert_eq!(
+        task.handoff().pending,
+        ["(no id, item 3)", "(no id, item 4)"]
+    );
+}
+
+#[test]
 fn the_id_of_a_run_may_be_any_text() {
     for id in [
         "T060",
@@ -413,7 +452,11 @@ fn a_state_in_another_spelling_is_reported_and_understood() {
         SubtaskStatus::from("FAILED").meaning(),
         Some(SubtaskStatus::Failed)
     );
-    assert_eq!(SubtaskStatus::from("done").meaning(), None);
+    assert_eq!(
+        SubtaskStatus::from("done").meaning(),
+        Some(SubtaskStatus::Complete)
+    );
+    assert_eq!(SubtaskStatus::from("skipped").meaning(), None);
     let mut task = begun(&["a", "b", "c"]);
     task.subtasks.items[0].status = Some(SubtaskStatus::from("Completed"));
     assert_eq!(task.start_at(), Some("b"));
@@ -1325,8 +1368,8 @@ fn the_prompt_tells_the_next_agent_where_it_is() {
         )
         .unwrap();
     assert_eq!(resume.task, "T060");
-    // The files are not here.
-    assert_eq!(resume.plan.decision, ResumeDecision::Verify);
+    // The files are not here, and a subtask was in progress.
+    assert_eq!(resume.plan.decision, ResumeDecision::Ask);
     let prompt = resume.prompt().unwrap();
     for part in [
         "Convert Nature Trail",

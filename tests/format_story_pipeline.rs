@@ -386,6 +386,22 @@ fn lists_are_disjoint_and_fit_the_stage() {
 }
 
 #[test]
+fn a_task_stands_in_a_list_once_and_may_be_a_number() {
+    let twice = json!({"tasksCompleted": ["A", "A"], "tasksRemaining": [7, 8, 7]});
+    story_rules(
+        2,
+        twice,
+        &[
+            ("/tasksCompleted/1", "not-disjoint"),
+            ("/tasksRemaining/0", "wrong-type"),
+            ("/tasksRemaining/1", "wrong-type"),
+            ("/tasksRemaining/2", "wrong-type"),
+            ("/tasksRemaining/2", "not-disjoint"),
+        ],
+    );
+}
+
+#[test]
 fn a_list_that_cannot_be_read_is_not_judged() {
     let wrong = json!({"tasksRemaining": "none"});
     story_rules(3, wrong, &[("/tasksRemaining", "wrong-type")]);

@@ -541,13 +541,14 @@ fn a_rate_limit_is_a_full_checkpoint_with_what_was_half_done() {
     // Without a word the note stays.
     limited.apply(&limit(None), &by("dev")).unwrap();
     assert_eq!(limited.current_step, Some(step));
-    // No step is in progress: what was being done is not lost.
+    // No step is in progress: it is of the first planned one.
     let mut limited = task(&["one"]);
     limited
         .apply(&limit(Some("Sketched it")), &by("dev"))
         .unwrap();
     let step = limited.current_step.unwrap();
-    assert_eq!(step.description.as_deref(), Some("Sketched it"));
+    assert_eq!(step.description.as_deref(), Some("one"));
+    assert_eq!(step.partial_work.as_deref(), Some("Sketched it"));
     assert_eq!(step.started_at.unwrap().text(), now);
     assert_eq!(limited.pending_steps, ["one"]);
 }
@@ -678,5 +679,145 @@ proptest! {
         for agent in before.metadata.previous_agents.iter().chain(&before.metadata.created_by) {
             prop_assert!(worked(&changed, agent), "{}", agent);
         }
+    }
+}
+
+#[test]
+fn the_plan_changes_in_one_edit_each() {
+    let store = agent_checkpoint::MemoryStore::new();
+    let tasks = agent_checkpoint::CheckpointStoreExt::checkpoints::<TaskCheckpoint>(&store);
+    let key = agent_checkpoint::Key::new("T").unwrap();
+    let at = time("2026-03-02T08:10:00Z");
+    let first = TaskCheckpoint::begin("dev", ["a", "b", "c"], at);
+    tasks.create(&key, &first).unwrap();
+    let text = || {
+        let stored = agent_checkpoint::CheckpointStore::load(&store, &key);
+        stored.unwrap().unwrap().document.text().to_owned()
+    };
+    let report = |operation: Operation| -> agent_checkpoint::Result<Vec<String>> {
+        let before = text();
+        tasks.try_update(&key, |task| task.apply(&operation, &Circumstances::at(at)))?;
+        let after = text();
+        let same = |line: &&str| !line.contains("lastUpdatedAt") && !before.contains(line.trim());
+        let changed: Vec<String> = after.lines().filter(same).map(str::to_owned).collect();
+        Ok(changed)
+    };
+    let owned = str::to_owned;
+    let add = |text, before: Option<&str>| Operation::StepAdd {
+        text: owned(text),
+        before: before.map(owned),
+    };
+    assert_eq!(report(add("x", Some("b"))).unwrap(), ["    \"x\","]);
+    assert!(
+        report(add("x", None)).unwrap().is_empty(),
+        "planned already"
+    );
+    assert!(report(add("y", Some("nowhere"))).is_err());
+    let to = owned("B");
+    let edit = Operation::StepEdit {
+        text: owned("b"),
+        to,
+    };
+    assert_eq!(report(edit).unwrap(), ["    \"B\","]);
+    let taken = Operation::StepEdit {
+        text: owned("x"),
+        to: owned("c"),
+    };
+    assert!(report(taken).is_err());
+    let before = owned("a");
+    let moved = Operation::StepMove {
+        text: owned("c"),
+        before,
+    };
+    report(moved).unwrap();
+    let because = owned("it is there");
+    let drop = Operation::StepDrop {
+        text: owned("x"),
+        because,
+    };
+    let changed = report(drop.clone()).unwrap().join("\n");
+    assert!(changed.contains("Dropped the step: x"), "{changed}");
+    assert!(changed.contains("it is there"), "{changed}");
+    assert!(report(drop).is_err(), "it is no longer planned");
+    assert_eq!(
+        tasks.get(&key).unwrap().checkpoint.pending_steps,
+        ["c", "a", "B"]
+    );
+}
+
+#[test]
+fn a_step_in_progress_can_be_dropped_and_reworded() {
+    let at = time("2026-03-02T08:10:00Z");
+    let mut task = TaskCheckpoint::begin("dev", ["a"], at);
+    task.start_step("a", at).unwrap();
+    task.reword_step("a", "A").unwrap();
+    let current = task.current_step.as_ref().unwrap();
+    assert_eq!(current.description.as_deref(), Some("A"));
+    assert_eq!(task.pending_steps, ["A"]);
+    task.drop_step("A", "it is there", at).unwrap();
+    assert!(task.current_step.is_none() && task.pending_steps.is_empty());
+}
+
+#[test]
+fn a_note_is_of_the_first_planned_step_where_none_is_current() {
+    let at = time("2026-03-02T08:10:00Z");
+    let mut task = TaskCheckpoint::begin("dev", ["a", "b"], at);
+    task.rate_limited(Some("half"), at).unwrap();
+    let current = task.current_step.clone().unwrap();
+    assert_eq!(current.description.as_deref(), Some("a"));
+    assert_eq!(current.partial_work.as_deref(), Some("half"));
+    let mut done = TaskCheckpoint::begin("dev", Vec::<String>::new(), at);
+    assert!(done.rate_limited(Some("half"), at).is_err());
+    assert!(done.note_progress("half", at).is_err());
+    done.rate_limited(None, at).unwrap();
+    assert!(done.current_step.is_none());
+}
+
+/// The status and the counts that a document gives, as every supervisor sees them.
+fn counted(value: &Value) -> (String, u64, u64) {
+    let document = Document::from_text(value.to_string()).unwrap();
+    let formats = Formats::default();
+    let open = formats.get("task").unwrap().open;
+    let handoff = open(&document, &Knowledge::none()).unwrap().handoff;
+    let status = handoff.status.to_string();
+    (status, handoff.count_done(), handoff.count_all())
+}
+
+#[test]
+fn what_could_not_be_read_counts() {
+    let mut done = whole();
+    done["pendingSteps"] = json!([]);
+    done["currentStep"] = json!(null);
+    assert_eq!(counted(&done), ("complete".to_owned(), 1, 1));
+    for (pointer, value, status, of) in [
+        (
+            "/pendingSteps",
+            json!([{"title": "x"}, 7]),
+            "in_progress",
+            (1, 3),
+        ),
+        ("/pendingSteps", json!("write tests"), "in_progress", (1, 2)),
+        (
+            "/completedSteps",
+            json!(["a", {"step": "b", "timestamp": "2026-03-02T08:00:00Z"}]),
+            "complete",
+            (2, 2),
+        ),
+        ("/currentStep", json!("write tests"), "in_progress", (1, 2)),
+        (
+            "/blockers",
+            json!([{"what": "no account"}]),
+            "blocked",
+            (1, 1),
+        ),
+        ("/verification/results", json!([1]), "in_progress", (1, 1)),
+    ] {
+        let mut partly = done.clone();
+        *partly.pointer_mut(pointer).unwrap() = value;
+        assert_eq!(
+            counted(&partly),
+            (status.to_owned(), of.0, of.1),
+            "{pointer}"
+        );
     }
 }

@@ -218,15 +218,19 @@ fn pair<C: Checkpoint>(
         let mut plain = bent.clone();
         let mut next = texts.iter().cycle();
         reword(&mut bent, false, &mut || next.next().unwrap().clone());
-        // An empty text stays as empty as it is, since formats and templates ask for that.
-        let mut count = 0;
+        // An empty text stays as empty as it is, since formats and templates ask for that; equal ones stay equal,
+        // since a step that is done and planned is told.
+        let mut words = std::collections::HashMap::new();
         let mut next = texts.iter().cycle();
         reword(&mut plain, false, &mut || {
-            count += 1;
             let text = next.next().unwrap();
+            let count = words.len();
             match text.trim().is_empty() {
                 true => text.clone(),
-                false => format!("word {count}"),
+                false => words
+                    .entry(text)
+                    .or_insert_with(|| format!("word {count}"))
+                    .clone(),
             }
         });
         (bent, plain, texts)

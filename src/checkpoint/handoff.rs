@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Status, Timestamp};
+use super::{ItemState, Status, Timestamp, UnreadableItem};
+
+/// The status of a checkpoint that calls itself complete, with items that could not be read.
+const COMPLETE_IN_PART: &str = "complete, with items that could not be read";
 
 /// The common view of a checkpoint: all that an agent needs to carry on, whatever the format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -41,6 +44,15 @@ pub struct Handoff {
     pub verification: Option<VerificationItem>,
     /// What the format tells the next agent besides.
     pub instructions: Vec<String>,
+    /// Items that could not be read; they count. Empty where only the typed checkpoint was asked.
+    pub unreadable: Vec<UnreadableItem>,
+    /// How many pieces of work are finished, where the format states that apart from listing them.
+    pub stated_done: Option<u64>,
+    /// How many pieces of work there are, where the format states that apart from listing them.
+    pub stated_total: Option<u64>,
+    /// Whether the checkpoint says that its agent stopped in order: the context was full, the model's service
+    /// asked to wait, another agent was to go on.
+    pub stopped_in_order: bool,
 }
 
 /// One piece of finished work.
@@ -135,6 +147,106 @@ impl Handoff {
             .collect();
     }
 
+    /// How many pieces of work are finished, with those that could not be read.
+    #[must_use]
+    pub fn count_done(&self) -> u64 {
+        let listed = self.done.len() + self.unreadable_work(|state| state == ItemState::Finished);
+        self.stated_done.unwrap_or(count(listed))
+    }
+
+    /// How many pieces of work there are, with those that could not be read, and those that the format counts
+    /// without listing them.
+    #[must_use]
+    pub fn count_all(&self) -> u64 {
+        let begun = self.in_progress.iter();
+        let begun = begun.filter(|item| !self.pending.contains(&item.text));
+        let hidden = self.unreadable_work(|state| state != ItemState::Finished);
+        let listed = count(self.pending.len() + begun.count() + hidden);
+        let listed = self.count_done().saturating_add(listed);
+        match self.stated_total {
+            Some(total) if hidden > 0 => total.max(listed),
+            Some(total) => total,
+            None => listed,
+        }
+    }
+
+    /// How many pieces of work are left: all without the finished ones.
+    #[must_use]
+    pub fn count_left(&self) -> u64 {
+        self.count_all().saturating_sub(self.count_done())
+    }
+
+    fn unreadable_work(&self, of: impl Fn(ItemState) -> bool) -> usize {
+        let items = self.unreadable.iter();
+        let items = items.filter(|item| item.state.is_work() && of(item.state));
+        items.map(|item| item.count).sum()
+    }
+
+    /// Whether something that could not be read may be open: then nobody can tell that the task is complete.
+    #[must_use]
+    pub fn may_be_open(&self) -> bool {
+        self.unreadable.iter().any(UnreadableItem::may_be_open)
+    }
+
+    /// What is left and recorded as done, each once. A step that is in progress goes on once more, unless its text is
+    /// an id, which is of one piece of work.
+    pub(crate) fn done_and_planned(&self, work_has_ids: bool) -> Vec<String> {
+        let mut left = self.clone();
+        left.only_what_is_left(work_has_ids);
+        let mut stays: std::collections::HashSet<&str> = left.texts().collect();
+        let twice = self.texts().filter(|text| stays.insert(text));
+        twice.map(str::to_owned).collect()
+    }
+
+    /// What is left, in progress first.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let begun = self.in_progress.iter().map(|item| item.text.as_str());
+        begun.chain(self.pending.iter().map(String::as_str))
+    }
+
+    /// The names of the work that is left, as far as it is listed: what is in progress first.
+    pub(crate) fn open_names(&self) -> Vec<String> {
+        let mut told = std::collections::HashSet::new();
+        let each_once = self.texts().filter(|text| told.insert(*text));
+        let mut names: Vec<String> = each_once.map(str::to_owned).collect();
+        let hidden = self.unreadable.iter();
+        let hidden = hidden.filter(|item| item.may_be_open() && item.state.is_work());
+        names.extend(hidden.map(UnreadableItem::name));
+        names
+    }
+
+    /// Takes out of the work that is left what is done as well.
+    pub(crate) fn only_what_is_left(&mut self, work_has_ids: bool) {
+        let done: std::collections::HashSet<&str> =
+            self.done.iter().map(|item| item.text.as_str()).collect();
+        if work_has_ids {
+            self.in_progress
+                .retain(|item| !done.contains(item.text.as_str()));
+        }
+        let goes_on: Vec<String> = self.in_progress.iter().map(|it| it.text.clone()).collect();
+        self.pending
+            .retain(|text| !done.contains(text.as_str()) || goes_on.contains(text));
+    }
+
+    /// Counts in what could not be read; `derived` says that the status follows from what is done and left.
+    pub(crate) fn count_in(&mut self, unreadable: Vec<UnreadableItem>, derived: bool) {
+        self.unreadable = unreadable;
+        let has = |state: ItemState| self.unreadable.iter().any(|item| item.state == state);
+        let begun = has(ItemState::Finished) || has(ItemState::Begun);
+        let open = self.may_be_open();
+        self.status = match &self.status {
+            Status::NotStarted | Status::InProgress | Status::Complete
+                if derived && has(ItemState::Blocker) =>
+            {
+                Status::Blocked
+            }
+            Status::Complete if derived && open => Status::InProgress,
+            Status::Complete if open => Status::Other(COMPLETE_IN_PART.to_owned()),
+            Status::NotStarted if derived && begun => Status::InProgress,
+            status => status.clone(),
+        };
+    }
+
     /// Where the next agent begins: the work in progress, else the first that is pending.
     #[must_use]
     pub fn start_at(&self) -> Option<&str> {
@@ -142,4 +254,8 @@ impl Handoff {
         let named = current.filter(|text| !text.is_empty());
         named.or(self.pending.first().map(String::as_str))
     }
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }

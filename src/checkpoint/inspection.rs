@@ -198,6 +198,55 @@ impl<'a> Inspection<'a> {
         }
     }
 
+    /// Reports a number where an id belongs; it was read by its digits.
+    pub(crate) fn id(&mut self, name: &str) {
+        let node = self.node.and_then(|node| node.get(name));
+        let pointer = pointer::join(&self.place, name);
+        self.number(node, pointer);
+    }
+
+    /// Reports each number in the list `name`, where ids belong; they were read by their digits.
+    pub(crate) fn numbers(&mut self, name: &str) {
+        let list = pointer::join(&self.place, name);
+        let node = self.node.and_then(|node| node.get(name));
+        let elements = node.into_iter().flat_map(|list| list.elements());
+        for (index, element) in elements.enumerate() {
+            self.number(Some(element), pointer::join(&list, &index.to_string()));
+        }
+    }
+
+    /// Reports each id that the list `name` has a second time, at `member` of its element. Two that could not be read
+    /// are not the same.
+    pub(crate) fn each_once<'i>(
+        &mut self,
+        name: &str,
+        ids: impl Iterator<Item = Option<&'i str>>,
+        member: &str,
+    ) {
+        let mut seen = HashSet::new();
+        for (index, id) in ids.enumerate() {
+            if let Some(id) = id.filter(|id| !seen.insert(*id)) {
+                let pointer = format!(
+                    "{}{member}",
+                    pointer::join(&pointer::join("", name), &index.to_string())
+                );
+                let message = format!("{id:?} is in the list already");
+                self.report(&pointer, Code::NOT_DISJOINT, message);
+            }
+        }
+    }
+
+    fn number(&mut self, node: Option<Node<'a>>, pointer: String) {
+        let Some(node) = node.filter(|node| node.kind() == Kind::Number) else {
+            return;
+        };
+        if self.found.len() < MAX_FOUND && !self.left_out.contains(pointer.as_str()) {
+            let message = format!("expected a string, found integer `{}`", node.raw());
+            self.found
+                .push(Violation::new(pointer, Code::WRONG_TYPE, message));
+        }
+    }
+
     /// Reports a stamp that is no time; one that may lie in the future, such as an expected one.
     pub fn expected_timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
         if let Some(stamp) = stamp.filter(|stamp| stamp.time().is_none()) {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::Key;
+use super::{Key, UnreadableItem};
 
 /// What a judgement of a checkpoint may take from outside; what is not given is not judged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Knowledge<'a> {
     /// How long was worked on the task: judges whether that is worth resuming, where the protocol
     /// says so.
     pub worked: Option<TimeDelta>,
+    /// The items of the checkpoint that could not be read: what they may be keeps it from being complete.
+    pub unreadable: &'a [UnreadableItem],
 }
 
 impl<'a> Knowledge<'a> {
@@ -64,6 +66,13 @@ impl<'a> Knowledge<'a> {
     #[must_use]
     pub fn with_counters(mut self, counters: Counters) -> Self {
         self.counters = Some(counters);
+        self
+    }
+
+    /// With the items of the checkpoint that could not be read.
+    #[must_use]
+    pub fn with_unreadable(mut self, unreadable: &'a [UnreadableItem]) -> Self {
+        self.unreadable = unreadable;
         self
     }
 

@@ -11,6 +11,7 @@ mod files_told;
 mod handoff;
 mod inspection;
 mod interruption;
+mod judged;
 mod key;
 mod knowledge;
 mod layout;
@@ -26,6 +27,7 @@ mod shape;
 mod source_files;
 mod status;
 mod timestamp;
+mod unreadable;
 mod versions;
 
 use std::path::Path;
@@ -43,6 +45,7 @@ pub use files_told::FilesTold;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use interruption::Interruption;
+pub(crate) use judged::{Judged, judge};
 pub use key::Key;
 pub use knowledge::{Counters, ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub(crate) use layout::UNIQUE_SEPARATOR;
@@ -64,6 +67,8 @@ pub use source_files::SourceFiles;
 pub(crate) use source_files::{have_names, sort_by};
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
+pub(crate) use unreadable::unreadable_items;
+pub use unreadable::{ItemState, UnreadableItem};
 pub use versions::{Current, Migration, SchemaVersion, read};
 pub(crate) use versions::{any_migration, version_is_unreadable};
 
@@ -98,6 +103,10 @@ pub trait Checkpoint:
 
     /// By what the elements of its lists are recognised when they change place.
     const IDENTITIES: &'static [Identity] = &[];
+
+    /// Where the items of its work stand, and what one of them that could not be read counts as: `/steps/*` for
+    /// each element of a list or member of an object, `/current` for a single one. What is not named here does not count.
+    const ITEMS: &'static [(&'static str, ItemState)] = &[];
 
     /// Whether the status is derived from what is done and left, rather than said by the checkpoint. Then
     /// it cannot be *complete* while a part of the checkpoint could not be read.

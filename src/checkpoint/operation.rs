@@ -27,6 +27,34 @@ pub enum Operation {
         /// Files it changed.
         files_modified: Vec<String>,
     },
+    /// A step joins the plan.
+    StepAdd {
+        /// What is to be done.
+        text: String,
+        /// The planned step that it comes before; the end of the plan where `None`.
+        before: Option<String>,
+    },
+    /// A planned step is not to be done.
+    StepDrop {
+        /// The step.
+        text: String,
+        /// Why.
+        because: String,
+    },
+    /// A planned step reads otherwise.
+    StepEdit {
+        /// The step.
+        text: String,
+        /// How it reads from now on.
+        to: String,
+    },
+    /// A planned step comes earlier or later.
+    StepMove {
+        /// The step.
+        text: String,
+        /// The planned step that it comes before.
+        before: String,
+    },
     /// A decision was made.
     Decide {
         /// What was decided.
@@ -306,6 +334,10 @@ impl Operation {
         match self {
             Operation::StepStart { .. } => "step start",
             Operation::StepDone { .. } => "step done",
+            Operation::StepAdd { .. } => "step add",
+            Operation::StepDrop { .. } => "step drop",
+            Operation::StepEdit { .. } => "step edit",
+            Operation::StepMove { .. } => "step move",
             Operation::Decide { .. } => "decide",
             Operation::Note { .. } => "note",
             Operation::Block { .. } => "block",
@@ -369,6 +401,10 @@ impl Operation {
         !matches!(
             self,
             Operation::Unblock
+                | Operation::StepAdd { .. }
+                | Operation::StepDrop { .. }
+                | Operation::StepEdit { .. }
+                | Operation::StepMove { .. }
                 | Operation::Reassign { .. }
                 | Operation::Pause
                 | Operation::WorkstreamDormant { .. }
@@ -433,6 +469,22 @@ impl<'a> Circumstances<'a> {
     pub fn taking(mut self, sources: &'a SourceFiles) -> Self {
         self.sources = Some(sources);
         self
+    }
+
+    /// Refuses what needs all work to be finished, while an item that could not be read may be open.
+    pub(crate) fn nothing_hidden(&self, cannot: &str) -> Result<()> {
+        let unreadable = self.knowledge.unreadable.iter();
+        let open: Vec<String> = unreadable
+            .filter(|item| item.may_be_open())
+            .map(ToString::to_string)
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "{cannot}, for nobody can tell whether this is finished: {}; mend it first",
+            open.join("; ")
+        )))
     }
 
     /// Makes a transition that the protocol does not have.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Handoff, Status};
+use super::{Handoff, ItemState, Status, UnreadableItem};
+use crate::shown;
 
 /// Whether and how to go on from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -75,6 +76,22 @@ pub enum ResumeReason {
     TriedEnough,
     /// The status is none of the format's, or there is none.
     UnknownStatus,
+    /// Items could not be read.
+    Unreadable {
+        /// Their pointers.
+        items: Vec<String>,
+    },
+    /// Steps are recorded as done, and planned.
+    DoneAndPlanned {
+        /// Their texts.
+        steps: Vec<String>,
+    },
+    /// Work was begun, and nothing says how far it came: it may have taken effect. It is a question only where
+    /// the agent did not stop in order; whoever goes on with it has answered that question.
+    StepInFlight {
+        /// What was begun.
+        steps: Vec<String>,
+    },
     /// The task is complete but for these criteria.
     OpenCriteria {
         /// Their names.
@@ -253,4 +270,118 @@ impl ResumePlan {
         self.raise(ResumeDecision::Refuse);
         self.message = message.into();
     }
+
+    /// What could not be read counts: the next agent has to know of it, and is asked what may be in the way.
+    pub(crate) fn heed_unreadable(&mut self, handoff: &Handoff) {
+        let unreadable = &handoff.unreadable;
+        if unreadable.is_empty() {
+            return;
+        }
+        for blocker in unreadable
+            .iter()
+            .filter(|it| it.state == ItemState::Blocker)
+        {
+            self.ask(format!("Is this still in the way: {blocker}"));
+            self.because(ResumeReason::Blocked);
+        }
+        let listed: Vec<String> = unreadable.iter().map(|item| format!("- {item}")).collect();
+        self.warn(format!(
+            "These could not be read, and count all the same; look them up in the checkpoint itself:\n{}",
+            listed.join("\n")
+        ));
+        self.because(ResumeReason::Unreadable {
+            items: unreadable.iter().map(|it| it.pointer.clone()).collect(),
+        });
+    }
+
+    /// A complete task with work left is told as such: agents call their work complete too early.
+    pub(crate) fn name_what_is_left(&mut self, handoff: &Handoff) {
+        let left = handoff.count_left();
+        let is_refused = self.decision == ResumeDecision::Refuse;
+        if left > 0 && is_refused && self.reasons.contains(&ResumeReason::Complete) {
+            let left = left_in_words(left, handoff);
+            self.message = format!("{}; it is finished with {left}", self.message);
+        }
+    }
+
+    /// What is done and planned is settled first, and nobody begins with it. Ids are each of one piece of work, and
+    /// that is done; a step in words may well be meant to come twice.
+    pub(crate) fn heed_done_and_planned(&mut self, handoff: &Handoff, work_has_ids: bool) {
+        let steps = handoff.done_and_planned(work_has_ids);
+        if steps.is_empty() {
+            return;
+        }
+        let mut left = handoff.clone();
+        left.only_what_is_left(work_has_ids);
+        if self
+            .start_at
+            .as_ref()
+            .is_some_and(|start| steps.contains(start))
+        {
+            self.start_at = left.start_at().map(str::to_owned);
+        }
+        let listed = some(&steps);
+        if work_has_ids {
+            self.warn(format!(
+                "Recorded as done and as left to do, and taken for done: {listed}"
+            ));
+        } else {
+            self.ask(format!(
+                "Recorded as done, and planned: {listed}. Is it to be done once more?"
+            ));
+        }
+        self.because(ResumeReason::DoneAndPlanned { steps });
+    }
+
+    /// Work that was begun may have taken effect, as a payment that was made before the agent could say so.
+    pub(crate) fn heed_step_in_flight(&mut self, handoff: &Handoff) {
+        if self.decision >= ResumeDecision::Restart {
+            return;
+        }
+        let begun = handoff.in_progress.iter().map(|item| item.text.clone());
+        let mut steps: Vec<String> = begun.filter(|text| !text.trim().is_empty()).collect();
+        let hidden = handoff.unreadable.iter();
+        let hidden = hidden.filter(|item| item.state == ItemState::Begun);
+        steps.extend(hidden.map(UnreadableItem::name));
+        if steps.is_empty() {
+            return;
+        }
+        let told = format!(
+            "Begun, and may have taken effect in part or whole: {}. Look at what it changes (files, data, what it \
+             sends) before it is done again",
+            some(&steps)
+        );
+        if handoff.stopped_in_order || handoff.status == Status::Paused {
+            // Its agent had the time to note how far it came.
+            self.warnings.push(format!("{told}."));
+        } else {
+            self.ask(format!("{told}: how far did it come?"));
+        }
+        self.because(ResumeReason::StepInFlight { steps });
+    }
+}
+
+/// The most steps that a sentence lists.
+const MOST_LISTED: usize = 20;
+
+fn some(steps: &[String]) -> String {
+    let listed: Vec<String> = steps
+        .iter()
+        .take(MOST_LISTED)
+        .map(|step| shown::line(step))
+        .collect();
+    match steps.len().saturating_sub(MOST_LISTED) {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
+    }
+}
+
+/// How much work is left, with the names of what is listed: `3 steps left: a, b, c`.
+pub(crate) fn left_in_words(left: u64, handoff: &Handoff) -> String {
+    let steps = if left == 1 { "step" } else { "steps" };
+    let names = handoff.open_names();
+    if names.is_empty() {
+        return format!("{left} {steps} left");
+    }
+    format!("{left} {steps} left: {}", some(&names))
 }

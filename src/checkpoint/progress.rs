@@ -55,6 +55,22 @@ impl Progress {
         self
     }
 
+    /// Adds what could not be read to numbers that were counted from the lists of `handoff` without it; numbers that
+    /// the checkpoint states stay.
+    pub(crate) fn counting_unreadable(mut self, handoff: &Handoff, now: DateTime<Utc>) -> Progress {
+        let readable = Handoff {
+            unreadable: Vec::new(),
+            ..handoff.clone()
+        };
+        let (whole, readable) = (Progress::of(handoff, now), Progress::of(&readable, now));
+        let is_of_lists = (self.done, self.total) == (readable.done, readable.total);
+        if is_of_lists && (whole.done, whole.total) != (readable.done, readable.total) {
+            (self.done, self.total) = (whole.done, whole.total);
+            self.percent = whole.percent;
+        }
+        self
+    }
+
     /// What a hand-off tells: finished work against all work that it names.
     ///
     /// The time begins with the first stamp of a piece of work and ends with the last change of a complete
@@ -62,13 +78,8 @@ impl Progress {
     /// two.
     #[must_use]
     pub fn of(handoff: &Handoff, now: DateTime<Utc>) -> Progress {
-        let begun = handoff
-            .in_progress
-            .iter()
-            .filter(|item| !handoff.pending.contains(&item.text));
-        let left = handoff.pending.len() + begun.count();
-        let (done, left) = (count(handoff.done.len()), count(left));
-        let mut progress = Progress::counted(done, done.saturating_add(left));
+        let left = handoff.count_left();
+        let mut progress = Progress::counted(handoff.count_done(), handoff.count_all());
         if handoff.status == Status::Complete && progress.total == Some(0) {
             progress.percent = Some(100);
         }
@@ -93,8 +104,4 @@ impl Progress {
         });
         progress
     }
-}
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }

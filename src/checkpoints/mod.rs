@@ -12,10 +12,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::checkpoint::{
     Archive, Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence,
-    Handoff, Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, Status,
-    SystemClock, read, violations,
+    Handoff, Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, SystemClock,
+    UnreadableItem, judge, read, violations,
 };
-use crate::json::{Code, Corrupt, CorruptCode, Document, Violation};
+use crate::json::{Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
 use crate::redaction::Redaction;
 use crate::resume::{Found, Resume, ResumeOptions};
@@ -322,6 +322,20 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         key: &Key,
         mut change: impl FnMut(&mut C) -> Result<()>,
     ) -> Result<Saved> {
+        self.try_update_knowing(key, |checkpoint, _| change(checkpoint))
+    }
+
+    /// As [`try_update`](Checkpoints::try_update), for a change that has to know what could not be read: for
+    /// [`Knowledge::unreadable`], so that an operation which needs all work to be finished is refused.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_update`](Checkpoints::try_update).
+    pub fn try_update_knowing(
+        &self,
+        key: &Key,
+        mut change: impl FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
+    ) -> Result<Saved> {
         self.transact(key, &mut |document| {
             let document = document.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
             self.changed(key, document, &mut change)
@@ -532,41 +546,29 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let knowledge = options.knowledge(now, self.judged(key));
         // Judged with all that is known here: a load knows less.
         let current = read::<C>(&loaded.document)?;
-        let judged = violations(&current.document, &current.reading, &knowledge);
-        let mut plan = loaded.checkpoint.resume_plan(&knowledge);
+        let mut judged = judge(&current.document, &current.reading, &knowledge);
         if let Some(now_for) = &loaded.context.place_is_for {
             let own = loaded.context.task.as_deref().unwrap_or("another task");
-            plan.refuse(format!(
+            judged.plan.refuse(format!(
                 "The checkpoint is that of {own}, and its place is for {now_for} by now"
             ));
-            plan.because(ResumeReason::OfAnotherTask {
+            judged.plan.because(ResumeReason::OfAnotherTask {
                 place_is_for: now_for.clone(),
             });
         }
-        let handoff = loaded.checkpoint.handoff();
         let claim = self.claim(key)?;
-        if let Some(note) = self.may_be_at_work(loaded, &handoff, claim.as_ref(), options) {
-            plan.note(note);
-        }
-        let unsure = loaded.is_partial
-            || judged
-                .iter()
-                .any(|violation| violation.code == Code::MISSING);
-        if C::STATUS_IS_DERIVED && unsure && handoff.status == Status::Complete {
-            plan = ResumePlan::of(&Handoff {
-                status: Status::InProgress,
-                ..handoff.clone()
-            });
-            plan.ask("Parts of the checkpoint could not be read. Is the task complete?");
-            plan.because(ResumeReason::UnknownStatus);
+        let at_work = self.may_be_at_work(loaded, &judged.handoff, claim.as_ref(), options);
+        if let Some(note) = at_work {
+            judged.plan.note(note);
         }
         let (damage, recover_with) = damage.unzip();
         let found = Found {
             format: C::FORMAT,
             now,
             context: &loaded.context,
-            violations: &judged,
-            handoff,
+            violations: &judged.violations,
+            is_partial: loaded.is_partial,
+            handoff: judged.handoff,
             work_has_ids: C::WORK_HAS_IDS,
             own: loaded.checkpoint.message_values(&knowledge),
             earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
@@ -576,7 +578,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             damage,
             recover_with,
         };
-        Ok(Resume::new(key, plan, found, options))
+        Ok(Resume::new(key, judged.plan, found, options))
     }
 
     /// The plan where nothing can be read.
@@ -594,6 +596,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             now,
             context: &TaskContext::default(),
             violations: &[],
+            is_partial: false,
             work_has_ids: C::WORK_HAS_IDS,
             own: serde_json::Value::Null,
             earlier: Vec::new(),

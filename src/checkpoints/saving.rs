@@ -8,8 +8,8 @@ use super::work::Work;
 use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
     Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key,
-    Knowledge, Result, Revision, Truncation, any_migration, read, version_is_unreadable,
-    violations,
+    Knowledge, Result, Revision, Truncation, UnreadableItem, any_migration, read, unreadable_items,
+    version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
@@ -165,12 +165,12 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
         &self,
         key: &Key,
         document: &Document,
-        change: &mut dyn FnMut(&mut C) -> Result<()>,
+        change: &mut dyn FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
     ) -> Result<Option<Prepared>> {
         let current = read::<C>(document)?;
         let reading = &current.reading;
         let mut wanted = reading.value.clone();
-        change(&mut wanted)?;
+        change(&mut wanted, &unreadable_items(&current.document, reading))?;
         wanted.settle(&reading.value, &mut || self.store.overflow(key))?;
         of_latest_version(&mut wanted);
         if wanted == reading.value {

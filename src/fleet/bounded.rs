@@ -17,6 +17,12 @@ pub(super) fn text(text: &str) -> String {
     within(text, MOST_BYTES)
 }
 
+/// The first few of such texts.
+pub(super) fn texts(texts: &[String]) -> Vec<String> {
+    const MOST: usize = 6;
+    texts.iter().take(MOST).map(|it| text(it)).collect()
+}
+
 /// A text of at most 256 bytes, where it says something.
 pub(super) fn said(said: Option<&str>) -> Option<String> {
     said.filter(|said| !said.trim().is_empty()).map(text)

@@ -80,6 +80,20 @@ pub enum Finding {
         /// The files.
         paths: Vec<String>,
     },
+    /// Items could not be read; they count, and nobody can tell what they are.
+    UnreadableItems {
+        /// Where.
+        place: String,
+        /// Which, each with the reason.
+        items: Vec<String>,
+    },
+    /// Work is recorded as done, and planned.
+    DoneAndPlanned {
+        /// Where.
+        place: String,
+        /// Which.
+        steps: Vec<String>,
+    },
     /// A task is finished, and a claim on it still stands.
     FinishedButClaimed {
         /// Where.
@@ -207,6 +221,10 @@ impl fmt::Display for Finding {
                 some(paths),
                 some(places)
             ),
+            Finding::UnreadableItems { place, items } => write!(f, "{place}: {}", first(items)),
+            Finding::DoneAndPlanned { place, steps } => {
+                write!(f, "{place} has as done and as planned: {}", first(steps))
+            }
             Finding::FinishedButClaimed {
                 place,
                 owner,
@@ -249,4 +267,14 @@ fn some(all: &[String]) -> String {
         0 => all.join(", "),
         more => format!("{} and {more} more", all[..MOST_LISTED].join(", ")),
     }
+}
+
+/// The first of them; of more it is only known that there are some.
+fn first(all: &[String]) -> String {
+    let more = if all.len() > MOST_LISTED {
+        " and more"
+    } else {
+        ""
+    };
+    format!("{}{more}", all[..all.len().min(MOST_LISTED)].join(", "))
 }

@@ -11,7 +11,7 @@ use super::scan::Scan;
 use super::{Finding, Next, Place, Row, RowState, bounded};
 use crate::checkpoint::{
     Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Progress, Pulse,
-    ResumeDecision, Revision, Timestamp, read,
+    ResumeDecision, ResumeReason, Revision, Timestamp, read,
 };
 use crate::formats::story_pipeline::StoryState;
 use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
@@ -169,7 +169,23 @@ impl Scan<'_> {
                 expected: bounded::text(&violation.message),
             });
         }
-        let stage = surveyed.handoff.phase.as_deref();
+        let handoff = &surveyed.handoff;
+        if !handoff.unreadable.is_empty() {
+            let items: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
+            self.findings.push(Finding::UnreadableItems {
+                place: place(),
+                items: bounded::texts(&items),
+            });
+        }
+        for reason in &surveyed.plan.reasons {
+            if let ResumeReason::DoneAndPlanned { steps } = reason {
+                self.findings.push(Finding::DoneAndPlanned {
+                    place: place(),
+                    steps: bounded::texts(steps),
+                });
+            }
+        }
+        let stage = handoff.phase.as_deref();
         if let (Some(state), Some(stage)) = (state, stage)
             && stage_number(stage).is_some_and(|number| !state.fits(number))
         {

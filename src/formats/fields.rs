@@ -1,7 +1,9 @@
 //! How the fields of all formats are read and written.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Number;
@@ -13,6 +15,57 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// An id: a text, or a whole number, which agents write as well and which is read by its digits. That the number is
+/// no text is reported by [`Inspection::id`](crate::checkpoint::Inspection::id).
+struct Id(String);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = Id;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Id, E> {
+        Ok(Id(text.to_owned()))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Id, E> {
+        Ok(Id(number.to_string()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Id, E> {
+        Ok(Id(number.to_string()))
+    }
+}
+
+/// Reads an id; `null` counts as absent.
+pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Id>::deserialize(deserializer)?.map(|id| id.0))
+}
+
+/// Reads a list of ids; `null` counts as absent.
+pub(super) fn ids_if_any<'de, D>(deserializer: D) -> Result<Option<Vec<String>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let ids = Option::<Vec<Id>>::deserialize(deserializer)?;
+    Ok(ids.map(|ids| ids.into_iter().map(|id| id.0).collect()))
+}
+
+/// Reads a list of ids; `null` counts as empty.
+pub(super) fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(ids_if_any(deserializer)?.unwrap_or_default())
 }
 
 /// Writes a whole number without a fraction: `65`, not `65.0`.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Result,
-    Thresholds, Timestamp, any_migration, read, violations,
+    Thresholds, Timestamp, any_migration, judge, read,
 };
 use crate::json::{Code, Document, Violation};
 
@@ -90,8 +90,9 @@ impl Format {
 fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result<Examined> {
     let current = read::<C>(document)?;
     let reading = &current.reading;
+    let judged = judge(&current.document, reading, knowledge);
     Ok(Examined {
-        handoff: reading.value.handoff(),
+        handoff: judged.handoff,
         updated_at: reading.value.updated_at().cloned(),
         files: reading
             .value
@@ -99,7 +100,7 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
             .into_iter()
             .map(str::to_owned)
             .collect(),
-        violations: violations(&current.document, reading, knowledge),
+        violations: judged.violations,
     })
 }
 

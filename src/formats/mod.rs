@@ -9,6 +9,7 @@ mod fields;
 mod format;
 mod number;
 pub mod sitebuilder;
+mod steps;
 pub mod story_pipeline;
 mod survey;
 pub mod task;

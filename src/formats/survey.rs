@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp, read,
-    violations,
+    Checkpoint, Handoff, Judged, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp,
+    judge, read,
 };
 use crate::json::{Document, Violation};
 
@@ -37,14 +37,23 @@ pub(super) fn survey<C: Checkpoint>(
     let reading = &current.reading;
     let checkpoint = &reading.value;
     let files = checkpoint.exclusive_files().into_iter();
+    let Judged {
+        handoff,
+        plan,
+        violations,
+    } = judge(&current.document, reading, knowledge);
+    let mut pulse = checkpoint.pulse();
+    if handoff.status != checkpoint.status() {
+        pulse.activity = (&handoff.status).into();
+    }
     Ok(Surveyed {
-        handoff: checkpoint.handoff(),
         updated_at: checkpoint.updated_at().cloned(),
-        pulse: checkpoint.pulse(),
-        progress: checkpoint.progress(now),
+        pulse,
+        progress: checkpoint.progress(now).counting_unreadable(&handoff, now),
         exclusive_files: files.map(str::to_owned).collect(),
-        plan: checkpoint.resume_plan(knowledge),
-        violations: violations(&current.document, reading, knowledge),
+        plan,
+        violations,
+        handoff,
     })
 }
 

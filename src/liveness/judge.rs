@@ -50,7 +50,7 @@ impl Liveness {
             Activity::Waiting => return Liveness::Waiting { last: last() },
             Activity::Unclear(status) => {
                 return Liveness::Unknown {
-                    reason: format!("the status {status:?} is none of the format's"),
+                    reason: format!("what the status {status:?} means cannot be told"),
                 };
             }
             Activity::Working => {}

@@ -347,14 +347,15 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
         let owner = &self.options.owner;
         let circumstances = Circumstances::at(now)
             .by(Some(&owner.agent), Some(&owner.session))
-            .knowing(known.knowledge(now, None))
             .taking(&self.options.sources);
+        let known = known.knowledge(now, None);
         let mut after = None;
         let fenced = self.checkpoints.clone().fenced(hold.fence());
         let fenced = fenced.archiving(archive);
-        let saved = fenced.try_update(&self.key, |checkpoint| {
+        let saved = fenced.try_update_knowing(&self.key, |checkpoint, unreadable| {
             hold.check(checkpoint)?;
             let before = checkpoint.handoff().in_progress;
+            let circumstances = circumstances.knowing(known.with_unreadable(unreadable));
             change(checkpoint, &circumstances)?;
             after = Some(After::of(checkpoint, before));
             Ok(())

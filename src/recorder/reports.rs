@@ -41,6 +41,23 @@ reports! {
         files_created: done.files_created.clone(),
         files_modified: done.files_modified.clone(),
     };
+    /// A step joins the plan, before another planned one or at its end.
+    step_added(text: &str, before: Option<&str>) => Operation::StepAdd {
+        text: text.to_owned(),
+        before: before.map(str::to_owned),
+    };
+    /// A planned step is not to be done, and why.
+    step_dropped(text: &str, because: &str) => Operation::StepDrop {
+        text: text.to_owned(),
+        because: because.to_owned(),
+    };
+    /// A planned step reads otherwise from now on.
+    step_reworded(text: &str, to: &str) => Operation::StepEdit { text: text.to_owned(), to: to.to_owned() };
+    /// A planned step comes before another.
+    step_moved(text: &str, before: &str) => Operation::StepMove {
+        text: text.to_owned(),
+        before: before.to_owned(),
+    };
     /// A decision that the next agent must respect, and why.
     decide(text: &str, rationale: Option<&str>) => Operation::Decide {
         text: text.to_owned(),

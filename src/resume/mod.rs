@@ -39,6 +39,8 @@ pub(crate) struct Found<'l> {
     pub(crate) now: DateTime<Utc>,
     pub(crate) context: &'l TaskContext,
     pub(crate) violations: &'l [Violation],
+    /// Whether parts of the checkpoint could not be read.
+    pub(crate) is_partial: bool,
     pub(crate) handoff: Handoff,
     /// Whether the texts of its work are ids.
     pub(crate) work_has_ids: bool,
@@ -100,11 +102,14 @@ impl Resume {
         options: &ResumeOptions,
     ) -> Resume {
         let handoff = found.handoff;
-        if found.work_has_ids {
-            plan::leave_out_what_is_done(&mut plan, &mut handoff.clone());
-        }
         let criteria = contract::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
-        plan::complete(&mut plan, &found.staleness, found.violations);
+        plan::complete(
+            &mut plan,
+            &found.staleness,
+            found.violations,
+            &handoff.unreadable,
+            found.is_partial,
+        );
         if let Some(damage) = &found.damage {
             plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
         }

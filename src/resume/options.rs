@@ -119,6 +119,7 @@ impl ResumeOptions {
             story_state: self.story_state.as_deref(),
             counters: self.counters,
             worked: self.worked,
+            ..Knowledge::none()
         }
     }
 

@@ -1,10 +1,8 @@
 //! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
-use std::collections::HashSet;
-
 use chrono::SecondsFormat;
 
-use crate::checkpoint::{Claim, Handoff, ResumeDecision, ResumePlan, ResumeReason};
+use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
@@ -14,7 +12,13 @@ use crate::store::EntryId;
 const MOST_LISTED: usize = 20;
 
 /// Adds what the next agent must know of the files and of the checkpoint.
-pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations: &[Violation]) {
+pub(super) fn complete(
+    plan: &mut ResumePlan,
+    staleness: &Staleness,
+    violations: &[Violation],
+    unreadable: &[UnreadableItem],
+    is_partial: bool,
+) {
     let paths = |of: fn(&FileState) -> bool| {
         let files = staleness.files().iter().filter(|file| of(&file.state));
         files.map(|file| file.path.clone()).collect::<Vec<_>>()
@@ -38,41 +42,7 @@ pub(super) fn complete(plan: &mut ResumePlan, staleness: &Staleness, violations:
             });
         }
     }
-    warn_of_violations(plan, violations);
-}
-
-/// Takes out of the work that is left whatever is done as well, and gives its ids.
-pub(super) fn only_what_is_left(handoff: &mut Handoff) -> Vec<String> {
-    let done: HashSet<&str> = handoff.done.iter().map(|item| item.text.as_str()).collect();
-    let mut twice: Vec<String> = Vec::new();
-    let mut is_left = |text: &str| {
-        let is_done = done.contains(text);
-        if is_done && !twice.iter().any(|known| known == text) {
-            twice.push(text.to_owned());
-        }
-        !is_done
-    };
-    handoff.in_progress.retain(|item| is_left(&item.text));
-    handoff.pending.retain(|text| is_left(text));
-    twice
-}
-
-/// Plans nothing that is done, and says what stands as both.
-pub(super) fn leave_out_what_is_done(plan: &mut ResumePlan, handoff: &mut Handoff) {
-    let mut twice = only_what_is_left(handoff);
-    let is_done = |start: &str| handoff.done.iter().any(|item| item.text == start);
-    if plan.start_at.as_deref().is_some_and(is_done) {
-        plan.start_at = handoff.start_at().map(str::to_owned);
-    }
-    if !twice.is_empty() {
-        let named = twice.len().min(MOST_LISTED);
-        let mut listed: Vec<String> = twice.drain(..named).map(|id| shown::line(&id)).collect();
-        listed.extend((!twice.is_empty()).then(|| format!("and {} more", twice.len())));
-        plan.warn(format!(
-            "Recorded as done and as left to do, and taken for done: {}",
-            listed.join(", ")
-        ));
-    }
+    warn_of_violations(plan, violations, unreadable, is_partial);
 }
 
 /// A document that cannot be read: another state stands in for it, or the work begins anew.
@@ -231,7 +201,21 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     }
 }
 
-fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {
+/// Items that could not be read were told by name.
+fn warn_of_violations(
+    plan: &mut ResumePlan,
+    violations: &[Violation],
+    unreadable: &[UnreadableItem],
+    is_partial: bool,
+) {
+    let is_told = |violation: &Violation| {
+        let mut items = unreadable.iter();
+        items.any(|item| item.pointer == violation.pointer)
+    };
+    if violations.iter().any(is_told) {
+        plan.because(ResumeReason::Violations);
+    }
+    let violations: Vec<&Violation> = violations.iter().filter(|it| !is_told(it)).collect();
     // A text over its length tells no less than one within it.
     let grave: Vec<String> = violations
         .iter()
@@ -243,17 +227,8 @@ fn warn_of_violations(plan: &mut ResumePlan, violations: &[Violation]) {
     if grave.is_empty() {
         return;
     }
-    // What the next agent cannot see below, because it could not be read.
-    let left_out = [
-        Code::WRONG_TYPE,
-        Code::LONE_SURROGATE,
-        Code::UNREADABLE,
-        Code::TOO_MANY,
-    ];
-    let advice = if violations
-        .iter()
-        .any(|violation| left_out.contains(&violation.code))
-    {
+    // What the next agent cannot see below. A number that was read as an id is there.
+    let advice = if is_partial {
         "\nA value that could not be read is missing below; look it up in the checkpoint itself."
     } else {
         ""

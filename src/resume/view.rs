@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::plain::Plain;
 use super::{PromptOptions, Resume, ResumePlan};
-use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff};
+use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff, ItemState};
 use crate::json::Violation;
 use crate::staleness::TrackedFile;
 
@@ -50,9 +50,16 @@ struct Files<'r> {
 impl<'r> View<'r> {
     pub(super) fn new(resume: &'r Resume, options: &'r PromptOptions, left_out: LeftOut) -> Self {
         let mut handoff = resume.handoff.clone();
-        if resume.work_has_ids {
-            super::plan::only_what_is_left(&mut handoff);
+        handoff.only_what_is_left(resume.work_has_ids);
+        let unreadable = std::mem::take(&mut handoff.unreadable);
+        for item in unreadable.iter().filter(|item| item.state.is_work()) {
+            let told = format!("({}, which could not be read)", item.name());
+            match item.state {
+                ItemState::Finished => handoff.done.push(DoneItem::new(told)),
+                _ => handoff.pending.push(told),
+            }
         }
+        handoff.unreadable = unreadable;
         handoff.done.drain(..left_out.steps);
         let reasons = handoff.decisions.iter_mut();
         reasons

@@ -786,6 +786,58 @@ pub(crate) enum Step {
     Start(Forcible<StepStart>),
     /// A step is finished
     Done(Forcible<StepDone>),
+    /// A step joins the plan
+    Add(Forcible<StepAdd>),
+    /// A planned step is not to be done
+    Drop(Forcible<StepDrop>),
+    /// A planned step reads otherwise
+    Edit(Forcible<StepEdit>),
+    /// A planned step comes before another
+    Move(Forcible<StepMove>),
+}
+
+/// A step that joins the plan.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepAdd {
+    /// The step
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+    /// The planned step that it comes before [default: the end of the plan]
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) before: Option<String>,
+}
+
+/// A planned step that is not to be done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepDrop {
+    /// The step, as the plan has it
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+    /// Why: recorded as a decision where the format has those
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) because: String,
+}
+
+/// A planned step that reads otherwise.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepEdit {
+    /// The step, as the plan has it
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+    /// How it reads from now on
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) to: String,
+}
+
+/// A planned step that comes before another.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StepMove {
+    /// The step, as the plan has it
+    #[arg(value_name = "TEXT", value_parser = words)]
+    pub(crate) text: String,
+    /// The planned step that it comes before
+    #[arg(long, value_name = "TEXT", value_parser = words)]
+    pub(crate) before: String,
 }
 
 /// A step that begins.
@@ -802,9 +854,13 @@ pub(crate) struct StepDone {
     /// What was done [default: the current step]
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: Option<String>,
-    /// The step of the plan that is finished with it [default: one that reads like TEXT, else the current step]
+    /// The step of the plan that is finished with it [default: TEXT, where the plan has it, else the current step,
+    /// unless TEXT reads more like another]
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) pending: Option<String>,
+    /// It is the current step that is finished, whatever TEXT reads like
+    #[arg(long, conflicts_with = "pending")]
+    pub(crate) current: bool,
     /// Files it made, relative to the project's folder
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) created: Vec<String>,

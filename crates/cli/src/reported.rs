@@ -15,6 +15,8 @@ pub(crate) struct Reported {
     pub(crate) operation: Operation,
     /// Whether the protocol need not have the way there.
     pub(crate) force: bool,
+    /// Whether it is the current step that is finished, whatever its text reads like.
+    pub(crate) current: bool,
 }
 
 impl Reported {
@@ -22,6 +24,7 @@ impl Reported {
         Reported {
             operation: operation(report.what),
             force: report.force,
+            current: false,
         }
     }
 
@@ -42,9 +45,21 @@ impl Reported {
         let named = Map::from_iter([(name.clone(), Value::Object(members))]);
         let line: Line = serde_json::from_value(Value::Object(named))
             .map_err(|error| format!("{name:?}: {error}"))?;
+        let current = matches!(&line, Line::StepDone(it) if it.current);
+        let operation = line.operation();
+        if let (
+            true,
+            Operation::StepDone {
+                pending: Some(_), ..
+            },
+        ) = (current, &operation)
+        {
+            return Err("has either \"pending\" or \"current\"".to_owned());
+        }
         Ok(Reported {
-            operation: line.operation(),
+            operation,
             force,
+            current,
         })
     }
 }
@@ -85,11 +100,30 @@ impl From<Report> for Reported {
             Report::Step(Step::Start(it)) => {
                 Reported::new(it, |it| Operation::StepStart { text: it.text })
             }
-            Report::Step(Step::Done(it)) => Reported::new(it, |it| Operation::StepDone {
+            Report::Step(Step::Done(it)) => Reported {
+                current: it.what.current,
+                ..Reported::new(it, |it| Operation::StepDone {
+                    text: it.text,
+                    pending: it.pending,
+                    files_created: it.created,
+                    files_modified: it.modified,
+                })
+            },
+            Report::Step(Step::Add(it)) => Reported::new(it, |it| Operation::StepAdd {
                 text: it.text,
-                pending: it.pending,
-                files_created: it.created,
-                files_modified: it.modified,
+                before: it.before,
+            }),
+            Report::Step(Step::Drop(it)) => Reported::new(it, |it| Operation::StepDrop {
+                text: it.text,
+                because: it.because,
+            }),
+            Report::Step(Step::Edit(it)) => Reported::new(it, |it| Operation::StepEdit {
+                text: it.text,
+                to: it.to,
+            }),
+            Report::Step(Step::Move(it)) => Reported::new(it, |it| Operation::StepMove {
+                text: it.text,
+                before: it.before,
             }),
             Report::Decide(it) => Reported::new(it, |it| Operation::Decide {
                 text: it.text,
@@ -250,6 +284,14 @@ enum Line {
     StepStart(TextLine),
     #[serde(rename = "step done")]
     StepDone(StepDoneLine),
+    #[serde(rename = "step add")]
+    StepAdd(StepAddLine),
+    #[serde(rename = "step drop")]
+    StepDrop(StepDropLine),
+    #[serde(rename = "step edit")]
+    StepEdit(StepEditLine),
+    #[serde(rename = "step move")]
+    StepMove(StepMoveLine),
     #[serde(rename = "decide")]
     Decide(DecideLine),
     #[serde(rename = "note")]
@@ -453,11 +495,42 @@ struct DecideLine {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct StepAddLine {
+    text: Words,
+    #[serde(default)]
+    before: Option<Words>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepDropLine {
+    text: Words,
+    because: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepEditLine {
+    text: Words,
+    to: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepMoveLine {
+    text: Words,
+    before: Words,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StepDoneLine {
     #[serde(default)]
     text: Option<Words>,
     #[serde(default)]
     pending: Option<String>,
+    #[serde(default)]
+    current: bool,
     #[serde(default)]
     created: Vec<Words>,
     #[serde(default)]
@@ -555,6 +628,22 @@ impl Line {
                 files_created: all(it.created),
                 files_modified: all(it.modified),
             },
+            Line::StepAdd(it) => Operation::StepAdd {
+                text: it.text.0,
+                before: it.before.map(|before| before.0),
+            },
+            Line::StepDrop(it) => Operation::StepDrop {
+                text: it.text.0,
+                because: it.because.0,
+            },
+            Line::StepEdit(it) => Operation::StepEdit {
+                text: it.text.0,
+                to: it.to.0,
+            },
+            Line::StepMove(it) => Operation::StepMove {
+                text: it.text.0,
+                before: it.before.0,
+            },
             Line::Decide(it) => Operation::Decide {
                 text: it.text.0,
                 rationale: it.why,
@@ -634,6 +723,17 @@ mod tests {
         for (line, name) in [
             (r#"{"op":"step start","text":"a"}"#, "step start"),
             (r#"{"op":"step done"}"#, "step done"),
+            (
+                r#"{"op":"step done","text":"a","current":true}"#,
+                "step done",
+            ),
+            (r#"{"op":"step add","text":"a","before":"b"}"#, "step add"),
+            (
+                r#"{"op":"step drop","text":"a","because":"b"}"#,
+                "step drop",
+            ),
+            (r#"{"op":"step edit","text":"a","to":"b"}"#, "step edit"),
+            (r#"{"op":"step move","text":"a","before":"b"}"#, "step move"),
             (r#"{"op":"decide","text":"a","why":"b"}"#, "decide"),
             (r#"{"op":"note","text":"a"}"#, "note"),
             (r#"{"op":"block","text":"a"}"#, "block"),

@@ -27,8 +27,8 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation, Pulse,
-    Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Knowledge, Layout,
+    Operation, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -175,6 +175,12 @@ impl Checkpoint for AgentCheckpoint {
     const FORMAT: &'static str = "agent-session";
     const SCHEMA_VERSIONS: &'static [SchemaVersion] =
         &[SchemaVersion::new(1, "One file for each agent of a group.")];
+    const ITEMS: &'static [(&'static str, ItemState)] = &[
+        ("/completed_steps/*", ItemState::Finished),
+        ("/current_step", ItemState::Begun),
+        ("/next_steps/*", ItemState::Pending),
+        ("/blockers/*", ItemState::Blocker),
+    ];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
 
     fn updated_at(&self) -> Option<&Timestamp> {

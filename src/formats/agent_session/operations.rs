@@ -6,6 +6,7 @@ use super::{AgentCheckpoint, AgentStatus, layout};
 use crate::checkpoint::{
     Checkpoint, Circumstances, ContextLevel, Detail, Error, Operation, Result, have_names,
 };
+use crate::formats::steps::{self, says};
 use crate::formats::task::StepDone;
 
 /// What the current step reads like while the agent is at a sync point.
@@ -184,7 +185,8 @@ impl AgentCheckpoint {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when neither a text nor a current step says
-    /// what was done, when the text says nothing, and when the step that is named is not in the plan;
+    /// what was done, when the text says nothing, when the step that is named is not in the plan, and when
+    /// none is named and the text reads more like another planned step than like the current one;
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete. The
     /// checkpoint is then unchanged.
     pub fn finish_step(&mut self, done: &StepDone) -> Result<()> {
@@ -224,7 +226,11 @@ impl AgentCheckpoint {
                 self.add_files(done.files_created.iter().chain(&done.files_modified));
                 return Ok(());
             }
-            None => current.clone().filter(|_| !at_sync),
+            None if current.as_ref() == Some(&text) => Some(text.clone()),
+            None => {
+                let current = current.as_deref().filter(|_| !at_sync);
+                steps::finished_with(&text, current, &self.next_steps)?
+            }
         };
         if let Some(leaves) = leaves {
             self.drop_next(&leaves);
@@ -235,6 +241,66 @@ impl AgentCheckpoint {
         self.completed_steps.push(text);
         self.add_files(done.files_created.iter().chain(&done.files_modified));
         Ok(())
+    }
+
+    /// The current step, unless that is to wait for the others.
+    fn step_in_progress(&self) -> Option<String> {
+        let current = self.current_step.clone();
+        current.filter(|_| self.sync_point().is_none())
+    }
+
+    /// Adds a step to the plan, before another or at its end. One that is planned already changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the text says nothing, and when the other step is
+    /// not planned; [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
+    pub fn add_step(&mut self, text: &str, before: Option<&str>) -> Result<()> {
+        self.check_at_work()?;
+        let current = self.step_in_progress();
+        steps::add(&mut self.next_steps, current.as_deref(), text, before)
+    }
+
+    /// Drops a step from the plan, also the current one. The protocol has no place for the reason.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the step is not planned,
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
+    pub fn drop_step(&mut self, text: &str) -> Result<()> {
+        self.check_at_work()?;
+        let current = self.step_in_progress();
+        if steps::drop(&mut self.next_steps, current.as_deref(), text)? {
+            self.current_step = None;
+        }
+        Ok(())
+    }
+
+    /// Gives a planned step another text, also the current one; it stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the step is not planned, and when the new text says
+    /// nothing or is planned already; [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is
+    /// complete.
+    pub fn reword_step(&mut self, text: &str, to: &str) -> Result<()> {
+        self.check_at_work()?;
+        let current = self.step_in_progress();
+        if steps::reword(&mut self.next_steps, current.as_deref(), text, to)? {
+            self.current_step = Some(to.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Moves a planned step before another.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when one of them is not planned,
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the agent is complete.
+    pub fn move_step(&mut self, text: &str, before: &str) -> Result<()> {
+        self.check_at_work()?;
+        steps::reorder(&mut self.next_steps, text, before)
     }
 
     fn drop_next(&mut self, step: &str) {
@@ -487,14 +553,6 @@ impl AgentCheckpoint {
     }
 }
 
-/// Refuses a text that says nothing.
-fn says(text: &str, advice: &str) -> Result<()> {
-    if text.trim().is_empty() {
-        return Err(Error::refused(advice));
-    }
-    Ok(())
-}
-
 /// From one of the three stages only the next follows; of others the protocol says nothing.
 fn check_stage(from: Option<&str>, to: &str) -> Result<()> {
     let place = |stage: &str| STAGES.iter().position(|known| *known == stage);
@@ -514,6 +572,10 @@ fn check_stage(from: Option<&str>, to: &str) -> Result<()> {
 pub(super) const OPERATIONS: &[&str] = &[
     "step start",
     "step done",
+    "step add",
+    "step drop",
+    "step edit",
+    "step move",
     "decide",
     "note",
     "block",
@@ -585,6 +647,10 @@ pub(super) fn apply(
             files_created: files_created.clone(),
             files_modified: files_modified.clone(),
         })?,
+        Operation::StepAdd { text, before } => next.add_step(text, before.as_deref())?,
+        Operation::StepDrop { text, .. } => next.drop_step(text)?,
+        Operation::StepEdit { text, to } => next.reword_step(text, to)?,
+        Operation::StepMove { text, before } => next.move_step(text, before)?,
         Operation::Note { text } => {
             says(text, "say how far the work is")?;
             next.set_recovery_instructions(text);
@@ -614,7 +680,12 @@ pub(super) fn apply(
         }
         Operation::Detail { detail } => next.add_details(detail, now)?,
         Operation::Pause => next.enter(AgentStatus::Waiting, force)?,
-        Operation::Complete => next.enter(AgentStatus::Complete, force)?,
+        Operation::Complete => {
+            if !force {
+                circumstances.nothing_hidden("the agent is not complete")?;
+            }
+            next.enter(AgentStatus::Complete, force)?;
+        }
         Operation::Restart { because } => {
             next.check_at_work()?;
             if by_the_agent {

@@ -30,7 +30,7 @@ impl AgentStatus {
     /// The listed status that the text means; `None` when nobody can tell.
     ///
     /// Agents have been seen to write `WAITING_FOR_SYNC` and `PAUSED`, which mean waiting, and the
-    /// listed words in lower case, with `-` or a space for `_`, or as `COMPLETED`.
+    /// listed words in lower case, with `-` or a space for `_`, or as `COMPLETED` or `DONE`.
     #[must_use]
     pub fn meaning(&self) -> Option<AgentStatus> {
         let AgentStatus::Other(text) = self else {
@@ -39,7 +39,7 @@ impl AgentStatus {
         let word = text.trim().to_uppercase().replace(['-', ' '], "_");
         match word.as_str() {
             "WAITING_FOR_SYNC" | "PAUSED" => Some(AgentStatus::Waiting),
-            "COMPLETED" => Some(AgentStatus::Complete),
+            "COMPLETED" | "DONE" => Some(AgentStatus::Complete),
             word => match AgentStatus::from(word) {
                 AgentStatus::Other(_) => None,
                 known => Some(known),

@@ -35,9 +35,9 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Activity, Checkpoint, Circumstances, Dropped, Error, Evidence, Handoff, Inspection, Knowledge,
-    Layout, Limits, Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status,
-    Timestamp, Truncation, open_enum,
+    Activity, Checkpoint, Circumstances, Dropped, Error, Evidence, Handoff, Inspection, ItemState,
+    Knowledge, Layout, Limits, Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion,
+    Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Code, Document, Identity};
 
@@ -121,19 +121,25 @@ pub struct BuildCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<BuildStatus>,
     /// Ids of the workstreams that are done, such as `WS1`.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "fields::ids")]
     pub completed_workstreams: Vec<String>,
     /// Ids of the workstreams that are being worked on.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "fields::ids")]
     pub in_progress_workstreams: Vec<String>,
     /// Ids of the workstreams that have not begun.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "fields::ids")]
     pub pending_workstreams: Vec<String>,
     /// Ids of the workstreams that are left out of this run; later revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::ids_if_any"
+    )]
     pub dormant_workstreams: Option<Vec<String>>,
     /// The older name of the dormant workstreams.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::ids_if_any"
+    )]
     pub skipped_workstreams: Option<Vec<String>>,
     /// What each workstream made: a list of files, or whatever the workstream left. A dormant
     /// workstream has `{"status": "dormant", "reason": …}`.
@@ -318,6 +324,12 @@ impl Checkpoint for BuildCheckpoint {
         },
     ];
 
+    const ITEMS: &'static [(&'static str, ItemState)] = &[
+        ("/completed_workstreams/*", ItemState::Finished),
+        ("/in_progress_workstreams/*", ItemState::Begun),
+        ("/pending_workstreams/*", ItemState::Pending),
+        ("/gates_pending/*", ItemState::Criterion),
+    ];
     const WORK_HAS_IDS: bool = true;
     /// Between two workstreams, or one and its gate, nothing is in progress.
     const TRANSIENT: &'static [(Code, &'static str)] =

@@ -681,7 +681,10 @@ pub(super) fn apply(
             Ok(())
         }
         Operation::Pause => build.pause(force),
-        Operation::Complete => build.complete(force),
+        Operation::Complete => {
+            circumstances.nothing_hidden("the build is not complete")?;
+            build.complete(force)
+        }
         Operation::Restart { .. } => build.restart(circumstances.now, force),
         Operation::Phase { name } => {
             let Some(phase) = phase::parse(name) else {

@@ -70,6 +70,7 @@ fn at_least(inspection: &mut Inspection<'_>, member: &str, number: Option<f64>, 
 fn buckets(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (_, name, list) in build.lists() {
+        inspection.numbers(name);
         for (index, id) in list.iter().enumerate() {
             let first = *seen.entry(id).or_insert(name);
             let is_first =

@@ -13,7 +13,9 @@ impl BuildStatus {
         };
         let plain = text.trim().to_ascii_lowercase().replace([' ', '-'], "_");
         match BuildStatus::from(plain.as_str()) {
-            BuildStatus::Other(text) if text == "completed" => Some(BuildStatus::Complete),
+            BuildStatus::Other(text) if ["completed", "done"].contains(&text.as_str()) => {
+                Some(BuildStatus::Complete)
+            }
             BuildStatus::Other(_) => None,
             known => Some(known),
         }

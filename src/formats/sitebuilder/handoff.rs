@@ -33,11 +33,13 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
             .map(|item| done(item, checkpoint))
             .collect(),
         in_progress: of(&SubtaskStatus::InProgress)
-            .map(|item| OpenItem::new(name(item)))
+            .map(|item| OpenItem::new(name(item, items)))
             .collect(),
         blockers: blockers(checkpoint),
         verification: verification(checkpoint),
         instructions: instructions(checkpoint),
+        stated_done: checkpoint.subtasks.completed.map(super::progress::whole),
+        stated_total: checkpoint.subtasks.total.map(super::progress::whole),
         ..Handoff::default()
     };
     if checkpoint.state() == Some(TaskStatus::Complete) {
@@ -45,7 +47,8 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
         view.in_progress.clear();
         view.pending = owned(checkpoint.open_criteria());
     } else {
-        view.pending = checkpoint.subtasks.open().map(name).collect();
+        let open = checkpoint.subtasks.open();
+        view.pending = open.map(|item| name(item, items)).collect();
         if view.pending.is_empty() {
             view.pending
                 .extend(checkpoint.context.next_to_process.clone());
@@ -60,13 +63,17 @@ fn owned(texts: Vec<&str>) -> Vec<String> {
     texts.into_iter().map(str::to_owned).collect()
 }
 
-pub(super) fn name(item: &Subtask) -> String {
-    item.id.clone().unwrap_or_else(|| "(no id)".to_owned())
+/// What an item is called. Two without a readable id are two: their places tell them apart.
+pub(super) fn name(item: &Subtask, items: &[Subtask]) -> String {
+    item.id.clone().unwrap_or_else(|| {
+        let place = items.iter().position(|other| std::ptr::eq(other, item));
+        format!("(no id, item {})", place.map_or(0, |place| place + 1))
+    })
 }
 
 /// Outputs are often told from a folder further down: the file they name is in the lists.
 fn done(item: &Subtask, checkpoint: &SitebuilderCheckpoint) -> DoneItem {
-    let mut done = DoneItem::new(name(item));
+    let mut done = DoneItem::new(name(item, &checkpoint.subtasks.items));
     if let Some(output) = item.output.as_deref().filter(|output| !output.is_empty()) {
         let is_it = |file: &&String| {
             let start = file.strip_suffix(output);

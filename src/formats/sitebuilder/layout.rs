@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{Archive, FileRole, Key, Layout, Result, is_unique_number};
-use crate::json::Document;
+use crate::json::{Document, Kind};
 
 const ENDING: &str = ".json";
 const COMPLETE: &str = "-complete";
@@ -60,7 +60,12 @@ pub(super) fn stem_of_complete(stem: &str) -> Option<&str> {
 }
 
 fn key_in(document: &Document) -> Option<Key> {
-    let text = |name: &str| Some(document.root().get(name)?.as_str()?.into_owned());
+    let text = |name: &str| {
+        let node = document.root().get(name)?;
+        // An id that is a number is read by its digits.
+        let digits = || matches!(node.kind(), Kind::Number).then(|| node.raw().to_owned());
+        node.as_str().map(|text| text.into_owned()).or_else(digits)
+    };
     Key::new(format!("{}-{}", text("agent")?, text("task_id")?)).ok()
 }
 

@@ -28,7 +28,7 @@ impl SitebuilderCheckpoint {
         let subtasks: Vec<_> = self
             .subtasks
             .open()
-            .filter_map(|item| item.id.as_deref())
+            .map(|item| super::handoff::name(item, &self.subtasks.items))
             .collect();
         serde_json::json!({
             "task": self.task(),

@@ -27,9 +27,9 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Key, Knowledge, Layout, OpenEnum,
-    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
-    open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Key, Knowledge, Layout,
+    OpenEnum, Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds,
+    Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -67,7 +67,7 @@ open_enum! {
 fn spelled(text: &str) -> String {
     let word = text.trim().to_lowercase().replace(['-', ' '], "_");
     match word.as_str() {
-        "completed" => "complete".to_owned(),
+        "completed" | "done" => "complete".to_owned(),
         _ => word,
     }
 }
@@ -75,7 +75,7 @@ fn spelled(text: &str) -> String {
 impl TaskStatus {
     /// The listed state that the text means; `None` when nobody can tell.
     ///
-    /// Understood are the listed words in capitals, with `-` or a space for `_`, and `completed`.
+    /// Understood are the listed words in capitals, with `-` or a space for `_`, and `completed` and `done`.
     #[must_use]
     pub fn meaning(&self) -> Option<TaskStatus> {
         let meant = TaskStatus::from(spelled(self.as_str()).as_str());
@@ -112,7 +112,10 @@ pub struct SitebuilderCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     /// The id of the task, such as `T060`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::id"
+    )]
     pub task_id: Option<String>,
     /// What is to be done, in a line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,7 +214,10 @@ pub struct Subtasks {
 #[non_exhaustive]
 pub struct Subtask {
     /// Its id, such as `post-01`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::id"
+    )]
     pub id: Option<String>,
     /// Its state.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -311,6 +317,11 @@ impl Checkpoint for SitebuilderCheckpoint {
             list: "errors",
             by: &["type", "message", "timestamp"],
         },
+    ];
+    const ITEMS: &'static [(&'static str, ItemState)] = &[
+        ("/subtasks/items/*", ItemState::Unknown),
+        ("/acceptance_criteria_met/*", ItemState::Criterion),
+        ("/errors/*", ItemState::Blocker),
     ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;

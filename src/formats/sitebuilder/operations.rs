@@ -12,6 +12,7 @@ use crate::checkpoint::{
     Checkpoint, Circumstances, ContextLevel, Detail, Error, ItemKind, Operation, Result, Timestamp,
     have_names,
 };
+use crate::formats::steps::{self, says};
 
 /// How often an agent shows that it is alive, in seconds, unless its checkpoint says otherwise.
 pub const HEARTBEAT_INTERVAL: f64 = 300.0;
@@ -495,6 +496,7 @@ impl SitebuilderCheckpoint {
         let whole = self.may_complete();
         let is_whole = whole.is_ok();
         if !circumstances.force {
+            circumstances.nothing_hidden("the task is not complete")?;
             whole?;
         }
         let before = self.completed_at.as_ref().or(self.updated_at.as_ref());
@@ -538,7 +540,7 @@ impl SitebuilderCheckpoint {
         let open: Vec<_> = subtasks
             .open()
             .filter(|item| !item.is(&SubtaskStatus::Failed))
-            .filter_map(|item| item.id.as_deref())
+            .map(|item| super::handoff::name(item, &subtasks.items))
             .collect();
         if !open.is_empty() {
             return Err(Error::refused(format!(
@@ -732,14 +734,6 @@ fn sends_to(text: &str, id: &str) -> bool {
     })
 }
 
-/// Refuses a text that says nothing.
-fn says(text: &str, advice: &str) -> Result<()> {
-    if text.trim().is_empty() {
-        return Err(Error::refused(advice));
-    }
-    Ok(())
-}
-
 pub(super) fn apply(
     checkpoint: &mut SitebuilderCheckpoint,
     operation: &Operation,
@@ -843,7 +837,13 @@ fn step(
         .filter(|item| item.is(&SubtaskStatus::InProgress))
         .filter_map(|item| item.id.as_deref());
     match (begun.next(), begun.next(), text) {
-        (Some(only), None, _) => Ok(only.to_owned()),
+        (Some(only), None, Some(text)) => {
+            let open = checkpoint.subtasks.open();
+            let open: Vec<String> = open.filter_map(|item| item.id.clone()).collect();
+            let left = steps::finished_with(text, Some(only), &open)?;
+            Ok(left.unwrap_or_else(|| only.to_owned()))
+        }
+        (Some(only), None, None) => Ok(only.to_owned()),
         (_, _, Some(text)) => Ok(text.to_owned()),
         _ => Err(Error::refused(
             "not exactly one subtask is in progress; say which one is finished",

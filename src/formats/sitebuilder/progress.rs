@@ -1,5 +1,7 @@
 //! What is derived from the counts and the stamps: percent, time, and what is left.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskStatus};
@@ -27,11 +29,16 @@ impl Subtasks {
             .is_some_and(|total| (0.0..=listed).contains(&total))
     }
 
-    /// The listed ones that a resume goes on with: all that are not complete, in order.
+    /// The listed ones that a resume goes on with: all that are not complete, in order. One whose id is complete
+    /// elsewhere in the list is complete.
     pub fn open(&self) -> impl Iterator<Item = &Subtask> {
-        self.items
-            .iter()
-            .filter(|item| !item.is(&SubtaskStatus::Complete))
+        let complete = self.items.iter();
+        let complete = complete.filter(|item| item.is(&SubtaskStatus::Complete));
+        let complete: HashSet<&str> = complete.filter_map(|item| item.id.as_deref()).collect();
+        self.items.iter().filter(move |item| {
+            let is_done_elsewhere = item.id.as_deref().is_some_and(|id| complete.contains(id));
+            !item.is(&SubtaskStatus::Complete) && !is_done_elsewhere
+        })
     }
 
     /// How many of the listed ones have this state.
@@ -112,12 +119,6 @@ impl SitebuilderCheckpoint {
 
 /// All that the checkpoint tells, as every format does.
 pub(super) fn progress(checkpoint: &SitebuilderCheckpoint, now: DateTime<Utc>) -> Progress {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a negative count is 0, and no number of subtasks is beyond 2^64"
-    )]
-    let whole = |count: f64| count as u64;
     let subtasks = &checkpoint.subtasks;
     let mut progress = Progress::default()
         .with_percent(checkpoint.percent())
@@ -125,6 +126,16 @@ pub(super) fn progress(checkpoint: &SitebuilderCheckpoint, now: DateTime<Utc>) -
     progress.done = subtasks.completed.map(whole);
     progress.total = subtasks.total.map(whole);
     progress
+}
+
+/// A count of the file as a number of pieces.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a negative count is 0, and no number of subtasks is beyond 2^64"
+)]
+pub(super) fn whole(count: f64) -> u64 {
+    count as u64
 }
 
 fn utc(stamp: &Timestamp) -> Option<DateTime<Utc>> {

@@ -109,7 +109,8 @@ fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
     let command = checkpoint.dispatch_command();
     let criteria = checkpoint.open_criteria();
     let open = checkpoint.subtasks.open();
-    let subtasks: Vec<&str> = open.filter_map(|item| item.id.as_deref()).collect();
+    let items = &checkpoint.subtasks.items;
+    let subtasks: Vec<String> = open.map(|item| super::handoff::name(item, items)).collect();
     let agent = checkpoint.agent.as_deref().unwrap_or("an agent");
     let worker = NewWorker::new(agent);
     #[cfg(feature = "template")]

@@ -13,6 +13,7 @@ impl SitebuilderCheckpoint {
 pub(super) fn inspect(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
     inspection.require_all(SitebuilderCheckpoint::REQUIRED);
     key(checkpoint, inspection);
+    inspection.id("task_id");
     inspection.known("/status", checkpoint.status.as_ref());
     inspection.timestamp("/started_at", checkpoint.started_at.as_ref());
     inspection.timestamp("/updated_at", checkpoint.updated_at.as_ref());
@@ -84,8 +85,11 @@ fn subtasks(subtasks: &Subtasks, inspection: &mut Inspection<'_>) {
         not_negative(member, count, inspection);
     }
     inspection.each("items", &subtasks.items, |item, inspection| {
+        inspection.id("id");
         inspection.known("/status", item.status.as_ref());
     });
+    let ids = subtasks.items.iter().map(|item| item.id.as_deref());
+    inspection.each_once("items", ids, "/id");
     // Counts are of all subtasks, the list may be of some.
     if !subtasks.lists_all() || !inspection.is_whole("/items") {
         return;

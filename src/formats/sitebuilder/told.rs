@@ -42,10 +42,11 @@ pub(super) fn counts(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
 
 /// The subtasks that failed before.
 pub(super) fn failures(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
-    let items = checkpoint.subtasks.items.iter();
+    let items = &checkpoint.subtasks.items;
     let failed: Vec<_> = items
+        .iter()
         .filter(|item| item.is(&SubtaskStatus::Failed))
-        .map(super::handoff::name)
+        .map(|item| super::handoff::name(item, items))
         .collect();
     (!failed.is_empty()).then(|| format!("{FAILED}{}", failed.join(", ")))
 }

@@ -24,6 +24,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use super::Number;
+use super::fields;
 pub use crate::checkpoint::Counters;
 pub use guards::{MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting};
 #[cfg(feature = "template")]
@@ -42,9 +43,9 @@ pub use state::{
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Dropped, Evidence, Handoff, Inspection, Interruption, Knowledge,
-    Layout, Limits, Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation,
-    open_enum,
+    Checkpoint, Circumstances, Dropped, Evidence, Handoff, Inspection, Interruption, ItemState,
+    Knowledge, Layout, Limits, Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp,
+    Truncation, open_enum,
 };
 use crate::json::{Code, Document};
 
@@ -121,16 +122,32 @@ pub struct StoryCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The ids of the tasks that are finished, oldest first. Empty in stages 0 and 1.
-    #[serde(rename = "tasksCompleted", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "tasksCompleted",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::ids_if_any"
+    )]
     pub tasks_completed: Option<Vec<String>>,
     /// The ids of the tasks that are finished, in the later revision.
-    #[serde(rename = "tasks_completed", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "tasks_completed",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::ids_if_any"
+    )]
     pub snake_tasks_completed: Option<Vec<String>>,
     /// The ids of the tasks that are left, in order. Empty in stages 1 and 3.
-    #[serde(rename = "tasksRemaining", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "tasksRemaining",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::ids_if_any"
+    )]
     pub tasks_remaining: Option<Vec<String>>,
     /// The ids of the tasks that are left, in the later revision.
-    #[serde(rename = "tasks_remaining", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "tasks_remaining",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "fields::ids_if_any"
+    )]
     pub snake_tasks_remaining: Option<Vec<String>>,
     /// What was finished last, in a sentence.
     #[serde(rename = "lastAction", skip_serializing_if = "Option::is_none")]
@@ -200,6 +217,12 @@ impl Checkpoint for StoryCheckpoint {
             2,
             "Names in snake_case, started_at and completed_at for the timestamp; the story's id may be absent. Version 1 is read and written too.",
         ),
+    ];
+    const ITEMS: &'static [(&'static str, ItemState)] = &[
+        ("/tasksCompleted/*", ItemState::Finished),
+        ("/tasks_completed/*", ItemState::Finished),
+        ("/tasksRemaining/*", ItemState::Pending),
+        ("/tasks_remaining/*", ItemState::Pending),
     ];
     const WORK_HAS_IDS: bool = true;
     /// The fields of a stage are written at its end.

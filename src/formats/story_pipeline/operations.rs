@@ -632,6 +632,15 @@ pub(super) fn apply(
     circumstances: &Circumstances<'_>,
 ) -> Result<()> {
     let force = circumstances.force;
+    // The stages that list tasks end when their tasks are known.
+    let ends = match operation {
+        Operation::Stage { .. } => matches!(story.stage_number(), Some(0 | 2)),
+        Operation::Complete => true,
+        _ => false,
+    };
+    if ends && !force {
+        circumstances.nothing_hidden("the stage is not at its end")?;
+    }
     match operation {
         Operation::Note { text } => {
             says(text, "say what is being done")?;

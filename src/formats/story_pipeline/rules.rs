@@ -108,6 +108,15 @@ fn remaining_at(story: &StoryCheckpoint, spelling: Spelling) -> String {
 }
 
 fn lists(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<'_>) {
+    for (name, ids) in [
+        (spelling::COMPLETED.camel, &story.tasks_completed),
+        (spelling::COMPLETED.snake, &story.snake_tasks_completed),
+        (spelling::REMAINING.camel, &story.tasks_remaining),
+        (spelling::REMAINING.snake, &story.snake_tasks_remaining),
+    ] {
+        inspection.numbers(name);
+        inspection.each_once(name, ids.iter().flatten().map(|id| Some(id.as_str())), "");
+    }
     let done: std::collections::HashSet<&String> = story.completed().iter().collect();
     let list = remaining_at(story, spelling);
     for (index, id) in story.remaining().iter().enumerate() {

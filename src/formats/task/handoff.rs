@@ -54,6 +54,10 @@ pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
         decisions: checkpoint.decisions.iter().map(decision).collect(),
         blockers: checkpoint.blockers.clone(),
         verification: checkpoint.verification.as_ref().map(verification),
+        stopped_in_order: matches!(
+            metadata.reason,
+            Some(Reason::ContextLimit | Reason::RateLimit | Reason::Reassignment)
+        ),
         ..Handoff::default()
     };
     handoff.gather_files();

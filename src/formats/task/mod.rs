@@ -18,8 +18,8 @@ pub use operations::{StepDone, StepStarted};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, Knowledge, Limits,
-    Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, ItemState, Knowledge,
+    Limits, Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -281,6 +281,13 @@ impl Checkpoint for TaskCheckpoint {
         },
     ];
 
+    const ITEMS: &'static [(&'static str, ItemState)] = &[
+        ("/completedSteps/*", ItemState::Finished),
+        ("/pendingSteps/*", ItemState::Pending),
+        ("/currentStep", ItemState::Begun),
+        ("/blockers/*", ItemState::Blocker),
+        ("/verification/results/*", ItemState::Criterion),
+    ];
     const STATUS_IS_DERIVED: bool = true;
 
     const OPERATIONS: &'static [&'static str] = reports::OPERATIONS;

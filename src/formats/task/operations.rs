@@ -7,6 +7,7 @@ use super::{
     VerificationResult,
 };
 use crate::checkpoint::{Checkpoint, Error, Precision, Result, Status, Timestamp, have_names};
+use crate::formats::steps::{self, says};
 
 /// A step that an agent reports as finished.
 ///
@@ -18,8 +19,8 @@ use crate::checkpoint::{Checkpoint, Error, Precision, Result, Status, Timestamp,
 pub struct StepDone {
     /// What was done; the current step's description when `None`.
     pub text: Option<String>,
-    /// The pending step that is finished with it. When `None`: the pending step that reads like
-    /// `text`, else the current step.
+    /// The pending step that is finished with it. When `None`: the pending step of the same text, else the current
+    /// step, unless `text` reads more like another.
     pub pending: Option<String>,
     /// Files it made, relative to the project's root.
     pub files_created: Vec<String>,
@@ -154,22 +155,94 @@ impl TaskCheckpoint {
         Ok(StepStarted::InsteadOf(aside))
     }
 
-    /// Notes how far the current step is.
+    /// Notes how far the current step is; where none is, the first planned one begins with it.
     ///
     /// # Errors
     ///
-    /// Refused when no step is in progress, and when the note says nothing.
-    pub fn note_progress(&mut self, note: impl Into<String>) -> Result<()> {
+    /// Refused when no step is in progress or planned, and when the note says nothing.
+    pub fn note_progress(&mut self, note: impl Into<String>, now: DateTime<Utc>) -> Result<()> {
         let note = note.into();
         says(&note, "say how far the step is")?;
-        let Some(current) = &mut self.current_step else {
-            return Err(Error::refused(
-                "no step is in progress to note progress of; start one first",
-            ));
-        };
-        current.partial_work = Some(note);
+        self.worked_on(now)?.partial_work = Some(note);
         self.metadata.reason = Some(Reason::Periodic);
         Ok(())
+    }
+
+    /// The current step; where none is, the first planned one begins.
+    pub(super) fn worked_on(&mut self, now: DateTime<Utc>) -> Result<&mut CurrentStep> {
+        if self.current_step.is_none() {
+            let Some(first) = self.pending_steps.first() else {
+                return Err(Error::refused(
+                    "no step is in progress or planned that this could be noted of; start one first",
+                ));
+            };
+            self.current_step = Some(CurrentStep {
+                started_at: Some(self.new_stamp(now)),
+                ..CurrentStep::new(first)
+            });
+        }
+        Ok(self.current_step.get_or_insert_default())
+    }
+
+    /// Adds a step to the plan, before another or at its end. One that is planned already changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the text says nothing, and when the other step is not planned.
+    pub fn add_step(&mut self, text: &str, before: Option<&str>) -> Result<()> {
+        let current = self.current();
+        steps::add(&mut self.pending_steps, current.as_deref(), text, before)?;
+        self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
+    }
+
+    /// Drops a step from the plan, also the current one, and records that and why as a decision.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the step is not planned, and when the reason says nothing.
+    pub fn drop_step(&mut self, text: &str, because: &str, now: DateTime<Utc>) -> Result<()> {
+        says(because, "say why the step is dropped")?;
+        let current = self.current();
+        if steps::drop(&mut self.pending_steps, current.as_deref(), text)? {
+            self.current_step = None;
+        }
+        self.decide(
+            format!("Dropped the step: {text}"),
+            Some(because.to_owned()),
+            now,
+        )
+    }
+
+    /// Gives a planned step another text, also the current one; it stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// Refused when the step is not planned, and when the new text says nothing or is planned already.
+    pub fn reword_step(&mut self, text: &str, to: &str) -> Result<()> {
+        let current = self.current();
+        if steps::reword(&mut self.pending_steps, current.as_deref(), text, to)?
+            && let Some(step) = &mut self.current_step
+        {
+            step.description = Some(to.to_owned());
+        }
+        self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
+    }
+
+    /// Moves a planned step before another.
+    ///
+    /// # Errors
+    ///
+    /// Refused when one of them is not planned.
+    pub fn move_step(&mut self, text: &str, before: &str) -> Result<()> {
+        steps::reorder(&mut self.pending_steps, text, before)?;
+        self.metadata.reason = Some(Reason::Periodic);
+        Ok(())
+    }
+
+    fn current(&self) -> Option<String> {
+        self.current_step.as_ref()?.description.clone()
     }
 
     /// Records a finished step: it joins the finished ones, leaves the plan, and is no longer
@@ -178,17 +251,15 @@ impl TaskCheckpoint {
     ///
     /// # Errors
     ///
-    /// Refused when neither a text nor a current step says what was done, when a file has no name, and
-    /// when the pending step that is named is not in the plan. The checkpoint is then unchanged.
+    /// Refused when neither a text nor a current step says what was done, when a file has no name, when the
+    /// pending step that is named is not in the plan, and when none is named and the text reads more like another
+    /// planned step than like the current one, by the words they have in common. The checkpoint is then unchanged.
     pub fn finish_step(&mut self, done: &StepDone, now: DateTime<Utc>) -> Result<()> {
         if let Some(text) = &done.text {
             says(text, "say what was finished")?;
         }
         have_names(done.files_created.iter().chain(&done.files_modified))?;
-        let current = self
-            .current_step
-            .as_ref()
-            .and_then(|step| step.description.clone());
+        let current = self.current();
         let Some(text) = done.text.clone().or_else(|| current.clone()) else {
             return Err(Error::refused(
                 "no step is in progress; say what was finished",
@@ -206,7 +277,8 @@ impl TaskCheckpoint {
             None if is_pending(&text) => Some(text.clone()),
             // Reported again, as after a time-out: what is current now is another step.
             None if current.as_ref() != Some(&text) && self.is_finished(&text) => return Ok(()),
-            None => current.clone(),
+            None if current.as_ref() == Some(&text) => Some(text.clone()),
+            None => steps::finished_with(&text, current.as_deref(), &self.pending_steps)?,
         };
         if let Some(leaves) = leaves {
             if let Some(at) = self.pending_steps.iter().position(|step| *step == leaves) {
@@ -368,14 +440,6 @@ impl TaskCheckpoint {
     }
 }
 
-/// Refuses a text that says nothing.
-pub(super) fn says(text: &str, advice: &str) -> Result<()> {
-    if text.trim().is_empty() {
-        return Err(Error::refused(advice));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,7 +498,7 @@ mod tests {
     fn a_step_put_aside_is_handed_back_and_stays_in_the_plan() {
         let mut task = planned();
         task.start_step("extra", now()).unwrap();
-        task.note_progress("half").unwrap();
+        task.note_progress("half", now()).unwrap();
         let StepStarted::InsteadOf(aside) = task.start_step("one", now()).unwrap() else {
             panic!("another step was current");
         };

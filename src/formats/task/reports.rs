@@ -9,6 +9,10 @@ use crate::checkpoint::{
 pub(super) const OPERATIONS: &[&str] = &[
     "step start",
     "step done",
+    "step add",
+    "step drop",
+    "step edit",
+    "step move",
     "decide",
     "note",
     "block",
@@ -78,16 +82,23 @@ fn report(
             };
             task.finish_step(&done, now)?;
         }
+        Operation::StepAdd { text, before } => task.add_step(text, before.as_deref())?,
+        Operation::StepDrop { text, because } => task.drop_step(text, because, now)?,
+        Operation::StepEdit { text, to } => task.reword_step(text, to)?,
+        Operation::StepMove { text, before } => task.move_step(text, before)?,
         Operation::Decide { text, rationale } => {
             task.decide(text, rationale.clone(), now)?;
         }
-        Operation::Note { text } => task.note_progress(text)?,
+        Operation::Note { text } => task.note_progress(text, now)?,
         Operation::Block { text } => {
             task.block(text)?;
         }
         Operation::Unblock => task.unblock(),
         Operation::Heartbeat => task.stamp(now),
-        Operation::Complete => task.check_complete()?,
+        Operation::Complete => {
+            circumstances.nothing_hidden("the task is not complete")?;
+            task.check_complete()?;
+        }
         Operation::Detail { detail } => {
             detail.check(&["contract"])?;
             let verification = task.verification.get_or_insert_default();
@@ -96,7 +107,7 @@ fn report(
         Operation::Fail { text } => {
             task.fail(text)?;
         }
-        Operation::RateLimit { note } => task.rate_limited(note.as_deref(), now),
+        Operation::RateLimit { note } => task.rate_limited(note.as_deref(), now)?,
         Operation::Context { used } => {
             task.use_context(*used, now);
         }

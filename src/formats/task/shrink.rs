@@ -422,7 +422,7 @@ mod tests {
         let now = chrono::DateTime::UNIX_EPOCH;
         let mut before = TaskCheckpoint::begin("dev", ["one", "two"], now);
         before.start_step("one", now).unwrap();
-        before.note_progress("half").unwrap();
+        before.note_progress("half", chrono::Utc::now()).unwrap();
         let mut after = before.clone();
         after.start_step("two", now).unwrap();
         let truncation = shrink(&mut after, &Limits::default(), Some(&before));

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::operations::says;
-use super::{CurrentStep, Reason, TaskCheckpoint};
+use super::{Reason, TaskCheckpoint};
 use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Interruption, Result};
+use crate::formats::steps::says;
 
 impl TaskCheckpoint {
     /// Makes this a full checkpoint for a reason, as of now.
@@ -15,20 +15,18 @@ impl TaskCheckpoint {
         self.stamp(now);
     }
 
-    /// Records that the model's service asked to wait, with how far the current step is. Where no step is
-    /// in progress the note becomes the current one: it says what was being done.
-    pub fn rate_limited(&mut self, note: Option<&str>, now: DateTime<Utc>) {
+    /// Records that the model's service asked to wait, with how far the current step is; where none is, the first
+    /// planned one begins with it.
+    ///
+    /// # Errors
+    ///
+    /// Refused when there is a note, and no step is in progress or planned that it could be of.
+    pub fn rate_limited(&mut self, note: Option<&str>, now: DateTime<Utc>) -> Result<()> {
         if let Some(note) = note.filter(|note| !note.trim().is_empty()) {
-            let started = self.new_stamp(now);
-            let current = self.current_step.get_or_insert_with(|| CurrentStep {
-                started_at: Some(started),
-                ..CurrentStep::new(note)
-            });
-            if current.description.as_deref() != Some(note) {
-                current.partial_work = Some(note.to_owned());
-            }
+            self.worked_on(now)?.partial_work = Some(note.to_owned());
         }
         self.stops(Reason::RateLimit, now);
+        Ok(())
     }
 
     /// Records how full the agent's context is, and says what that asks for: from 75 % on this is a full

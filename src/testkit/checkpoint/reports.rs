@@ -209,6 +209,10 @@ fn operations_on(kind: ItemKind) -> Vec<Operation> {
             files_created: vec![text()],
             files_modified: Vec::new(),
         }
+        StepAdd { text: text(), before: None }
+        StepDrop { text: text(), because: text() }
+        StepEdit { text: text(), to: text() }
+        StepMove { text: text(), before: text() }
         Decide { text: text(), rationale: None }
         Note { text: text() }
         Block { text: text() }

@@ -137,13 +137,8 @@ impl<'t> View<'t> {
     }
 
     fn progress(&self, handoff: &Handoff) -> String {
-        let begun = handoff
-            .in_progress
-            .iter()
-            .filter(|item| !handoff.pending.contains(&item.text))
-            .count();
-        let done = handoff.done.len() + self.earlier;
-        let all = done + handoff.pending.len() + begun;
+        let done = handoff.count_done() + self.earlier as u64;
+        let all = handoff.count_all() + self.earlier as u64;
         format!("{done} of {}", count(all, "step"))
     }
 }
@@ -217,6 +212,9 @@ impl Page<'_> {
         let begun = |step: &&String| handoff.in_progress.iter().any(|item| item.text == **step);
         for step in handoff.pending.iter().filter(|step| !begun(step)) {
             self.item("·", step);
+        }
+        for item in &handoff.unreadable {
+            self.item("?", &item.to_string());
         }
     }
 }

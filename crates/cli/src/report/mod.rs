@@ -15,7 +15,8 @@ pub(crate) use style::{Style, lines};
 pub(crate) use time::age;
 
 /// `1 violation`, `2 violations`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{ending}")
 }

@@ -49,41 +49,34 @@ fn started(text: &str, before: &Handoff) -> Option<String> {
 }
 
 fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
-    let is_left = |step: &&String| after.pending.contains(step);
-    let left: Vec<&String> = before
-        .pending
-        .iter()
-        .filter(|step| !is_left(step))
-        .collect();
-    let of_current = before.in_progress.first().filter(|current| {
-        let mut open = after.in_progress.iter();
-        !open.any(|item| item.text == current.text)
-    });
-    let is_planned = before.pending.iter().any(|step| step == text);
-    let is_current = of_current.is_some_and(|current| current.text == text);
-    if is_planned || is_current || before.done.iter().any(|step| step.text == text) {
+    let was_done = before.done.iter().any(|step| step.text == text);
+    if was_done || after.pending.is_empty() || !left_plan(before, after).is_empty() {
         return None;
     }
-    let others = after.pending.clone();
-    let near = nearest(text, &others);
-    let how = |near: &str| format!("where that is meant, report it with --pending {near:?}");
-    match (of_current, left.as_slice(), near) {
-        // What was done reads otherwise than what was planned: so it should, unless it reads like another.
-        (Some(current), _, Some(near)) if distance(text, near) < distance(text, &current.text) => {
-            Some(format!(
-                "{text:?} was finished as the current step {:?}; in the plan is still {near:?}",
-                current.text
-            ))
+    Some(format!(
+        "{text:?} is not in the plan, and nothing left it; --pending names the step that is finished with it"
+    ))
+}
+
+/// The texts that are no longer planned or in progress.
+pub(crate) fn left_plan(before: &Handoff, after: &Handoff) -> Vec<String> {
+    let open = |handoff: &Handoff| {
+        let begun = handoff.in_progress.iter().map(|item| item.text.clone());
+        let begun = begun.filter(|text| !handoff.pending.contains(text));
+        let mut open: Vec<String> = begun.collect();
+        open.extend(handoff.pending.iter().cloned());
+        open
+    };
+    let mut still = open(after);
+    let mut left = open(before);
+    left.retain(|text| match still.iter().position(|other| other == text) {
+        Some(at) => {
+            still.swap_remove(at);
+            false
         }
-        (None, [], Some(near)) => Some(format!(
-            "{text:?} is not in the plan, and nothing left it; the nearest there is {near:?}: {}",
-            how(near)
-        )),
-        (None, [], None) if !others.is_empty() => Some(format!(
-            "{text:?} is not in the plan, and nothing left it; --pending names the step that is finished with it"
-        )),
-        _ => None,
-    }
+        None => true,
+    });
+    left
 }
 
 /// The step that reads most like a text, if one does.

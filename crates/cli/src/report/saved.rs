@@ -2,6 +2,7 @@
 
 use agent_checkpoint::Saved;
 use agent_checkpoint::checkpoint::{Dropped, FilesTold, OverBudget};
+use serde::Serialize;
 
 use super::violation;
 use crate::address::Target;
@@ -17,9 +18,29 @@ pub(crate) fn report(
     saved: &Saved,
     lines: &[String],
 ) {
+    report_of_plan(outcome, target, global, saved, lines, &[]);
+}
+
+/// A save as JSON, with what left the plan.
+#[derive(Serialize)]
+struct OfPlan<'s> {
+    #[serde(flatten)]
+    saved: &'s Saved,
+    left_plan: &'s [String],
+}
+
+/// Reports a save that may have taken steps out of the plan.
+pub(crate) fn report_of_plan(
+    outcome: &mut Outcome,
+    target: &Target,
+    global: &Global,
+    saved: &Saved,
+    lines: &[String],
+    left_plan: &[String],
+) {
     outcome.is_done = true;
     if global.json {
-        outcome.json(saved);
+        outcome.json(&OfPlan { saved, left_plan });
     } else {
         for line in lines {
             outcome.line(crate::output::one_line(line));

@@ -57,7 +57,16 @@ fn complete(target: &Target) -> Result<Revision, Failure> {
     let stored = target.store().load(&target.key).map_err(at)?;
     let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
     let examined = (target.format.open)(&stored.document, &Knowledge::none()).map_err(at)?;
-    match examined.handoff.status {
+    let handoff = examined.handoff;
+    if handoff.may_be_open() {
+        let unreadable: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
+        return Err(at(Error::refused(format!(
+            "nobody can tell that the task is complete: {}; mend that with `ckpt set`, or say why it is put aside \
+             with --as crashed, --as aborted or --as complete",
+            unreadable.join("; ")
+        ))));
+    }
+    match handoff.status {
         Status::Complete => Ok(stored.revision),
         status => Err(at(Error::refused(format!(
             "the task is {status}, not complete; say why it is put aside with --as crashed (another agent takes \

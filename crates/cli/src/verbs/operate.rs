@@ -11,7 +11,7 @@ use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, builder_state,
 };
 use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::{Checkpoint, ErrorKind, Handoff, Saved, TaskCheckpoint};
+use agent_checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Saved, TaskCheckpoint};
 
 use crate::address::Target;
 use crate::args::{Global, Report};
@@ -46,6 +46,8 @@ impl Beside {
 struct Told {
     line: String,
     notes: Vec<String>,
+    /// The texts that are no longer planned or in progress.
+    left_plan: Vec<String>,
 }
 
 /// One report.
@@ -188,13 +190,20 @@ fn change(
     }
     let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, &beside, global))?;
     let mut lines = Vec::new();
-    for Told { line, notes } in told {
+    let mut left = Vec::new();
+    for Told {
+        line,
+        notes,
+        left_plan,
+    } in told
+    {
         lines.push(line);
+        left.extend(left_plan);
         for note in notes {
             outcome.note(note);
         }
     }
-    saved::report(&mut outcome, &target, global, &saved, &lines);
+    saved::report_of_plan(&mut outcome, &target, global, &saved, &lines, &left);
     for (_, reported) in &reports {
         heed_context(&reported.operation, &mut outcome);
     }
@@ -254,25 +263,34 @@ fn apply<C: Checkpoint>(
     let saved = target
         .checkpoints::<C>(global)
         .archiving(archive)
-        .try_update(&target.key, |checkpoint| {
+        .try_update_knowing(&target.key, |checkpoint, unreadable| {
             // It may run again, on what a faster writer left.
             told.clear();
-            for (line, Reported { operation, force }) in reports {
+            for (line, reported) in reports {
+                let Reported {
+                    operation, force, ..
+                } = reported;
                 at_line = *line;
                 at_operation = Some(operation);
                 let before = checkpoint.clone();
-                let mut circumstances = circumstances.forced(*force);
                 let mut knowledge = Knowledge::none();
+                let story;
                 if let Some(state) = &beside.state {
-                    let story = before.handoff().task;
+                    story = before.handoff().task;
                     let story = story.as_deref().unwrap_or(target.key.as_str());
                     knowledge = state.knowledge(story);
                 }
                 knowledge.execution_spec = beside.spec.as_ref();
-                circumstances = circumstances.knowing(knowledge);
+                let circumstances = circumstances
+                    .forced(*force)
+                    .knowing(knowledge.with_unreadable(unreadable));
+                let with_current = reported.current.then(|| of_current(operation, &before));
+                let with_current = with_current.transpose()?;
+                let operation = with_current.as_ref().unwrap_or(operation);
                 checkpoint.apply(operation, &circumstances)?;
                 let is_changed = *checkpoint != before;
-                let (before, after) = (before.handoff(), checkpoint.handoff());
+                let (before, mut after) = (before.handoff(), checkpoint.handoff());
+                after.unreadable = unreadable.to_vec();
                 let mut this = tell(operation, is_changed, &before, &after);
                 this.notes
                     .extend(phase_stays(operation, beside, is_changed, &before, &after));
@@ -286,10 +304,16 @@ fn apply<C: Checkpoint>(
         })
         .map_err(|error| {
             let lacks = matches!(error.kind(), ErrorKind::Unsupported { .. });
+            let is_refused = matches!(error.kind(), ErrorKind::Refused { .. });
             let mut failure = target.error(error);
             let operation = at_operation.filter(|_| lacks).map(Operation::name);
             let other = operation.and_then(|name| instead_of(name, target.format.name));
             failure.message.extend(other);
+            failure.message.extend(
+                at_operation
+                    .filter(|_| is_refused)
+                    .and_then(of_unclear_step),
+            );
             failure
         });
     match (saved, at_line) {
@@ -303,6 +327,30 @@ fn apply<C: Checkpoint>(
             ..failure
         }),
     }
+}
+
+/// The report of a finished step as that of the current one, whatever its text reads like.
+fn of_current<C: Checkpoint>(operation: &Operation, checkpoint: &C) -> Result<Operation, Error> {
+    let current = checkpoint.handoff().in_progress.into_iter().next();
+    let current = current.ok_or_else(|| Error::refused("no step is in progress"))?;
+    let mut operation = operation.clone();
+    if let Operation::StepDone { pending, .. } = &mut operation {
+        *pending = Some(current.text);
+    }
+    Ok(operation)
+}
+
+/// How to say which step is finished.
+fn of_unclear_step(operation: &Operation) -> Option<&'static str> {
+    let is_unclear = matches!(
+        operation,
+        Operation::StepDone {
+            text: Some(_),
+            pending: None,
+            ..
+        }
+    );
+    is_unclear.then_some(" with --pending TEXT, or that it is the current one with --current")
 }
 
 /// How a format comes to what an operation does that it lacks.
@@ -322,6 +370,9 @@ fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
 /// What a report did, in a line.
 fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Handoff) -> Told {
     let mut told = Told::default();
+    if !matches!(operation, Operation::StepEdit { .. }) {
+        told.left_plan = plan::left_plan(before, after);
+    }
     told.line = match operation {
         Operation::StepStart { text } if is_changed => {
             told.notes.extend(put_aside(before, after));
@@ -331,11 +382,25 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
         Operation::StepDone {
             text: Some(text), ..
         } if !is_changed => format!("done already: {text}; {}", what_is_left(after)),
-        Operation::StepDone { .. } => {
-            let done = after.done.last();
-            let done = done.map_or("step", |item| item.text.as_str());
-            format!("done: {done}; {}", what_is_left(after))
+        Operation::StepDone { text, .. } => {
+            let done = after.done.last().map(|item| item.text.as_str());
+            let done = text.as_deref().or(done).unwrap_or("step");
+            let left: Vec<String> = told
+                .left_plan
+                .iter()
+                .filter(|step| *step != done)
+                .cloned()
+                .collect();
+            let left = match left.is_empty() {
+                true => String::new(),
+                false => format!(" (left the plan: {})", left.join(", ")),
+            };
+            format!("done: {done}{left}; {}", what_is_left(after))
         }
+        Operation::StepAdd { text, .. } if is_changed => {
+            format!("added: {text}; {}", what_is_left(after))
+        }
+        Operation::StepAdd { text, .. } => format!("planned already: {text}"),
         Operation::Decide { text, .. } if is_changed => {
             format!("decided: {text} (decision {})", after.decisions.len())
         }
@@ -352,6 +417,21 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
         }
     };
     told.notes.extend(plan::of_step(operation, before, after));
+    if let (Operation::RateLimit { note: None }, Some(step)) =
+        (operation, after.in_progress.first())
+        && step.note.is_none()
+    {
+        told.notes.push(format!(
+            "nothing tells how far {:?} is; note it with: ckpt note TEXT",
+            step.text
+        ));
+    }
+    if let Operation::StepDrop { .. } = operation
+        && before.decisions.len() == after.decisions.len()
+    {
+        told.notes
+            .push("this format has no place for the reason".to_owned());
+    }
     told
 }
 
@@ -398,6 +478,9 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         format!("{} {id} {what}; {}", kind.as_str(), what_is_left(after))
     };
     match operation {
+        Operation::StepDrop { text, .. } => format!("dropped: {text}; {}", what_is_left(after)),
+        Operation::StepEdit { text, to } => format!("{text} is now: {to}"),
+        Operation::StepMove { text, before } => format!("{text} comes before {before} now"),
         Operation::Note { text } => format!("noted: {text}"),
         Operation::Block { text } => format!("blocked: {text}"),
         Operation::BlockAs { kind, text } => format!("blocked: {kind}: {text}"),
@@ -456,18 +539,35 @@ fn names_status(operation: &Operation) -> bool {
 
 /// What is left of the plan.
 fn what_is_left(handoff: &Handoff) -> String {
-    let next = match (handoff.in_progress.first(), handoff.pending.first()) {
-        (Some(current), _) => format!("in progress: {}", current.text),
-        (None, Some(next)) => format!("next: {next}"),
-        (None, None) => "nothing is left".to_owned(),
+    let open = handoff.unreadable.iter();
+    let hidden = open
+        .clone()
+        .find(|item| item.state.is_work() && item.may_be_open());
+    let left = match handoff.stated_total {
+        Some(_) => handoff.count_left(),
+        None => {
+            let begun = handoff.in_progress.iter();
+            let begun = begun.filter(|item| !handoff.pending.contains(&item.text));
+            handoff.count_left() - begun.count() as u64
+        }
     };
-    format!("{} pending, {next}", handoff.pending.len())
+    let next = match (handoff.in_progress.first(), handoff.pending.first(), hidden) {
+        (Some(current), ..) => format!("in progress: {}", current.text),
+        (None, Some(next), _) => format!("next: {next}"),
+        (None, None, Some(item)) => format!("next: {}, which could not be read", item.name()),
+        (None, None, None) if left > 0 => "which the checkpoint does not list".to_owned(),
+        (None, None, None) => "nothing is left".to_owned(),
+    };
+    format!("{left} pending, {next}")
 }
 
 /// The work that was put aside for other work, with its note.
 fn put_aside(before: &Handoff, after: &Handoff) -> Option<String> {
     let aside = before.in_progress.first()?;
-    if after.in_progress.iter().any(|item| item.text == aside.text) {
+    // Waiting for the others is no step of the plan: it is over.
+    if after.in_progress.iter().any(|item| item.text == aside.text)
+        || !after.pending.contains(&aside.text)
+    {
         return None;
     }
     let note = match &aside.note {

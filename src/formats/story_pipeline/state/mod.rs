@@ -22,8 +22,8 @@ use super::{Counters, Number, layout, recognise};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Knowledge, Layout, Operation,
-    Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Knowledge, Layout,
+    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -455,6 +455,10 @@ impl Checkpoint for PipelineState {
         list: "infra_issues",
         by: &["type", "message"],
     }];
+    const ITEMS: &'static [(&'static str, ItemState)] = &[
+        ("/story_state/*", ItemState::Unknown),
+        ("/priority_queue_ids/*", ItemState::Pending),
+    ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const HAS_HEARTBEAT: bool = true;

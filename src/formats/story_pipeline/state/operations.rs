@@ -331,7 +331,10 @@ pub(super) fn apply(
     match operation {
         Operation::Heartbeat => state.stamp(circumstances.now),
         Operation::Complete if circumstances.force => state.complete = Some(true),
-        Operation::Complete => state.finish()?,
+        Operation::Complete => {
+            circumstances.nothing_hidden("the pipeline is not complete")?;
+            state.finish()?;
+        }
         other => return Err(Error::unsupported(other, OPERATIONS)),
     }
     Ok(())

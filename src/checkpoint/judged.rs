@@ -1,0 +1,53 @@
+//! A checkpoint with all that its document says: what could not be read counts.
+
+use super::{Checkpoint, Handoff, Knowledge, ResumePlan, ResumeReason, Status};
+use super::{unreadable_items, violations};
+use crate::checkpoint::ResumeDecision;
+use crate::json::{Code, Document, Reading, Violation};
+
+/// What everybody who judges a checkpoint goes by.
+pub(crate) struct Judged {
+    pub(crate) handoff: Handoff,
+    pub(crate) plan: ResumePlan,
+    pub(crate) violations: Vec<Violation>,
+}
+
+/// Judges what was read from a document: one place, so that `resume`, `status` and `archive` agree.
+pub(crate) fn judge<C: Checkpoint>(
+    document: &Document,
+    reading: &Reading<C>,
+    knowledge: &Knowledge<'_>,
+) -> Judged {
+    let violations = violations(document, reading, knowledge);
+    let unreadable = unreadable_items(document, reading);
+    let mut plan = reading
+        .value
+        .resume_plan(&knowledge.with_unreadable(&unreadable));
+    let mut handoff = reading.value.handoff();
+    let is_complete = handoff.status == Status::Complete;
+    handoff.count_in(unreadable, C::STATUS_IS_DERIVED);
+    let is_missing = |violation: &Violation| violation.code == Code::MISSING;
+    let unsure =
+        C::STATUS_IS_DERIVED && (reading.is_partial() || violations.iter().any(is_missing));
+    if is_complete && (unsure || handoff.may_be_open()) {
+        if plan.decision == ResumeDecision::Refuse {
+            plan = ResumePlan::of(&Handoff {
+                status: Status::InProgress,
+                ..handoff.clone()
+            });
+        }
+        plan.ask("Parts of the checkpoint could not be read. Is the task complete?");
+        plan.because(ResumeReason::UnknownStatus);
+    }
+    plan.heed_unreadable(&handoff);
+    plan.name_what_is_left(&handoff);
+    plan.heed_done_and_planned(&handoff, C::WORK_HAS_IDS);
+    let mut left = handoff.clone();
+    left.only_what_is_left(C::WORK_HAS_IDS);
+    plan.heed_step_in_flight(&left);
+    Judged {
+        handoff,
+        plan,
+        violations,
+    }
+}

@@ -1,0 +1,124 @@
+//! Items of a checkpoint that could not be read: they count all the same.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Checkpoint;
+use crate::json::{Document, Kind, Reading};
+
+/// What an item that could not be read counts as: the state of the list that it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ItemState {
+    /// Finished work.
+    Finished,
+    /// Work that was begun.
+    Begun,
+    /// Work that is left.
+    Pending,
+    /// Work in a list whose items state their own state: it may be open.
+    Unknown,
+    /// Something in the way.
+    Blocker,
+    /// Something that must hold before the task is complete: a criterion, a gate, a result.
+    Criterion,
+}
+
+impl ItemState {
+    /// Whether it is a piece of work, which counts in totals.
+    #[must_use]
+    pub fn is_work(self) -> bool {
+        !matches!(self, ItemState::Blocker | ItemState::Criterion)
+    }
+}
+
+/// An item that could not be read, or a list of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UnreadableItem {
+    /// Where it is, from the root of the file.
+    pub pointer: String,
+    /// What it counts as.
+    pub state: ItemState,
+    /// How many items it stands for: 1, or the length of a list that could not be read as a whole.
+    pub count: usize,
+    /// Why it could not be read.
+    pub reason: String,
+}
+
+impl UnreadableItem {
+    /// Whether the task cannot be complete as long as nobody knows what this is.
+    #[must_use]
+    pub fn may_be_open(&self) -> bool {
+        self.state != ItemState::Finished
+    }
+
+    /// Which one it is, such as `item 2 of /pendingSteps`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let in_list = self.pointer.rsplit_once('/');
+        let number = in_list.and_then(|(list, index)| Some((list, index.parse::<usize>().ok()?)));
+        match number {
+            Some((list, index)) => format!("item {} of {list}", index.saturating_add(1)),
+            None => self.pointer.clone(),
+        }
+    }
+}
+
+impl fmt::Display for UnreadableItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} could not be read", self.name())?;
+        if !self.reason.is_empty() {
+            write!(f, ": {}", self.reason)?;
+        }
+        Ok(())
+    }
+}
+
+/// The items of a document that could not be read, in the order of the text.
+pub(crate) fn unreadable_items<C: Checkpoint>(
+    document: &Document,
+    reading: &Reading<C>,
+) -> Vec<UnreadableItem> {
+    let item = |full: &String| {
+        let own = full.strip_prefix(document.at())?;
+        let (pattern, state) = C::ITEMS
+            .iter()
+            .find(|(pattern, _)| stands_for(own, pattern))?;
+        let list = pattern.strip_suffix("/*");
+        let node = document.get(own).filter(|_| list == Some(own));
+        let count = match node.filter(|node| node.kind() == Kind::Array) {
+            Some(node) => node.elements().count(),
+            None => 1,
+        };
+        let mut violations = reading.violations.iter();
+        let why = violations.find(|violation| violation.pointer == *full);
+        (count > 0).then(|| UnreadableItem {
+            pointer: full.clone(),
+            state: *state,
+            count,
+            reason: why.map(|why| why.message.clone()).unwrap_or_default(),
+        })
+    };
+    reading.left_out().iter().filter_map(item).collect()
+}
+
+/// Whether a value that is not there leaves out items of this pattern: it is one, or it holds them.
+fn stands_for(own: &str, pattern: &str) -> bool {
+    let holds = |place: &str| {
+        place
+            .strip_prefix(own)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    match pattern.strip_suffix("/*") {
+        Some(list) => {
+            let below = own
+                .strip_prefix(list)
+                .and_then(|rest| rest.strip_prefix('/'));
+            holds(list) || below.is_some_and(|name| !name.contains('/'))
+        }
+        None => holds(pattern),
+    }
+}

@@ -1,0 +1,199 @@
+//! Plans whose steps are texts: which step a report means, and changes of the plan.
+
+use std::collections::HashSet;
+
+use crate::checkpoint::{Error, Result};
+
+/// The step that leaves the plan with work that is reported in other words than it was planned: the current one, unless
+/// the text reads more like another, of which it could be the report as well.
+pub(super) fn finished_with(
+    text: &str,
+    current: Option<&str>,
+    plan: &[String],
+) -> Result<Option<String>> {
+    let as_current = current.map_or(Likeness::NONE, |current| Likeness::of(text, current));
+    let others = plan.iter().filter(|step| current != Some(step.as_str()));
+    let mut nearer: Vec<(Likeness, &str)> = others
+        .map(|step| (Likeness::of(text, step), step.as_str()))
+        .filter(|(likeness, _)| likeness.is_greater_than(as_current))
+        .collect();
+    if nearer.is_empty() {
+        return Ok(current.map(str::to_owned));
+    }
+    nearer.sort_by(|(one, _), (other, _)| other.compare(*one));
+    let named: Vec<String> = nearer
+        .iter()
+        .take(MOST_NAMED)
+        .map(|(_, step)| format!("{step:?}"))
+        .collect();
+    let named = named.join(" or ");
+    Err(Error::refused(match current {
+        Some(current) => format!(
+            "which step {text:?} finishes is unclear: it reads more like {named}, which is planned, than like \
+             {current:?}, which is in progress; name the planned step that is finished"
+        ),
+        None => format!(
+            "which step {text:?} finishes is unclear: no step is in progress, and it reads like {named}; name the \
+             planned step that is finished"
+        ),
+    }))
+}
+
+const MOST_NAMED: usize = 3;
+
+/// How like two texts are: the words they have in common, of all different words of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Likeness {
+    equal: usize,
+    all: usize,
+}
+
+impl Likeness {
+    const NONE: Likeness = Likeness { equal: 0, all: 1 };
+
+    fn of(one: &str, other: &str) -> Likeness {
+        let (one, other) = (words(one), words(other));
+        Likeness {
+            equal: one.intersection(&other).count(),
+            all: one.union(&other).count().max(1),
+        }
+    }
+
+    fn compare(self, other: Likeness) -> std::cmp::Ordering {
+        (self.equal * other.all).cmp(&(other.equal * self.all))
+    }
+
+    fn is_greater_than(self, other: Likeness) -> bool {
+        self.compare(other).is_gt()
+    }
+}
+
+/// The words of a text in lower case, without the endings in which a report differs from a plan.
+fn words(text: &str) -> HashSet<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(|word| stem(&word.to_lowercase())).collect()
+}
+
+fn stem(word: &str) -> String {
+    let stems = ["ing", "ed", "es", "e", "s"].iter();
+    let mut stems = stems.filter_map(|ending| word.strip_suffix(ending));
+    // What is left must be a word still: `is` and `red` have no ending.
+    let stem = stems.find(|stem| stem.chars().count() > 1);
+    stem.unwrap_or(word).to_owned()
+}
+
+/// Adds a step to the plan, before another or at its end. One that is planned or in progress stays where it is.
+pub(super) fn add(
+    plan: &mut Vec<String>,
+    current: Option<&str>,
+    text: &str,
+    before: Option<&str>,
+) -> Result<()> {
+    says(text, "say which step is added")?;
+    if plan.iter().any(|step| step == text) || current == Some(text) {
+        return Ok(());
+    }
+    let at = match before {
+        Some(before) => place(plan, before)?,
+        None => plan.len(),
+    };
+    plan.insert(at, text.to_owned());
+    Ok(())
+}
+
+/// Drops a step from the plan; tells whether it is the current one.
+pub(super) fn drop(plan: &mut Vec<String>, current: Option<&str>, text: &str) -> Result<bool> {
+    let is_current = current == Some(text);
+    match place(plan, text) {
+        Ok(at) => {
+            plan.remove(at);
+        }
+        Err(_) if is_current => {}
+        Err(error) => return Err(error),
+    }
+    Ok(is_current)
+}
+
+/// Gives a planned step another text, at the same place; tells whether it is the current one.
+pub(super) fn reword(
+    plan: &mut [String],
+    current: Option<&str>,
+    text: &str,
+    to: &str,
+) -> Result<bool> {
+    says(to, "say how the step reads from now on")?;
+    if text != to && (plan.iter().any(|step| step == to) || current == Some(to)) {
+        return Err(Error::refused(format!("{to:?} is planned already")));
+    }
+    let is_current = current == Some(text);
+    match place(plan, text) {
+        Ok(at) => to.clone_into(&mut plan[at]),
+        Err(_) if is_current => {}
+        Err(error) => return Err(error),
+    }
+    Ok(is_current)
+}
+
+/// Moves a planned step before another.
+pub(super) fn reorder(plan: &mut Vec<String>, text: &str, before: &str) -> Result<()> {
+    let at = place(plan, text)?;
+    place(plan, before)?;
+    if text == before {
+        return Err(Error::refused("a step cannot be moved before itself"));
+    }
+    let step = plan.remove(at);
+    let to = place(plan, before)?;
+    plan.insert(to, step);
+    Ok(())
+}
+
+fn place(plan: &[String], text: &str) -> Result<usize> {
+    plan.iter()
+        .position(|step| step == text)
+        .ok_or_else(|| Error::refused(format!("{text:?} is no planned step; planned are {plan:?}")))
+}
+
+/// Refuses a text that says nothing.
+pub(super) fn says(text: &str, advice: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::refused(advice));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_compared_without_case_and_endings() {
+        assert_eq!(words("Wired the Toggles!"), words("wire THE toggle"));
+        assert_eq!(words("writing, writes"), words("write"));
+        assert_eq!(stem("is"), "is");
+        assert_eq!(stem("red"), "red");
+    }
+
+    #[test]
+    fn a_text_finishes_the_current_step_unless_it_reads_more_like_another() {
+        let plan = |steps: &[&str]| {
+            steps
+                .iter()
+                .map(|&step| step.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let toggle = plan(&["Wire toggle", "Write tests"]);
+        let left = finished_with("Wired toggle to context", Some("Wire toggle"), &toggle);
+        assert_eq!(left.unwrap().as_deref(), Some("Wire toggle"));
+        let wrong = finished_with("Wrote the tests", Some("Wire toggle"), &toggle).unwrap_err();
+        assert!(wrong.to_string().contains("\"Write tests\""), "{wrong}");
+        assert!(!wrong.to_string().contains("nothing"), "{wrong}");
+        let free = finished_with("Something else", Some("Wire toggle"), &toggle);
+        assert_eq!(free.unwrap().as_deref(), Some("Wire toggle"));
+        assert_eq!(
+            finished_with("Something else", None, &toggle).unwrap(),
+            None
+        );
+        assert!(finished_with("Tested it all", None, &toggle).is_err());
+    }
+}
