@@ -55,6 +55,13 @@ mod crash_after_each_call {
         recovered_newest,
         recovered_fresh,
         recovered_by_salvage,
+        foreign_deleted,
+        foreign_archived,
+        foreign_pinned,
+        foreign_replaced,
+        foreign_unchanged,
+        foreign_healthy,
+        emptied_slot,
     );
 }
 
@@ -80,6 +87,8 @@ mod kill_after_each_call {
         unpinned,
         begun_anew,
         recovered_fresh,
+        foreign_deleted,
+        foreign_pinned,
     );
 }
 

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Archive, DropReason, Dropped};
+use agent_checkpoint::checkpoint::{Archive, ClaimRequest, DropReason, Dropped};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::fsio;
 use agent_checkpoint::json::Document;
@@ -759,4 +759,123 @@ fn a_slot_of_a_host_file_that_came_back_is_told_and_its_neighbour_is_not() {
     assert_eq!(rolled_back(&store, "top"), None);
     check_out(&host, &first);
     assert!(rolled_back(&store, "active").is_some());
+}
+
+/// The protocol's own agents write with `cat >`: in place, which changes every name of the file.
+#[test]
+fn a_pin_is_a_copy_that_no_write_in_place_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let path = folder.path().join("a.json");
+    let texts = [r#"{"n":1}"#, r#"{"n":2}"#];
+    put(&store, "a", texts[0]);
+    let held = fs::File::options().write(true).open(&path).unwrap();
+    put(&store, "a", texts[1]);
+    let pins = [EntryId::current(), "1".parse().unwrap()];
+    let pins = pins.map(|id| store.pin(&key("a"), &id, true).unwrap());
+    fs::write(&path, r#"{"written":"in place"}"#).unwrap();
+    held.set_len(0).unwrap();
+    let kept = pins.map(|id| store.load_revision(&key("a"), &id).unwrap());
+    assert_eq!(kept[0].document.text(), texts[1]);
+    assert_eq!(kept[1].document.text(), texts[0]);
+}
+
+#[test]
+fn a_record_of_claims_that_is_damaged_is_begun_anew_only_by_who_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
+    let request = |owner| ClaimRequest::new(owner, Duration::from_secs(600));
+    let owned = store.claim(&key("a"), &request("one")).unwrap();
+    let claims = folder.path().join(".agent-checkpoint/claims");
+    let record = fs::read_dir(claims)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    fs::write(&record, "{\"\": {").unwrap();
+    let unreadable = |error: agent_checkpoint::Error| {
+        assert!(
+            matches!(error.kind(), ErrorKind::Unreadable { .. }),
+            "{error}"
+        );
+    };
+    for owner in ["one", "two"] {
+        unreadable(store.claim(&key("a"), &request(owner)).unwrap_err());
+    }
+    let minute = Duration::from_secs(60);
+    unreadable(store.renew(&key("a"), owned.fence, minute).unwrap_err());
+    unreadable(store.release(&key("a"), owned.fence).unwrap_err());
+    let taken = store.claim(&key("a"), &request("two").taking_over());
+    assert!(taken.unwrap().fence > owned.fence);
+}
+
+#[test]
+fn a_stray_file_with_a_huge_number_stops_no_save() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
+    put(&store, "a", r#"{"n":1}"#);
+    let history = folder.path().join(".agent-checkpoint/history/a.json");
+    for number in [u64::MAX.to_string(), i64::MAX.to_string(), "9".repeat(40)] {
+        fs::write(history.join(format!("{number}.json")), "{}").unwrap();
+    }
+    let store = FileStore::open(folder.path());
+    for n in 2..5 {
+        put(&store, "a", &format!("{{\"n\":{n}}}"));
+    }
+    let entries = store.history(&key("a")).unwrap();
+    let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
+    assert_eq!(ids, ["current", "4", "3", "2", "1"]);
+}
+
+#[test]
+fn a_damaged_text_is_kept_although_its_name_is_taken_by_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let path = folder.path().join("a.json");
+    let damage = || fs::write(&path, r#"{"half":"#).unwrap();
+    let fresh = || {
+        let options = RecoverOptions::with(Recovery::Fresh);
+        store
+            .recover(&key("a"), &options)
+            .unwrap()
+            .put_aside
+            .unwrap()
+    };
+    damage();
+    let aside = fresh();
+    damage();
+    assert_eq!(fresh(), aside, "the same damage is kept once");
+    fs::write(&aside, "").unwrap();
+    damage();
+    let other = fresh();
+    assert_ne!(other, aside);
+    assert_eq!(fs::read_to_string(other).unwrap(), r#"{"half":"#);
+}
+
+/// The lock is held by a writer whose temporary file looks old, as after the clock was set forward.
+#[test]
+fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    put(&FileStore::open(folder.path()), "a", "{}");
+    let temp = folder.path().join(".agent-checkpoint-abcdefghijkl.tmp");
+    fs::write(&temp, "x").unwrap();
+    let old = std::time::SystemTime::now() - Duration::from_secs(7200);
+    let file = fs::File::options().write(true).open(&temp).unwrap();
+    file.set_modified(old).unwrap();
+    let sidecar = folder.path().join(".agent-checkpoint/locks/a.json.lock");
+    let lock = fsio::Lock::acquire(&sidecar, Duration::ZERO, "other").unwrap();
+    let options = FileOptions::default().with_lock_timeout(Duration::from_millis(10));
+    let document = Document::from_text(r#"{"n":1}"#).unwrap();
+    let put = |options: FileOptions| {
+        let store = FileStore::with_options(folder.path(), options);
+        store.put(&key("a"), &document, &PutOptions::new())
+    };
+    assert!(put(options.clone()).is_err());
+    assert!(temp.exists());
+    drop(lock);
+    put(options).unwrap();
+    assert!(!temp.exists());
 }

@@ -10,11 +10,14 @@ mod common;
 use std::fs;
 use std::path::Path;
 
+use agent_checkpoint::checkpoint::Checkpoint;
+use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::json::Document;
+use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::store::{DeleteOptions, PutOptions};
 use agent_checkpoint::{CheckpointStore, ErrorKind, FileOptions, FileStore, Keep, Recovery};
 use agent_checkpoint::{ClaimRequest, RecoverOptions};
-use common::{key, tree};
+use common::{key, time, tree};
 
 fn put(store: &FileStore, name: &str, text: &str) -> agent_checkpoint::Result<()> {
     let document = Document::from_text(text).unwrap();
@@ -209,4 +212,46 @@ fn history_lies_outside_of_the_folder_that_is_listed_and_is_bounded() {
         let stored = store.load_revision(&key("a"), &entry.id).unwrap();
         assert_eq!(stored.document.text(), format!("{{\"n\":{}}}", 19 - age));
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_that_comes_back_is_no_wider_open_than_it_was() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let narrow = |path: &Path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let file = folder.path().join("a.json");
+    let a = key("a");
+    put(&store, "a", "{}").unwrap();
+    narrow(&file);
+    // Deleted, then recovered.
+    store.delete(&a, &DeleteOptions::new()).unwrap();
+    let recover = RecoverOptions::with(Recovery::Newest);
+    store.recover(&a, &recover).unwrap();
+    assert_eq!(mode(&file), 0o600, "recovered");
+    // Deleted, then put again, as a restore does.
+    store.delete(&a, &DeleteOptions::new()).unwrap();
+    put(&store, "a", "{}").unwrap();
+    assert_eq!(mode(&file), 0o600, "restored");
+    // Taken over, the archive.
+    let agents = folder.path().join("agents");
+    let store = FileStore::open(&agents).with_layout(AgentCheckpoint::layout());
+    fs::create_dir(&agents).unwrap();
+    let old = agents.join("secondary_a.json");
+    let text = r#"{"agent_id": "Secondary-A", "status": "IN_PROGRESS", "last_checkpoint": "2026-03-02T08:00:00Z"}"#;
+    fs::write(&old, text).unwrap();
+    narrow(&old);
+    let later = time("2026-03-02T10:00:00Z");
+    let by = TakeOver::new("Secondary-A", "s2", "it crashed");
+    take_over(&store, &key("Secondary-A"), &by, later).unwrap();
+    let archives: Vec<String> = tree(&agents)
+        .into_iter()
+        .filter(|name| name.contains("_crashed_"))
+        .collect();
+    assert_eq!(archives.len(), 1, "{archives:?}");
+    assert_eq!(mode(&agents.join(&archives[0])), 0o600, "archived");
 }

@@ -20,8 +20,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use agent_checkpoint::checkpoint::{Archive, ClaimRequest};
-use agent_checkpoint::store::{DeleteOptions, PutOptions, RecoverOptions, Recovery};
-use agent_checkpoint::{CheckpointStore, Document, ErrorKind, FileStore, Result};
+use agent_checkpoint::store::{DeleteOptions, EntryId, PutOptions, RecoverOptions, Recovery};
+use agent_checkpoint::{CheckpointStore, Document, ErrorKind, FileOptions, FileStore, Result};
 use common::{key, time, tree};
 
 /// Makes this program the child of a test: the folder to work in.
@@ -335,6 +335,100 @@ fn child_may_only_read() {
             text.contains(&*place) || text.contains("fence"),
             "{what}: {text}"
         );
+    }
+    println!("DONE");
+}
+
+/// Two users of one group share a folder, as the members of a team do: `umask 002`, a folder with the set-group-id
+/// bit. What one began the other claims, reports on and recovers.
+#[test]
+fn two_users_of_one_group_folder_claim_report_and_recover() {
+    let test = "two_users_of_one_group_folder_claim_report_and_recover";
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::metadata(folder.path()).unwrap().uid() == 0;
+    if !root {
+        return skipped(test, "only root can start children as other users");
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let work = folder.path().join("work");
+    fs::create_dir(&work).unwrap();
+    if let Err(error) = std::os::unix::fs::chown(&work, Some(65533), Some(65532)) {
+        return skipped(test, &format!("no other owner here: {error}"));
+    }
+    fs::set_permissions(&work, fs::Permissions::from_mode(0o2775)).unwrap();
+    for (user, child) in [(65533, "child_begins"), (65534, "child_goes_on")] {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "umask 002; exec \"$0\" \"$@\""])
+            .arg(&program)
+            .args(["--exact", child, "--nocapture"])
+            .env(CHILD, &work)
+            .current_dir(&work)
+            .stdin(Stdio::null())
+            .uid(user)
+            .gid(65532);
+        let output = match retry_while_busy(|| command.output()) {
+            Ok(output) => output,
+            Err(error) => return skipped(test, &format!("no child as another user: {error}")),
+        };
+        assert!(has_run(&output), "{output:?}");
+    }
+}
+
+#[test]
+fn child_begins() {
+    let Some(folder) = child_folder() else { return };
+    println!("BEGUN");
+    for options in [
+        FileOptions::default(),
+        FileOptions::default().copying_history(),
+    ] {
+        let name = if options.history_copies {
+            "copies"
+        } else {
+            "links"
+        };
+        let store = FileStore::with_options(folder.join(name), options);
+        for text in ["{}", r#"{"n": 1}"#] {
+            let any = PutOptions::new();
+            store.put(&key("a"), &document(text), &any).unwrap();
+        }
+    }
+    println!("DONE");
+}
+
+#[test]
+fn child_goes_on() {
+    let Some(folder) = child_folder() else { return };
+    println!("BEGUN");
+    for options in [
+        FileOptions::default(),
+        FileOptions::default().copying_history(),
+    ] {
+        let name = if options.history_copies {
+            "copies"
+        } else {
+            "links"
+        };
+        let store = FileStore::with_options(folder.join(name), options);
+        let (a, path) = (key("a"), folder.join(name).join("a.json"));
+        let claim = store.claim(&a, &request("two")).unwrap();
+        let ours = PutOptions::new().fenced(Some(claim.fence));
+        store.put(&a, &document(r#"{"n": 2}"#), &ours).unwrap();
+        let put = store.load(&a).unwrap().unwrap();
+        let back = store.rolled_back(&a, &put.revision).unwrap();
+        assert_eq!(back, None);
+        store.pin(&a, &EntryId::current(), true).unwrap();
+        fs::write(&path, "{\"half\": ").unwrap();
+        for with in [Recovery::Newest, Recovery::Fresh] {
+            let options = RecoverOptions::with(with).fenced(Some(claim.fence));
+            store.recover(&a, &options).unwrap();
+            fs::write(&path, "{\"half\": ").unwrap();
+        }
+        store.release(&a, claim.fence).unwrap();
     }
     println!("DONE");
 }

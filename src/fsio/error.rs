@@ -207,6 +207,16 @@ impl FileError {
         }
     }
 
+    /// Whether a sync failed: what was to be synced is there, and may not last.
+    pub(crate) fn is_of_a_sync(&self) -> bool {
+        let of_sync =
+            |operation: &Operation| matches!(operation, Operation::Sync | Operation::SyncFolder);
+        match self {
+            Self::Io { operation, .. } | Self::DiskFull { operation, .. } => of_sync(operation),
+            _ => false,
+        }
+    }
+
     /// The error of a step on the way to a save: the file itself is as it was, whatever may not last of what
     /// the step did.
     pub(crate) fn of_a_step(self) -> Self {

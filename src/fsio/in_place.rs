@@ -16,6 +16,19 @@ impl InPlace {
     /// Opens a file for writing, in a folder that is there; a new one gets the mode of the file `like`. One that
     /// another user made, and that this one may not write, is made anew.
     pub(crate) fn open(path: &Path, like: &Path) -> Result<Self, FileError> {
+        match system::open_with(OpenOptions::new().write(true), Operation::Open, path) {
+            Ok(file) => {
+                return Ok(InPlace {
+                    file,
+                    path: path.to_path_buf(),
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(FileError::io(Operation::Open, path, error)),
+        }
         let mut options = OpenOptions::new();
         options.create(true).write(true).truncate(false);
         #[cfg(unix)]
@@ -25,14 +38,7 @@ impl InPlace {
         }
         #[cfg(not(unix))]
         let _ = (like, look);
-        let open = || system::open_with(&options, Operation::Create, path);
-        let file = match open() {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
-                open()
-            }
-            opened => opened,
-        };
+        let file = system::open_with(&options, Operation::Create, path);
         Ok(InPlace {
             file: file.map_err(FileError::on(Operation::Open, path))?,
             path: path.to_path_buf(),

@@ -55,12 +55,13 @@ pub use list::{list, names};
 pub use lock::Lock;
 pub use read::{Contents, read_end, read_limited};
 pub use remove::remove;
+pub(crate) use remove::remove_same;
 pub use rename::rename_new;
 pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
 pub(crate) use resolve::{look, parent_of};
 pub use resolve::{resolve, within};
 pub use second_name::{copy, link};
-pub use settled::make_last;
+pub(crate) use settled::{is_trusted, make_last, sync_now, trust_name};
 pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};
 

@@ -1,8 +1,8 @@
 use std::path::Path;
 
 use super::folder::FolderHandle;
-use super::resolve::parent_of;
-use super::{Durability, FileError, Operation, system};
+use super::resolve::{look, parent_of};
+use super::{Durability, FileError, FileStamp, Operation, system};
 
 /// Removes a file.
 ///
@@ -15,10 +15,39 @@ use super::{Durability, FileError, Operation, system};
 /// [`FileError::Io`]; also when there is no such file. [`FileError::NotDurable`] when it is gone but may
 /// come back in a power cut.
 pub fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
+    remove_if(path, None, durability)
+}
+
+/// Removes a file that has the same contents as when it had this stamp: looked at right before.
+///
+/// # Errors
+///
+/// As [`remove`]; [`FileError::Changed`] when it is another.
+pub(crate) fn remove_same(
+    path: &Path,
+    stamp: &FileStamp,
+    durability: Durability,
+) -> Result<(), FileError> {
+    remove_if(path, Some(stamp), durability)
+}
+
+fn remove_if(
+    path: &Path,
+    stamp: Option<&FileStamp>,
+    durability: Durability,
+) -> Result<(), FileError> {
     let handle = match durability {
         Durability::Full => FolderHandle::open(parent_of(path))?,
         Durability::Data | Durability::None => None,
     };
+    if let Some(stamp) = stamp {
+        let now = look(path)?.map(|found| FileStamp::of(&found));
+        if now.is_none_or(|now| !now.same_contents(stamp)) {
+            return Err(FileError::Changed {
+                path: path.to_path_buf(),
+            });
+        }
+    }
     system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
     if let Some(handle) = handle {
         handle.sync().map_err(|source| FileError::NotDurable {

@@ -84,6 +84,7 @@ pub struct Replace<'a> {
     present: Present<'a>,
     durability: Durability,
     like: Option<&'a Path>,
+    of_its_time: bool,
     before_rename: Option<BeforeRename<'a>>,
 }
 
@@ -107,6 +108,7 @@ impl<'a> Replace<'a> {
             present,
             durability: Durability::default(),
             like: None,
+            of_its_time: false,
             before_rename: None,
         }
     }
@@ -121,6 +123,13 @@ impl<'a> Replace<'a> {
     /// not be wider open than what it was taken from. A file that is replaced keeps its own.
     pub fn like(mut self, other: &'a Path) -> Self {
         self.like = Some(other);
+        self
+    }
+
+    /// Gives a new file the time of last change of the file that it is [like](Replace::like) as well, before it has
+    /// its name.
+    pub(super) fn of_its_time(mut self) -> Self {
+        self.of_its_time = true;
         self
     }
 
@@ -173,10 +182,17 @@ impl<'a> Replace<'a> {
         let temp =
             create_temp(folder, like).map_err(FileError::on(Operation::CreateTemp, target))?;
         if let Some(found) = like {
-            take_after(temp.as_file(), found, target)?;
+            take_after(temp.as_file(), found, target, first.is_some())?;
         }
         seam::write_all(temp.as_file(), temp.path(), bytes)
             .map_err(FileError::on(Operation::Write, target))?;
+        if let (true, Some(other), Some(found)) = (self.of_its_time, self.like, like) {
+            // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.
+            if let Ok(time) = found.modified() {
+                let set = || temp.as_file().set_modified(time);
+                let _ = seam::call_from(Operation::SetTime, other, temp.path(), set);
+            }
+        }
         if self.durability != Durability::None {
             // Once failed never tried again on this file: the kernel may have dropped the pages and
             // would then report a success that is none. A new save writes a new file.
@@ -208,9 +224,12 @@ impl<'a> Replace<'a> {
                 source,
             })?;
         if let Some(handle) = folder_handle {
-            handle.sync().map_err(|source| FileError::NotDurable {
-                path: target.to_path_buf(),
-                source,
+            handle.sync().map_err(|source| {
+                settled::note_failed(&written);
+                FileError::NotDurable {
+                    path: target.to_path_buf(),
+                    source,
+                }
             })?;
             settled::note(&written);
         }
@@ -291,9 +310,14 @@ fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTe
         })
 }
 
-/// Gives the temporary file the owner, group and mode of the file it replaces, as far as allowed.
+/// Gives the temporary file the owner, group and mode of the file it replaces or is made like, as far as allowed.
 #[cfg(unix)]
-fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), FileError> {
+fn take_after(
+    temp: &File,
+    replaced: &Metadata,
+    target: &Path,
+    replaces: bool,
+) -> Result<(), FileError> {
     use std::fs::Permissions;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
@@ -305,7 +329,8 @@ fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), Fil
     // When root saves somebody's file, it must stay that somebody's.
     if (uid.is_some() || gid.is_some()) && fchown(temp, uid, gid).is_err() {
         // Not root and not the owner: the rename would get round a mode that keeps this user from writing.
-        if uid.is_some() && OpenOptions::new().write(true).open(target).is_err() {
+        let may_not_write = || OpenOptions::new().write(true).open(target).is_err();
+        if uid.is_some() && replaces && may_not_write() {
             return Err(FileError::WriteProtected {
                 path: target.to_path_buf(),
             });
@@ -326,7 +351,12 @@ fn take_after(temp: &File, replaced: &Metadata, target: &Path) -> Result<(), Fil
 /// Elsewhere a new file inherits its access rights from the folder.
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps)]
-fn take_after(_temp: &File, _replaced: &Metadata, _target: &Path) -> Result<(), FileError> {
+fn take_after(
+    _temp: &File,
+    _replaced: &Metadata,
+    _target: &Path,
+    _replaces: bool,
+) -> Result<(), FileError> {
     Ok(())
 }
 

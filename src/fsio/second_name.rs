@@ -1,8 +1,7 @@
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::{Durability, FileError, Operation, Present, Replace, seam, system};
+use super::{Durability, FileError, Operation, Present, Replace, system};
 
 /// Gives a file a second name, in a folder that is there, if the name is not taken; says whether it was free.
 ///
@@ -46,24 +45,19 @@ pub fn copy(
 ) -> Result<bool, FileError> {
     let copied = Replace::new(to, Present::Absent)
         .like(from)
+        .of_its_time()
         .durability(durability)
         .write(bytes);
     match copied {
-        Ok(_) => {}
-        Err(FileError::Changed { .. }) => return Ok(false),
+        Ok(_) => Ok(true),
+        Err(FileError::Changed { .. }) => Ok(false),
         // It is in place, but who cannot rely on it does not want it.
         Err(error @ FileError::NotDurable { .. }) => {
             let _ = system::remove_file(to);
-            return Err(error.of_a_step());
+            Err(error.of_a_step())
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
     }
-    // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.
-    let time = system::metadata(from).and_then(|found| found.modified());
-    if let (Ok(time), Ok(copy)) = (time, File::options().write(true).open(to)) {
-        let _ = seam::call_from(Operation::SetTime, from, to, || copy.set_modified(time));
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! Whether a name that is there will still be there after a power cut.
+//! Whether what is there will still be there after a power cut.
 //!
-//! A writer that is killed between making something and syncing its folder leaves a name that everybody sees
-//! and that a power cut may still take away. Whoever builds on it syncs the folder first, unless it knows better:
-//! this process synced it itself, or it has been there for so long that the system surely wrote it.
+//! A writer that is killed between making something and syncing it leaves what everybody sees and a power cut may
+//! still take away; other programs do not sync at all. Whoever builds on it syncs it first, unless it is known to be
+//! synced. How long it has been there is no evidence.
 
 use std::path::Path;
 
 use super::folder::FolderHandle;
 use super::resolve::parent_of;
-use super::{Durability, FileError, Operation, system};
+use super::{Contents, Durability, FileError, FileStamp, Operation, Present, Replace, system};
 
-pub(super) use known::{lasts, note};
+pub(super) use known::{lasts, note, note_failed};
 
 #[cfg(unix)]
 mod known {
@@ -18,10 +18,7 @@ mod known {
     use std::fs::Metadata;
     use std::os::unix::fs::MetadataExt;
     use std::sync::{Mutex, PoisonError};
-    use std::time::{Duration, SystemTime};
-
-    /// After which time a system has surely written what it was told; Linux does so within a minute.
-    const SURELY_WRITTEN: Duration = Duration::from_secs(3600);
+    use std::time::SystemTime;
 
     /// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
     const MOST: usize = 4096;
@@ -31,11 +28,18 @@ mod known {
 
     static SYNCED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
 
+    static FAILED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+
     fn identity(found: &Metadata) -> Identity {
         (found.dev(), found.ino(), found.created().ok())
     }
 
-    /// Notes that this process has synced the name of a file or folder, and what the name leads to.
+    fn has(set: &Mutex<BTreeSet<Identity>>, found: &Metadata) -> bool {
+        let set = set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.contains(&identity(found))
+    }
+
+    /// Notes that this process has synced the name of a folder, or of a file of ours that only grows or is replaced.
     pub(in crate::fsio) fn note(found: &Metadata) {
         let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
         if synced.len() >= MOST {
@@ -44,21 +48,28 @@ mod known {
         synced.insert(identity(found));
     }
 
-    /// Whether the name surely lasts.
+    /// Whether this process knows that the name lasts.
     pub(in crate::fsio) fn lasts(found: &Metadata) -> bool {
-        let is_old = found.created().is_ok_and(|made| {
-            let age = SystemTime::now().duration_since(made);
-            age.is_ok_and(|age| age >= SURELY_WRITTEN)
-        });
-        let is_noted = || {
-            let synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
-            synced.contains(&identity(found))
-        };
-        is_old || is_noted()
+        has(&SYNCED, found)
+    }
+
+    /// Notes that a sync of this file failed: the system may have dropped what it could not write, so a later sync
+    /// that succeeds tells nothing.
+    pub(in crate::fsio) fn note_failed(found: &Metadata) {
+        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.len() >= MOST {
+            failed.pop_first();
+        }
+        failed.insert(identity(found));
+    }
+
+    pub(in crate::fsio) fn has_failed(found: &Metadata) -> bool {
+        has(&FAILED, found)
     }
 }
 
-/// Elsewhere a folder cannot be synced, so there is nothing to know.
+/// Elsewhere a folder cannot be synced, so there is nothing to know of names; and a sync that failed may be tried
+/// again.
 #[cfg(not(unix))]
 mod known {
     use std::fs::Metadata;
@@ -68,40 +79,86 @@ mod known {
     pub(in crate::fsio) fn lasts(_: &Metadata) -> bool {
         true
     }
+
+    pub(in crate::fsio) fn note_failed(_: &Metadata) {}
+
+    pub(in crate::fsio) fn has_failed(_: &Metadata) -> bool {
+        false
+    }
 }
 
-/// Makes sure that a file that is there survives a power cut, whoever made it. Where that is known this is one
-/// look and no sync.
-///
-/// # Durability
-///
-/// As `durability` says: with [`Durability::Full`] the name and the contents last, with [`Durability::Data`] the
-/// contents.
-///
-/// # Errors
-///
-/// [`FileError::NotDurable`] when a sync fails; [`FileError::Io`] when the file cannot be opened.
-pub fn make_last(path: &Path, durability: Durability) -> Result<(), FileError> {
+/// Takes it as known that the name of a folder is synced; one that is not there is none.
+pub(crate) fn trust_name(folder: &Path) -> Result<(), FileError> {
+    if let Some(found) = super::look(folder)? {
+        note(&found);
+    }
+    Ok(())
+}
+
+/// Whether this process knows that the name of a folder is synced; also where it is not there.
+pub(crate) fn is_trusted(folder: &Path) -> Result<bool, FileError> {
+    Ok(super::look(folder)?.is_none_or(|found| lasts(&found)))
+}
+
+/// Makes sure that a file of ours, which is only ever replaced, survives a power cut. Where this process knows that,
+/// it is one look and no sync.
+pub(crate) fn make_last(
+    path: &Path,
+    read: &Contents,
+    durability: Durability,
+) -> Result<(), FileError> {
     if durability == Durability::None {
         return Ok(());
     }
     let found = system::metadata(path).map_err(FileError::on(Operation::Inspect, path))?;
-    if lasts(&found) {
-        return Ok(());
-    }
-    let handle = match durability {
-        Durability::Full => FolderHandle::open(parent_of(path))?,
-        Durability::Data | Durability::None => None,
-    };
-    let file = system::open(path).map_err(FileError::on(Operation::Open, path))?;
-    let not_durable = |source| FileError::NotDurable {
-        path: path.to_path_buf(),
-        source,
-    };
-    system::sync_all(&file, path).map_err(not_durable)?;
-    if let Some(handle) = handle {
-        handle.sync().map_err(not_durable)?;
-        note(&found);
+    if !lasts(&found) {
+        sync_now(path, read, durability)?;
+        if durability == Durability::Full {
+            note(&found);
+        }
     }
     Ok(())
+}
+
+/// Syncs a file that is still the one that was read, whoever wrote it: with [`Durability::Full`] its contents and its
+/// name, with [`Durability::Data`] its contents. Gives the version that is there afterwards: where a sync of this file
+/// failed before, the same bytes are written to a new one.
+///
+/// # Errors
+///
+/// [`FileError::Changed`] when it is another; [`FileError::Io`] with what could not be opened or synced.
+pub(crate) fn sync_now(
+    path: &Path,
+    read: &Contents,
+    durability: Durability,
+) -> Result<FileStamp, FileError> {
+    let handle = match durability {
+        Durability::Full => FolderHandle::open(parent_of(path))?,
+        Durability::Data => None,
+        Durability::None => return Ok(read.stamp.clone()),
+    };
+    let file = system::open_to_sync(path).map_err(FileError::on(Operation::Open, path))?;
+    let found =
+        system::metadata_of(&file, path).map_err(FileError::on(Operation::Inspect, path))?;
+    let stamp = FileStamp::of(&found);
+    if stamp != read.stamp {
+        return Err(FileError::Changed {
+            path: path.to_path_buf(),
+        });
+    }
+    if known::has_failed(&found) {
+        let anew = Replace::new(path, Present::Same(&stamp)).durability(durability);
+        return Ok(anew.write(&read.bytes)?.stamp);
+    }
+    let failed = |operation, path, source| {
+        note_failed(&found);
+        FileError::io(operation, path, source)
+    };
+    system::sync_all(&file, path).map_err(|source| failed(Operation::Sync, path, source))?;
+    if let Some(handle) = handle {
+        let folder = parent_of(path);
+        let synced = handle.sync();
+        synced.map_err(|source| failed(Operation::SyncFolder, folder, source))?;
+    }
+    Ok(stamp)
 }

@@ -27,6 +27,14 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     call(Operation::Open, path, || File::open(path))
 }
 
+/// Opens a file to sync it; Windows asks for the right to write for that.
+pub(super) fn open_to_sync(path: &Path) -> io::Result<File> {
+    if cfg!(windows) {
+        return open_with(OpenOptions::new().write(true), Operation::Open, path);
+    }
+    open(path)
+}
+
 /// Opens a file that may not be there yet; `operation` says what for.
 pub(super) fn open_with(
     options: &OpenOptions,

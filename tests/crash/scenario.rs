@@ -11,6 +11,7 @@ use agent_checkpoint::{CheckpointStore, Key};
 use super::disk::{Depth, Disk};
 use super::explore::{State, explore};
 use super::oracle::{Seen, judge, observe, past};
+use super::scenarios::text;
 use super::scratch;
 use super::step::{Recorder, Step};
 use super::tree::Tree;
@@ -32,6 +33,9 @@ pub(crate) struct Scenario {
     pub(crate) acts: Vec<Act>,
     /// Whether acts that were acknowledged may be lost, each whole: where not every save waits for the disk.
     pub(crate) may_be_older: bool,
+    /// Whether the first act begins with a write of another program that syncs nothing: until the act is
+    /// acknowledged, anything may be there.
+    pub(crate) foreign: bool,
     /// What must hold besides the rules for all.
     pub(crate) also: fn(&Look<'_>) -> Judged,
 }
@@ -61,7 +65,10 @@ impl Scenario {
         initial.write(folder.path());
         let see = || observe(&*(self.open)(folder.path()), &self.key);
         let mut seen = vec![see()];
-        let past = past(&*(self.open)(folder.path()), &self.key);
+        let mut past = past(&*(self.open)(folder.path()), &self.key);
+        if self.foreign {
+            past.push(Seen::Text(text("foreign")));
+        }
         let steps = RefCell::new(Vec::new());
         for act in &self.acts {
             let made = Recorder::record(folder.path(), |acknowledged| {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use agent_checkpoint::checkpoint::{Archive, ClaimRequest, Fence};
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::fsio::Durability;
-use agent_checkpoint::store::{DeleteOptions, Keep, PutOptions, RecoverOptions, Recovery};
+use agent_checkpoint::fsio::{self, Durability, Present, Replace};
+use agent_checkpoint::store::{DeleteOptions, EntryId, Keep, PutOptions, RecoverOptions, Recovery};
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Document, ErrorKind, Expect,
     FileOptions, FileStore, Key, PutMode, Result,
@@ -93,6 +93,7 @@ fn scenario(name: &'static str, before: fn(&Path), acts: &[Act]) -> Scenario {
         before,
         acts: acts.to_vec(),
         may_be_older: false,
+        foreign: false,
         also: fine,
     }
 }
@@ -696,6 +697,142 @@ pub(crate) fn begun_anew() -> Scenario {
     }
 }
 
+/// Another program replaces the checkpoint, or makes it, and syncs nothing.
+fn foreign(root: &Path) {
+    let path = root.join("store/a.json");
+    let replace = Replace::new(&path, Present::Whatever).durability(Durability::None);
+    replace.write(text("foreign").as_bytes()).unwrap();
+}
+
+/// Another program writes at the end of the checkpoint in place, and syncs nothing.
+fn foreign_in_place(root: &Path) {
+    let path = root.join("store/a.json");
+    fsio::append(&path, b"\n", Durability::None, None).unwrap();
+}
+
+fn neighbour(root: &Path) {
+    save(&*open(root), &key("b"), &text("neighbour"), None).unwrap();
+}
+
+fn of_foreign(
+    name: &'static str,
+    before: fn(&Path),
+    act: Act,
+    also: fn(&Look<'_>) -> Judged,
+) -> Scenario {
+    Scenario {
+        foreign: true,
+        also,
+        ..scenario(name, before, &[act])
+    }
+}
+
+pub(crate) fn foreign_deleted() -> Scenario {
+    fn act(root: &Path) -> Result<()> {
+        foreign(root);
+        delete(root)
+    }
+    let kept: fn(&Look<'_>) -> Judged = |look| is_in_history(look, "foreign", false);
+    of_foreign(
+        "delete of what another made",
+        nothing_but_a_folder,
+        act,
+        kept,
+    )
+}
+
+fn nothing_but_a_folder(root: &Path) {
+    neighbour(root);
+    open(root).delete(&key("b"), &DeleteOptions::new()).unwrap();
+}
+
+pub(crate) fn foreign_archived() -> Scenario {
+    fn act(root: &Path) -> Result<()> {
+        foreign(root);
+        let options = DeleteOptions::new();
+        let store = files(root, super::scenarios::options());
+        let aside = store.archive(&a(), Archive::Crashed, time(NOW), &options);
+        aside.map(drop)
+    }
+    fn kept(look: &Look<'_>) -> Judged {
+        let path = look.folder.join("store/a%crashed-1772438400.json");
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        ensure(found == text("foreign"), || {
+            format!("put aside is {found:?}")
+        })
+    }
+    of_foreign(
+        "archive of what another made",
+        nothing_but_a_folder,
+        act,
+        kept,
+    )
+}
+
+pub(crate) fn foreign_pinned() -> Scenario {
+    fn act(root: &Path) -> Result<()> {
+        foreign(root);
+        let store = open(root);
+        store.pin(&a(), &EntryId::current(), true).map(drop)
+    }
+    fn kept(look: &Look<'_>) -> Judged {
+        is_in_history(look, "foreign", true)
+    }
+    of_foreign("pin of what another made", nothing_but_a_folder, act, kept)
+}
+
+pub(crate) fn foreign_replaced() -> Scenario {
+    fn act(root: &Path) -> Result<()> {
+        foreign(root);
+        save_new(root)
+    }
+    of_foreign("save over what another made", old, act, fine)
+}
+
+pub(crate) fn foreign_unchanged() -> Scenario {
+    fn act(root: &Path) -> Result<()> {
+        foreign_in_place(root);
+        save(&*open(root), &a(), &(text("old") + "\n"), None)
+    }
+    of_foreign("save of what another made in place", old, act, fine)
+}
+
+pub(crate) fn foreign_healthy() -> Scenario {
+    fn act(root: &Path) -> Result<()> {
+        foreign_in_place(root);
+        recover(&*open(root), &a(), Recovery::Newest)
+    }
+    of_foreign("recovery of what another made in place", old, act, fine)
+}
+
+/// The slot of a host file is emptied: then what was in it is in the history.
+pub(crate) fn emptied_slot() -> Scenario {
+    fn kept(look: &Look<'_>) -> Judged {
+        the_builders_own_is_there(look)?;
+        let kept = look.store.history(&active()).map_err(told("list"))?;
+        ensure(!kept.is_empty(), || {
+            "what was deleted is nowhere".to_owned()
+        })
+    }
+    fn empty(root: &Path) -> Result<()> {
+        let store = open_host(root);
+        store.delete(&active(), &DeleteOptions::new()).map(drop)
+    }
+    Scenario {
+        open: open_host,
+        key: active(),
+        also: kept,
+        ..scenario(
+            "delete in a host file",
+            |root| {
+                host(root);
+                save_slot(root, "old").unwrap();
+            },
+            &[empty],
+        )
+    }
+}
+
 pub(crate) fn all() -> Vec<Scenario> {
     vec![
         first_save(),
@@ -724,5 +861,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         recovered_newest(),
         recovered_fresh(),
         recovered_by_salvage(),
+        foreign_deleted(),
+        foreign_archived(),
+        foreign_pinned(),
+        foreign_replaced(),
+        foreign_unchanged(),
+        foreign_healthy(),
+        emptied_slot(),
     ]
 }

@@ -8,7 +8,11 @@ use chrono::{DateTime, Utc};
 use super::Owner;
 use super::durable_file::sidecar_name;
 use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Result};
-use crate::fsio::{self, Durability, Present, Replace};
+use crate::fsio::{self, Durability, FileStamp, Present, Replace};
+
+/// How often a record is read again that another process replaced meanwhile, as it may where somebody removed the
+/// lock.
+const ATTEMPTS: usize = 16;
 
 /// The largest record that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -37,14 +41,19 @@ impl ClaimsFile {
     }
 
     fn read(&self) -> Result<Claims> {
+        self.look()?.0
+    }
+
+    /// The claims, or why they cannot be read, and which version of the record that is.
+    fn look(&self) -> Result<(Result<Claims>, Option<FileStamp>)> {
         // Most checkpoints are never claimed: one look tells.
         if fsio::look(&self.path)?.is_none() {
-            return Ok(Claims::new());
+            return Ok((Ok(Claims::new()), None));
         }
         let Some(read) = fsio::read_limited(&self.path, MAX_BYTES)? else {
-            return Ok(Claims::new());
+            return Ok((Ok(Claims::new()), None));
         };
-        serde_json::from_slice(&read.bytes).map_err(|error| {
+        let claims = serde_json::from_slice(&read.bytes).map_err(|error| {
             Error::new(ErrorKind::Unreadable {
                 detail: format!(
                     "the record of claims is damaged, so nobody can say who may write: {error}; \
@@ -52,7 +61,8 @@ impl ClaimsFile {
                 ),
             })
             .with_path(&self.path)
-        })
+        });
+        Ok((claims, Some(read.stamp)))
     }
 
     /// The last claim on a checkpoint.
@@ -105,7 +115,24 @@ impl ClaimsFile {
         durability: Durability,
         next: &mut dyn FnMut(Option<&Claim>) -> Result<Claim>,
     ) -> Result<Claim> {
-        let mut claims = match self.read() {
+        for _ in 0..ATTEMPTS {
+            match self.try_to_change(owner, anew, durability, next) {
+                Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {}
+                done => return done,
+            }
+        }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    fn try_to_change(
+        &self,
+        owner: Owner<'_>,
+        anew: bool,
+        durability: Durability,
+        next: &mut dyn FnMut(Option<&Claim>) -> Result<Claim>,
+    ) -> Result<Claim> {
+        let (claims, stamp) = self.look()?;
+        let mut claims = match claims {
             Err(error) if anew && matches!(error.kind(), ErrorKind::Unreadable { .. }) => {
                 tracing::warn!(path = %self.path.display(), %error, "begun anew");
                 Claims::new()
@@ -124,7 +151,8 @@ impl ClaimsFile {
         text.push(b'\n');
         fsio::own_folder(fsio::parent_of(&self.target))?;
         fsio::create_folder_durably(fsio::parent_of(&self.path))?;
-        Replace::new(&self.path, Present::Whatever)
+        let present = stamp.as_ref().map_or(Present::Absent, Present::Same);
+        Replace::new(&self.path, present)
             .like(&self.target)
             .durability(durability)
             .write(&text)?;

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::claims::ClaimsFile;
 use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept, encoded};
-use super::lineage::Lineage;
+use super::lineage::{Ended, Lineage};
 use super::overflow::Entries;
 use super::saved::SavedNote;
 use super::unique::unique_names;
@@ -78,6 +78,9 @@ pub(in crate::store) struct Damaged<'f> {
 /// Makes a claim of the last one, at this time.
 pub(in crate::store) type NextClaim<'n> =
     dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim> + 'n;
+
+/// What a file holds, or what is wrong with that.
+type Judged = (std::result::Result<Stored, Corrupt>, Contents);
 
 /// Decides from what is there what the file shall hold; `None` leaves it.
 type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
@@ -149,15 +152,16 @@ impl<'o> DurableFile<'o> {
         Lineage::beside(&self.target()?).ages(history, entries)
     }
 
-    /// Ends the present task: what is in the history now is not gone on with unasked. Under the lock.
-    pub(super) fn end_lineage(&self) -> Result<()> {
+    /// Ends the present task: what is in the history now is not gone on with unasked. Under the lock, and to be
+    /// undone when the act fails.
+    pub(super) fn end_lineage(&self) -> Result<Ended> {
         self.end_lineage_of(&self.target()?)
     }
 
-    fn end_lineage_of(&self, target: &Path) -> Result<()> {
+    fn end_lineage_of(&self, target: &Path) -> Result<Ended> {
         match self.history_of(target) {
             Some(history) => Lineage::beside(target).end(&history, self.options.durability),
-            None => Ok(()),
+            None => Ok(Ended::default()),
         }
     }
 
@@ -170,6 +174,15 @@ impl<'o> DurableFile<'o> {
     /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing or was
     /// changed just now.
     fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
+        match self.judged(target)? {
+            None => Ok(None),
+            Some((Ok(stored), contents)) => Ok(Some((stored, contents))),
+            Some((Err(corrupt), _)) => Err(Error::from(corrupt).with_path(&self.path)),
+        }
+    }
+
+    /// The same, with the contents that were found corrupt.
+    fn judged(&self, target: &Path) -> Result<Option<Judged>> {
         let mut last = None;
         for look in 1..=LOOKS {
             let Some(contents) = self.contents(target)? else {
@@ -179,19 +192,56 @@ impl<'o> DurableFile<'o> {
                 Ok(document) => {
                     let mut stored = Stored::new(document);
                     stored.modified = contents.modified;
-                    return Ok(Some((stored, contents)));
+                    return Ok(Some((Ok(stored), contents)));
                 }
                 Err(corrupt)
                     if last.as_ref() == Some(&contents.stamp)
                         && (look == LOOKS || is_settled(&contents)) =>
                 {
-                    return Err(Error::from(corrupt).with_path(&self.path));
+                    return Ok(Some((Err(corrupt), contents)));
                 }
                 Err(_) => last = Some(contents.stamp),
             }
             std::thread::sleep(SECOND_LOOK);
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    /// Makes sure that the present file, as it was read, is on disk, whoever wrote it. Gives the version that is there
+    /// then.
+    fn make_last(
+        &self,
+        target: &Path,
+        read: &Contents,
+        revision: &Revision,
+        wanted: Durability,
+    ) -> Result<FileStamp, FileError> {
+        let note = self.note(target);
+        if note.knows(&read.stamp, revision, wanted) {
+            return Ok(read.stamp.clone());
+        }
+        let stamp = fsio::sync_now(target, read, wanted)?;
+        note.synced(&stamp, revision, wanted);
+        Ok(stamp)
+    }
+
+    /// The same for a caller who is told that this is saved.
+    fn saved_lasts(&self, target: &Path, read: &Contents, stored: &Stored) -> Result<()> {
+        let wanted = self.options.durability;
+        match self.make_last(target, read, &stored.revision, wanted) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_of_a_sync() => Err(error.not_durable(target).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a link to the present file is a state that lasts.
+    fn is_synced(&self, target: &Path, read: &Contents, revision: &Revision) -> bool {
+        let wanted = match self.options.durability {
+            Durability::None => Durability::None,
+            Durability::Data | Durability::Full => Durability::Data,
+        };
+        self.note(target).knows(&read.stamp, revision, wanted)
     }
 
     fn contents(&self, target: &Path) -> Result<Option<Contents>> {
@@ -218,22 +268,28 @@ impl<'o> DurableFile<'o> {
         pinned: bool,
     ) -> Result<EntryId> {
         self.locked(|| {
-            let found = if entry.is_current() {
-                self.keep_present(history)?.ok_or_else(|| no_such(entry))?
-            } else {
-                entry_named(&history.entries()?, entry)?
+            if !entry.is_current() {
+                let found = entry_named(&history.entries()?, entry)?;
+                history.pin(&found, pinned)?;
+                return Ok(found.id);
+            }
+            let target = self.target()?;
+            let (stored, contents) = self.read(&target)?.ok_or_else(|| no_such(entry))?;
+            let wanted = self.options.durability;
+            self.make_last(&target, &contents, &stored.revision, wanted)?;
+            // A copy: other programs write into the present file in place.
+            let kept = history.keep(&contents, false, self.options.clock.now())?;
+            let pin = || -> Result<EntryId> {
+                let newest = history.newest()?.ok_or_else(|| no_such(entry))?;
+                history.pin(&newest, pinned)?;
+                Ok(newest.id)
             };
-            history.pin(&found, pinned)?;
-            Ok(found.id)
+            let result = pin();
+            if matches!(&result, Err(error) if *error.kind() != ErrorKind::NotDurable) {
+                History::undo(kept);
+            }
+            result
         })
-    }
-
-    fn keep_present(&self, history: &History<'_>) -> Result<Option<Entry>> {
-        let Some((_, contents)) = self.read(&self.target()?)? else {
-            return Ok(None);
-        };
-        history.keep(&contents.bytes, self.options.clock.now())?;
-        history.newest()
     }
 
     /// Removes what is beyond these limits. While the present state is no good, the newest good entry may be
@@ -355,13 +411,17 @@ impl<'o> DurableFile<'o> {
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
         let is_ours = look(folder)?.is_none();
+        let own = folder.join(fsio::OWN_FOLDER);
+        if !self.options.has_swept(&own) {
+            self.note(target).trust_folders(folder, &own)?;
+        }
         fsio::create_folder_durably(folder)?;
-        let own = fsio::own_folder(folder)?;
+        fsio::own_folder(folder)?;
         if is_ours {
             ignore_temporary_files(folder)?;
         }
         let name = sidecar_name(target, "");
-        self.sweep(target, folder, &own)?;
+        self.refuse_links(folder, &own)?;
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
@@ -386,19 +446,24 @@ impl<'o> DurableFile<'o> {
             Err(error) => return Err(error.into()),
         };
         self.refuse_twin(&lock, target, &name.to_string_lossy())?;
+        self.sweep(target, folder, &own);
         Ok(Some(lock))
     }
 
-    /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
-    /// for what it keeps of this file.
-    ///
-    /// A folder of ours that is a link out of the store is refused, and is not swept either.
-    fn sweep(&self, target: &Path, folder: &Path, own: &Path) -> Result<()> {
+    /// Refuses a folder of ours that is a link out of the store.
+    fn refuse_links(&self, folder: &Path, own: &Path) -> Result<()> {
         if !self.options.has_swept(own) {
             for entry in fsio::list(own)? {
                 fsio::within(folder, &entry.path())?;
             }
         }
+        Ok(())
+    }
+
+    /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
+    /// for what it keeps of this file. Under the lock: whoever has it may be in the middle of a save, however old
+    /// its file looks after the clock was set.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
             let inside =
                 ["", "archive", "claims", "files", "lineage"].map(|inside| own.join(inside));
@@ -410,7 +475,6 @@ impl<'o> DurableFile<'o> {
             folders.push(quarantine::folder(target));
             folders
         });
-        Ok(())
     }
 
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
@@ -453,18 +517,17 @@ impl<'o> DurableFile<'o> {
         let beside = self.beside(&target);
         for _ in 0..FOREIGN_CHANGES {
             let present = self.read(&target)?;
-            let (stored, contents) = match &present {
-                Some((stored, contents)) => (Some(stored), Some(contents)),
-                None => (None, None),
-            };
-            let Some(next) = decide(stored, &beside)? else {
-                // What is there is what was to be saved; its writer may not have lived to see it on disk.
-                if contents.is_some() {
-                    fsio::make_last(&target, self.options.durability)?;
+            let stored = present.as_ref().map(|(stored, _)| stored);
+            let next = decide(stored, &beside)?;
+            let done = match (&next, &present) {
+                (Some(next), present) => {
+                    self.replace(&target, present.as_ref(), &beside.overflow, next)
                 }
-                return Ok(());
+                // The stored bytes are the new ones, but who wrote them may not have synced them.
+                (None, Some((stored, contents))) => self.saved_lasts(&target, contents, stored),
+                (None, None) => Ok(()),
             };
-            match self.replace(&target, contents, &beside.overflow, &next) {
+            match done {
                 Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {
                     tracing::warn!(path = %self.path.display(), "changed by a program without the lock");
                 }
@@ -488,31 +551,49 @@ impl<'o> DurableFile<'o> {
     fn replace(
         &self,
         target: &Path,
-        present: Option<&Contents>,
+        present: Option<&(Stored, Contents)>,
         overflow: &OverflowFile,
         next: &Next,
     ) -> Result<()> {
         self.refuse_too_large(&next.text)?;
         // A new document is another task than those that were here; the slots of a host come and go within it.
-        if present.is_none() && self.slot.is_none() {
-            self.end_lineage_of(target)?;
-        }
         let durability = self.options.durability;
         let history = self.history_of(target);
+        // What comes back after a deletion is no wider open than it was.
+        let earlier = match (present, &self.slot, &history) {
+            (None, None, Some(history)) => history.newest()?.map(|newest| newest.path),
+            _ => None,
+        };
+        let ended = match (present, &self.slot) {
+            (None, None) => self.end_lineage_of(target)?,
+            _ => Ended::default(),
+        };
         let now = self.options.clock.now();
         let mut kept = Kept::default();
         let mut before_rename = |_: &Pending<'_>| {
             let added = overflow.add(&next.record, durability);
             added.map_err(FileError::of_a_step)?;
-            if let (Some(history), Some(present), false) = (&history, present, next.sign_of_life) {
-                kept = history.keep(&present.bytes, now)?;
+            if let (Some(history), Some((stored, contents)), false) =
+                (&history, present, next.sign_of_life)
+            {
+                let is_synced = self.is_synced(target, contents, &stored.revision);
+                kept = history.keep(contents, is_synced, now)?;
+                if next.revision.is_none() {
+                    // A slot that is emptied is nowhere else afterwards.
+                    history.make_last()?;
+                }
             }
             Ok(())
         };
-        let expected = present.map_or(Present::Absent, |present| Present::Same(&present.stamp));
+        let expected = present.map_or(Present::Absent, |(_, contents)| {
+            Present::Same(&contents.stamp)
+        });
         let noting = self.note(target).begin(next.revision.as_ref());
-        let replaced = Replace::new(target, expected)
-            .durability(durability)
+        let mut replace = Replace::new(target, expected).durability(durability);
+        if let Some(earlier) = &earlier {
+            replace = replace.like(earlier);
+        }
+        let replaced = replace
             .before_rename(&mut before_rename)
             .write(next.text.as_bytes());
         match replaced {
@@ -540,6 +621,7 @@ impl<'o> DurableFile<'o> {
             Err(error) => {
                 noting.undone();
                 History::undo(kept);
+                ended.undo();
                 Err(error.into())
             }
         }
@@ -604,14 +686,43 @@ impl<'o> DurableFile<'o> {
         let stem = target.file_stem().unwrap_or_default().to_string_lossy();
         let stem = name(&stem);
         let durability = self.options.durability;
-        self.end_lineage_of(&target)?;
+        self.contents_last(&target)?;
+        let ended = self.end_lineage_of(&target)?;
         for aside in unique_names(parent_of(&target), &stem) {
-            if fsio::rename_new(&target, &aside, durability)? {
-                self.remove_link(&target)?;
-                return Ok(aside);
+            match fsio::rename_new(&target, &aside, durability) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.remove_link(&target)?;
+                    return Ok(aside);
+                }
+                Err(error @ FileError::NotDurable { .. }) => return Err(error.into()),
+                Err(error) => {
+                    ended.undo();
+                    return Err(error.into());
+                }
             }
         }
+        ended.undo();
         Err(self.too_many_aside())
+    }
+
+    /// Has the contents of the present file on disk, whatever they are, before it gets another name.
+    fn contents_last(&self, target: &Path) -> Result<()> {
+        for _ in 0..FOREIGN_CHANGES {
+            let Some(read) = fsio::read_limited(target, u64::MAX)? else {
+                return Ok(());
+            };
+            let wanted = match self.options.durability {
+                Durability::None => Durability::None,
+                Durability::Data | Durability::Full => Durability::Data,
+            };
+            match self.make_last(target, &read, &Revision::of(&read.bytes), wanted) {
+                Err(FileError::Changed { .. }) => {}
+                Err(error) => return Err(error.of_a_step().into()),
+                Ok(_) => return Ok(()),
+            }
+        }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
     /// Removes the file when `check` lets it; `false` when there was none. It is in the history afterwards.
@@ -638,7 +749,8 @@ impl<'o> DurableFile<'o> {
             check(Some(&stored))?;
             let kept = match self.history_of(&target) {
                 Some(history) => {
-                    let kept = history.keep(&contents.bytes, beside.now)?;
+                    let is_synced = self.is_synced(&target, &contents, &stored.revision);
+                    let kept = history.keep(&contents, is_synced, beside.now)?;
                     // Afterwards it is nowhere else.
                     if let Err(error) = history.make_last() {
                         History::undo(kept);
@@ -648,23 +760,23 @@ impl<'o> DurableFile<'o> {
                 }
                 None => Kept::default(),
             };
-            let now = look(&target)?.map(|found| FileStamp::of(&found));
-            if now.is_some_and(|now| now.same_contents(&contents.stamp)) {
-                match fsio::remove(&target, self.options.durability) {
-                    Err(error @ FileError::NotDurable { .. }) => return Err(error.into()),
-                    Err(error) => {
-                        History::undo(kept);
-                        return Err(error.into());
-                    }
-                    Ok(()) => {}
+            match fsio::remove_same(&target, &contents.stamp, self.options.durability) {
+                Err(FileError::Changed { .. }) => {
+                    History::undo(kept);
+                    continue;
                 }
-                self.remove_link(&target)?;
-                if let Some(history) = self.history_of(&target) {
-                    history.prune_after(kept);
+                Err(error @ FileError::NotDurable { .. }) => return Err(error.into()),
+                Err(error) => {
+                    History::undo(kept);
+                    return Err(error.into());
                 }
-                return Ok(true);
+                Ok(()) => {}
             }
-            History::undo(kept);
+            self.remove_link(&target)?;
+            if let Some(history) = self.history_of(&target) {
+                history.prune_after(kept);
+            }
+            return Ok(true);
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
@@ -696,9 +808,9 @@ impl<'o> DurableFile<'o> {
         let target = self.target()?;
         self.refuse_read_only()?;
         let is_there = look(&target)?.is_some();
-        if is_there && self.load().is_ok() {
-            // Looked at without the lock: somebody was faster, or nothing was ever wrong.
-            fsio::make_last(&target, self.options.durability)?;
+        // Looked at without the lock: somebody was faster, or nothing was ever wrong.
+        if let Ok(Some((stored, contents))) = self.read(&target) {
+            self.saved_lasts(&target, &contents, &stored)?;
             return Ok(None);
         }
         let lock = if is_there || look(parent_of(&target))?.is_some() {
@@ -706,21 +818,23 @@ impl<'o> DurableFile<'o> {
         } else {
             None
         };
-        let corrupt = match self.read(&target) {
-            Ok(Some(_)) => return Ok(None),
-            Ok(None) => None,
-            Err(error) => match error.kind() {
-                ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {
-                    Some(corrupt.clone())
-                }
-                _ => return Err(error),
-            },
+        // What is judged is what is put aside.
+        let (corrupt, contents) = match self.judged(&target)? {
+            Some((Ok(stored), contents)) => {
+                self.saved_lasts(&target, &contents, &stored)?;
+                return Ok(None);
+            }
+            Some((Err(corrupt), contents)) if corrupt.code != CorruptCode::TooDeep => {
+                (Some(corrupt), Some(contents))
+            }
+            Some((Err(corrupt), _)) => return Err(Error::from(corrupt).with_path(&self.path)),
+            None => (None, None),
         };
         let beside = self.beside(&target);
         // The file is mended as a whole, with all slots that it may have.
         beside.claims.check_all(fence, beside.now)?;
         Ok(Some(Damaged {
-            contents: self.contents(&target)?,
+            contents,
             file: self,
             target,
             corrupt,
@@ -738,10 +852,11 @@ impl Damaged<'_> {
     }
 
     /// Puts the damaged bytes aside, and a text in their place in which the checkpoint has this revision, or
-    /// nothing. Says where they are.
+    /// nothing. Says where they are. Where there is no file, the new one is no wider open than `like`.
     pub(in crate::store) fn replace(
         &self,
         text: Option<(&str, Option<Revision>)>,
+        like: Option<&Path>,
     ) -> Result<Option<PathBuf>> {
         if let Some((text, _)) = &text {
             self.file.refuse_too_large(text)?;
@@ -759,14 +874,15 @@ impl Damaged<'_> {
             Some(contents) => Present::Same(&contents.stamp),
             None => Present::Absent,
         };
-        match text {
-            Some((text, revision)) => {
+        match (text, &self.contents) {
+            (Some((text, revision)), _) => {
                 let revision = revision.as_ref();
                 let noting = self.file.note(&self.target).begin(revision);
-                let replaced = Replace::new(&self.target, present)
-                    .durability(durability)
-                    .write(text.as_bytes());
-                match replaced {
+                let mut replace = Replace::new(&self.target, present).durability(durability);
+                if let Some(like) = like {
+                    replace = replace.like(like);
+                }
+                match replace.write(text.as_bytes()) {
                     Ok(replaced) => {
                         let whole = Revision::of(text.as_bytes());
                         noting.done(revision, &whole, &replaced, durability);
@@ -779,11 +895,12 @@ impl Damaged<'_> {
                     }
                 }
             }
-            None if self.contents.is_some() => {
-                fsio::remove(&self.target, durability)?;
+            (None, Some(contents)) => {
+                // Its owner may have mended it meanwhile.
+                fsio::remove_same(&self.target, &contents.stamp, durability)?;
                 self.file.remove_link(&self.target)?;
             }
-            None => self.file.absence_lasts(&self.target)?,
+            (None, None) => self.file.absence_lasts(&self.target)?,
         }
         Ok(aside)
     }

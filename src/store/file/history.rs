@@ -9,10 +9,11 @@ use chrono::{DateTime, Utc};
 
 use super::durable_file::sidecar_name;
 use super::lineage::{Border, since_epoch};
+use super::past::no_such;
 use super::unique::{counter_of, in_order, unique_names};
 use super::{FileOptions, Owner};
 use crate::checkpoint::{Backups, Error, Key, Layout, Result};
-use crate::fsio::{self, Durability, FileError, FileStamp};
+use crate::fsio::{self, Contents, Durability, FileError, FileStamp};
 use crate::store::{EntryId, Keep};
 
 /// What stands between the number of an entry and the slot of a host file that it belongs to.
@@ -115,9 +116,17 @@ impl<'o> History<'o> {
         }
     }
 
-    /// Keeps the present contents of the file, which is about to be replaced or removed.
-    pub(super) fn keep(&self, present: &[u8], now: DateTime<Utc>) -> Result<Kept, FileError> {
+    /// Keeps the present contents of the file, which is about to be replaced or removed. By a second name only where
+    /// they are known to be on disk; else by a copy, which is: a link would be as torn as the file.
+    pub(super) fn keep(
+        &self,
+        present: &Contents,
+        is_synced: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Kept, FileError> {
         let folder = self.folder();
+        let links = is_synced && !self.options.history_copies;
+        let present = (&*present.bytes, links);
         if let Some(kept) = self.keep_after(&folder, present)? {
             return Ok(kept);
         }
@@ -127,7 +136,9 @@ impl<'o> History<'o> {
             create(&folder)?;
         }
         let count = names.iter().filter(|name| self.is_ours(name)).count();
-        if self.newest_is_present(&folder, &names, present)? {
+        if let Some((newest, read)) = self.newest_is_present(&folder, &names, present.0)?
+            && (is_synced || fsio::sync_now(&newest, &read, Durability::Data).is_ok())
+        {
             return Ok(Kept {
                 count,
                 ..Kept::default()
@@ -155,7 +166,7 @@ impl<'o> History<'o> {
     /// The same for a store that made the last entry itself: it knows the names without listing the folder.
     /// `None` when it does not, or another process was here since, or something is pinned, which does not
     /// count.
-    fn keep_after(&self, folder: &Path, present: &[u8]) -> Result<Option<Kept>, FileError> {
+    fn keep_after(&self, folder: &Path, present: (&[u8], bool)) -> Result<Option<Kept>, FileError> {
         let Some((mut numbers, stamp)) = self.options.recent.take(folder) else {
             return Ok(None);
         };
@@ -202,17 +213,18 @@ impl<'o> History<'o> {
         folder: &Path,
         names: &[String],
         present: &[u8],
-    ) -> Result<bool, FileError> {
+    ) -> Result<Option<(PathBuf, Contents)>, FileError> {
         let ours = names.iter().filter(|name| self.is_ours(name));
         let Some(newest) = ours.max_by_key(|name| in_order(name)) else {
-            return Ok(false);
+            return Ok(None);
         };
         let path = folder.join(newest);
         if !self.is_present(&path)? {
-            return Ok(false);
+            return Ok(None);
         }
         let read = fsio::read_limited(&path, self.options.max_bytes)?;
-        Ok(read.is_some_and(|read| read.bytes == present))
+        let read = read.filter(|read| read.bytes == present);
+        Ok(read.map(|read| (path, read)))
     }
 
     /// Whether an entry is another name of the present file, or a copy of it. A copy is the same state only if it
@@ -265,8 +277,8 @@ impl<'o> History<'o> {
     }
 
     /// Links where that is asked for and possible, else copies.
-    fn second_name(&self, path: &Path, present: &[u8]) -> Result<bool, FileError> {
-        if !self.options.history_copies {
+    fn second_name(&self, path: &Path, (present, links): (&[u8], bool)) -> Result<bool, FileError> {
+        if links {
             match fsio::link(&self.target, path) {
                 // File systems without hard links say so in several ways.
                 Err(FileError::Io { .. }) => {}
@@ -447,7 +459,8 @@ impl<'o> History<'o> {
         }
     }
 
-    /// Pins an entry, or unpins it.
+    /// Pins an entry, or unpins it. A pin is a copy: whoever still has the file of the entry open, or writes into it
+    /// in place, does not change the pin.
     pub(in crate::store) fn pin(&self, entry: &Entry, pinned: bool) -> Result<()> {
         let Some(name) = entry.path.file_name() else {
             return Ok(());
@@ -462,10 +475,11 @@ impl<'o> History<'o> {
             return self.pin_lasts(pinned);
         }
         fsio::create_folder_durably(fsio::parent_of(to))?;
-        if fsio::look(to)?.is_none() && !matches!(fsio::link(from, to), Ok(true)) {
+        let linked = || !pinned && matches!(fsio::link(from, to), Ok(true));
+        if fsio::look(to)?.is_none() && !linked() {
             let read = fsio::read_limited(from, self.options.max_bytes)?;
-            let bytes = read.map(|read| read.bytes).unwrap_or_default();
-            fsio::copy(from, &bytes, to, self.options.durability)?;
+            let read = read.ok_or_else(|| no_such(&entry.id))?;
+            fsio::copy(from, &read.bytes, to, self.options.durability)?;
         }
         if pinned {
             return self.pin_lasts(pinned);
@@ -544,6 +558,10 @@ fn entry_of(name: &str, path: PathBuf, found: &Metadata, pinned: bool) -> Option
     })
 }
 
+/// The most digits of the number of an entry. What has more is no entry of ours: no history comes that far, and
+/// counting on from there would soon have no number left.
+const MOST_DIGITS: usize = 15;
+
 /// The number and the slot in the name of an entry.
 fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
     let stem = name.strip_suffix(".json")?;
@@ -551,7 +569,9 @@ fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
         Some((number, slot)) => (number, Some(slot)),
         None => (stem, None),
     };
-    let plain = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short = number.len() <= MOST_DIGITS;
+    let plain =
+        is_short && !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
     Some((number.parse().ok().filter(|_| plain)?, slot))
 }
 
@@ -583,6 +603,7 @@ mod tests {
             ".json",
             "+1.json",
             "1-2.json",
+            "18446744073709551615.json",
         ] {
             assert_eq!(number_and_slot(name), None, "{name}");
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::durable_file::sidecar_name;
 use super::history::{Entry, History};
 use crate::checkpoint::{Error, ErrorKind, Result};
-use crate::fsio::{self, Durability, FileError, Present, Replace};
+use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 
 /// The largest record that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -51,14 +51,14 @@ impl Lineage {
         }
     }
 
-    fn read(&self) -> Result<Vec<Border>> {
+    fn read(&self) -> Result<(Vec<Border>, Option<Contents>)> {
         if fsio::look(&self.path)?.is_none() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let Some(read) = fsio::read_limited(&self.path, MAX_BYTES)? else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         };
-        serde_json::from_slice(&read.bytes).map_err(|error| {
+        let borders = serde_json::from_slice(&read.bytes).map_err(|error| {
             Error::new(ErrorKind::Unreadable {
                 detail: format!(
                     "the record of the tasks that ended is damaged, so nobody can say which states are of this \
@@ -66,12 +66,13 @@ impl Lineage {
                 ),
             })
             .with_path(&self.path)
-        })
+        })?;
+        Ok((borders, Some(read)))
     }
 
     /// How many tasks ended after each of these entries, newest first.
     pub(super) fn ages(&self, history: &History<'_>, entries: &[Entry]) -> Result<Vec<usize>> {
-        let borders = self.read()?;
+        let (borders, _) = self.read()?;
         let age = |entry: &Entry| {
             let ended = borders.iter();
             ended
@@ -82,19 +83,22 @@ impl Lineage {
     }
 
     /// Ends the present task: none of the states that are in the history now is of the next one.
-    pub(super) fn end(&self, history: &History<'_>, durability: Durability) -> Result<()> {
+    pub(super) fn end(self, history: &History<'_>, durability: Durability) -> Result<Ended> {
         let entries = history.entries()?;
         let Some(newest) = entries.first() else {
-            return Ok(());
+            return Ok(Ended::default());
         };
-        let mut borders = self.read()?;
+        let (mut borders, before) = self.read()?;
         if borders
             .iter()
             .any(|border| history.is_up_to(newest, border))
         {
             // Its writer may not have lived to see it on disk.
-            let lasts = fsio::make_last(&self.path, durability);
-            return Ok(lasts.map_err(FileError::of_a_step)?);
+            if let Some(before) = before {
+                let lasts = fsio::make_last(&self.path, &before, durability);
+                lasts.map_err(FileError::of_a_step)?;
+            }
+            return Ok(Ended::default());
         }
         borders.retain(|border| entries.iter().any(|entry| history.is_up_to(entry, border)));
         borders.push(Border::after(newest));
@@ -106,10 +110,52 @@ impl Lineage {
         text.push(b'\n');
         fsio::own_folder(fsio::parent_of(&self.target))?;
         fsio::create_folder_durably(fsio::parent_of(&self.path))?;
-        Replace::new(&self.path, Present::Whatever)
-            .durability(durability)
-            .write(&text)
-            .map_err(FileError::of_a_step)?;
-        Ok(())
+        let ended = Ended {
+            changed: Some((self.path, before)),
+            durability,
+        };
+        let written = match &ended.changed {
+            Some((path, _)) => Replace::new(path, Present::Whatever)
+                .durability(durability)
+                .write(&text)
+                .map(drop),
+            None => Ok(()),
+        };
+        match written {
+            Ok(()) => Ok(ended),
+            Err(error) => {
+                // It may be in place all the same.
+                if matches!(error, FileError::NotDurable { .. }) {
+                    ended.undo();
+                }
+                Err(error.of_a_step().into())
+            }
+        }
+    }
+}
+
+/// A task that was ended, to be taken up again where the act that ends it fails.
+#[derive(Debug, Default)]
+#[must_use]
+pub(super) struct Ended {
+    /// The record, and what was in it before; `None` where it is as it was.
+    changed: Option<(PathBuf, Option<Contents>)>,
+    durability: Durability,
+}
+
+impl Ended {
+    /// The act failed, so the task goes on.
+    pub(super) fn undo(self) {
+        let undone = match &self.changed {
+            None => Ok(()),
+            Some((path, None)) => fsio::remove(path, self.durability),
+            Some((path, Some(before))) => Replace::new(path, Present::Whatever)
+                .durability(self.durability)
+                .write(&before.bytes)
+                .map(drop),
+        };
+        if let Err(error) = undone {
+            tracing::warn!(%error, "a task that goes on is recorded as ended");
+        }
     }
 }

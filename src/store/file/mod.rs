@@ -20,6 +20,7 @@ use chrono::{DateTime, Utc};
 
 pub(super) use durable_file::{Damaged, DurableFile, Next, NextClaim};
 pub(super) use history::{Entry, History};
+use lineage::Ended;
 pub use options::FileOptions;
 pub(super) use overflow::{Entries, OverflowFile, Owner};
 pub(super) use past::{
@@ -529,24 +530,29 @@ impl CheckpointStore for FileStore {
                 }
                 _ => Vec::new(),
             };
-            let ended: Option<EntryId> = entries
+            let earlier: Option<EntryId> = entries
                 .iter()
                 .find(|(_, age)| *age > 0)
                 .map(|(entry, _)| entry.id.clone());
             entries.retain(|(_, age)| *age == 0);
             let entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
-            if options.with == Recovery::Fresh {
-                file.end_lineage()?;
-            }
+            let ended = match options.with {
+                Recovery::Fresh => file.end_lineage()?,
+                _ => Ended::default(),
+            };
             let revision = |document: &Document| Some(Revision::of(document.text().as_bytes()));
-            recover_with(
+            let recovered = recover_with(
                 &file,
                 &damaged,
                 options.with,
                 &entries,
-                ended.as_ref(),
+                earlier.as_ref(),
                 &revision,
-            )
+            );
+            if matches!(&recovered, Err(error) if *error.kind() != ErrorKind::NotDurable) {
+                ended.undo();
+            }
+            recovered
         };
         recover().map_err(|error| error.with_key(key))
     }

@@ -127,6 +127,7 @@ pub(in crate::store) fn recover(
     let mut recovered = Recovered::healthy(with);
     recovered.damage.clone_from(&damaged.corrupt);
     recovered.salvaged = salvage(damaged.bytes()).map(|salvage| salvage.document);
+    let mut brought_back = None;
     let document: Option<Document> = match with {
         Recovery::Fresh => None,
         Recovery::Salvage => match (&damaged.corrupt, &recovered.salvaged) {
@@ -164,6 +165,7 @@ pub(in crate::store) fn recover(
                     Some(ended) => of_earlier_tasks(ended, damaged.corrupt.is_some()),
                 }));
             };
+            brought_back = Some(&*entry.path);
             recovered.entry = Some(entry.id.clone());
             recovered.written = entry.saved;
             // A state joins the history when the next one replaces it; the damaged one had no next one.
@@ -175,6 +177,7 @@ pub(in crate::store) fn recover(
         document
             .as_ref()
             .map(|document| (document.text(), revision(document))),
+        brought_back,
     )?;
     tracing::info!(?with, entry = ?recovered.entry, "recovered");
     recovered.put_aside = aside.map(|path| path.display().to_string());

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::durable_file::sidecar_name;
-use crate::checkpoint::Revision;
+use super::unique::unique_names;
+use crate::checkpoint::{Revision, UNIQUE_SEPARATOR};
 use crate::fsio::{self, Durability, FileError};
 
 /// How many damaged texts are kept of one checkpoint, the newest.
@@ -20,6 +21,9 @@ pub(super) fn folder(target: &Path) -> PathBuf {
         .join(sidecar_name(target, ""))
 }
 
+/// How many contents may have one name before none is left: one, but for files that somebody else changed.
+const MOST_OF_A_NAME: usize = 1000;
+
 /// Keeps the damaged contents of a file, and says where: `.agent-checkpoint/corrupt/{file}/{hash}.json`.
 ///
 /// The same contents are kept once, however often they come. Only so many are kept; the one just put aside
@@ -34,14 +38,27 @@ pub(super) fn put_aside(
     fsio::create_folder_durably(&folder)?;
     let hash = Revision::of(bytes).to_string();
     let hash = hash.rsplit(':').next().unwrap_or_default();
-    let path = folder.join(format!("{}.json", &hash[..NAME.min(hash.len())]));
-    // It must be on disk before the damaged file goes: a link would be as torn as the file.
-    if fsio::copy(target, bytes, &path, durability)? {
-        bound(&folder, &path);
-    } else {
-        fsio::make_last(&path, durability)?;
+    for path in unique_names(&folder, &hash[..NAME.min(hash.len())]).take(MOST_OF_A_NAME) {
+        // It must be on disk before the damaged file goes: a link would be as torn as the file.
+        if fsio::copy(target, bytes, &path, durability)? {
+            bound(&folder, &path);
+            return Ok(path);
+        }
+        // The name alone is no proof: a copy may have been cut or changed since.
+        match fsio::read_limited(&path, bytes.len() as u64) {
+            Ok(Some(kept)) if kept.bytes == bytes => {
+                fsio::make_last(&path, &kept, durability).map_err(FileError::of_a_step)?;
+                return Ok(path);
+            }
+            Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotAFile { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(path)
+    Err(FileError::Io {
+        operation: fsio::Operation::CreateTemp,
+        path: folder,
+        source: std::io::ErrorKind::AlreadyExists.into(),
+    })
 }
 
 fn bound(folder: &Path, spared: &Path) {
@@ -51,7 +68,8 @@ fn bound(folder: &Path, spared: &Path) {
         .filter(|file| {
             let name = file.file_name();
             let stem = name.to_str().and_then(|name| name.strip_suffix(".json"));
-            stem.is_some_and(|stem| {
+            let hash = stem.map(|stem| stem.split(UNIQUE_SEPARATOR).next().unwrap_or(stem));
+            hash.is_some_and(|stem| {
                 stem.len() == NAME && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
             })
         })

@@ -1,6 +1,8 @@
 //! What the last save of a checkpoint wrote, noted beside its lock.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Owner;
@@ -34,6 +36,21 @@ pub(super) struct Saved {
     pub(super) synced: Durability,
     /// When it was written.
     pub(super) at: SystemTime,
+}
+
+/// How many files are remembered. More are forgotten all at once, and their notes are read again.
+const MOST: usize = 4096;
+
+/// What this process knows to be on disk, by the path of the file.
+static SYNCED: Mutex<BTreeMap<PathBuf, Saved>> = Mutex::new(BTreeMap::new());
+
+/// Remembers what of a file is on disk.
+fn remember(target: &Path, saved: Saved) {
+    let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
+    if synced.len() >= MOST {
+        synced.clear();
+    }
+    synced.insert(target.to_path_buf(), saved);
 }
 
 /// A note as it was read.
@@ -79,12 +96,61 @@ impl SavedNote {
         }
     }
 
+    /// Whether exactly this file, as it was read, is known to be on disk: this process synced it, or the note names
+    /// a sync of it. How long it has been there is no evidence.
+    pub(super) fn knows(&self, stamp: &FileStamp, file: &Revision, wanted: Durability) -> bool {
+        let is_it = |saved: &Saved| saved.is(stamp, file) && covers(saved.synced, wanted);
+        if wanted == Durability::None {
+            return true;
+        }
+        let remembered = {
+            let synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
+            synced.get(&self.target).is_some_and(is_it)
+        };
+        remembered
+            || self.read().last.filter(is_it).is_some_and(|saved| {
+                remember(&self.target, saved);
+                true
+            })
+    }
+
+    /// Remembers that exactly this file is on disk now.
+    pub(super) fn synced(&self, stamp: &FileStamp, file: &Revision, synced: Durability) {
+        let saved = Saved {
+            checkpoint: None,
+            file: file.clone(),
+            stamp: stamp.text(),
+            synced,
+            at: UNIX_EPOCH,
+        };
+        remember(&self.target, saved);
+    }
+
+    /// Has it known that the names of our folders are on disk, where the note says so: it lies in them, and was
+    /// written after the present file and its name were synced.
+    pub(super) fn trust_folders(&self, folder: &Path, own: &Path) -> Result<(), FileError> {
+        if fsio::is_trusted(folder)? && fsio::is_trusted(own)? {
+            return Ok(());
+        }
+        let last = self.read().last;
+        let Some(last) = last.filter(|last| last.synced == Durability::Full) else {
+            return Ok(());
+        };
+        let found = fsio::look(&self.target)?;
+        if found.is_some_and(|found| FileStamp::of(&found).text() == last.stamp) {
+            fsio::trust_name(folder)?;
+            fsio::trust_name(own)?;
+        }
+        Ok(())
+    }
+
     /// Notes what is about to be saved: a save that is killed before it can note more was ours all the same.
     ///
     /// A note helps others to judge; no save fails for want of one.
     pub(super) fn begin(self, next: Option<&Revision>) -> Noting {
         let opened = InPlace::open(&self.path, &self.target);
         let noting = Noting {
+            target: self.target,
             path: self.path,
             file: opened.ok(),
         };
@@ -96,6 +162,7 @@ impl SavedNote {
 
 /// A note that is being written.
 pub(super) struct Noting {
+    target: PathBuf,
     path: PathBuf,
     file: Option<InPlace>,
 }
@@ -118,6 +185,7 @@ impl Noting {
         };
         let both = [record(&saved.text()), record("")].concat();
         self.write(|file| file.write(&both, 0));
+        remember(&self.target, saved);
     }
 
     /// It was not saved.
@@ -181,6 +249,15 @@ impl Saved {
     /// Whether this is exactly the file that was read.
     pub(super) fn is(&self, stamp: &FileStamp, file: &Revision) -> bool {
         self.file == *file && self.stamp == stamp.text()
+    }
+}
+
+/// Whether what is synced so far is enough.
+fn covers(synced: Durability, wanted: Durability) -> bool {
+    match wanted {
+        Durability::None => true,
+        Durability::Data => synced != Durability::None,
+        Durability::Full => synced == Durability::Full,
     }
 }
 
