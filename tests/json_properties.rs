@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use agent_checkpoint::json::{
-    CorruptCode, Document, Identity, Kind, MAX_DEPTH, Node, Rewrite, RewriteError, pointer, salvage,
+    CorruptCode, Document, Identity, Kind, LeftOut, MAX_DEPTH, Node, Rewrite, RewriteError,
+    pointer, salvage,
 };
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -363,24 +364,24 @@ proptest! {
         let Some(salvage) = salvage(&bytes) else {
             return Ok(()); // Whether that is right is asked below.
         };
-        prop_assert!(salvage.kept <= cut);
-        let closers = salvage.document.text().strip_prefix(&text[..salvage.kept]).unwrap();
+        let kept = salvage.left_out.first().map_or(bytes.len(), |left_out| left_out.offset);
+        prop_assert!(salvage.left_out.len() <= 1 && kept <= cut);
+        let closers = salvage.document.text().strip_prefix(&text[..kept]).unwrap();
         prop_assert!(closers.chars().all(|c| c == '}' || c == ']'), "{closers}");
-        prop_assert_eq!(salvage.is_whole(), whole.root().range().end <= cut);
-        prop_assert_eq!(closers.is_empty(), salvage.is_whole());
-        let lost = salvage.left_out.as_ref().map_or(0, |left_out| left_out.bytes);
-        prop_assert_eq!(salvage.kept + lost, bytes.len());
+        prop_assert_eq!(closers.is_empty(), whole.root().range().end <= cut);
+        let lost = salvage.left_out.iter().map(|left_out| left_out.bytes).sum::<usize>();
+        prop_assert_eq!(kept + lost, bytes.len());
         for node in all_nodes(&salvage.document) {
             let original = whole.get(&node.pointer()).unwrap();
             prop_assert_eq!(node.range().start, original.range().start);
-            if node.range().end <= salvage.kept {
+            if node.range().end <= kept {
                 prop_assert_eq!(node.raw(), original.raw());
             } else {
                 prop_assert_eq!(node.kind(), original.kind());
             }
         }
-        if let Some(place) = &salvage.broken_at {
-            prop_assert!(whole.get(place).is_some(), "{place}");
+        for LeftOut { at, .. } in &salvage.left_out {
+            prop_assert!(whole.get(at).is_some(), "{at}");
         }
     }
 
@@ -406,7 +407,7 @@ proptest! {
         let text = style.render(&root);
         let salvage = salvage(text.as_bytes()).unwrap();
         prop_assert_eq!(salvage.document.text(), text.as_str());
-        prop_assert!(salvage.left_out.is_none() && salvage.is_whole());
+        prop_assert!(salvage.left_out.is_empty() && salvage.cause.is_none());
     }
 
     #[test]
@@ -415,25 +416,66 @@ proptest! {
         prop_assume!(new.len() < old.len() && old.is_char_boundary(new.len()));
         let bytes = format!("{new}{}", &old[new.len()..]);
         let salvage = salvage(bytes.as_bytes()).unwrap();
-        prop_assert!(salvage.is_whole());
         prop_assert_eq!(salvage.document.text().trim_end(), new.trim_end());
+    }
+
+    #[test]
+    fn every_whole_member_but_the_damaged_one_is_kept(root in root(), style in style(), member in any::<prop::sample::Index>(), slip in slip()) {
+        let text = style.render(&root);
+        let whole = Document::from_text(text.as_str()).unwrap();
+        let members: Vec<(String, Node<'_>)> = whole.root().members().map(|(name, node)| (name.into_owned(), node)).collect();
+        prop_assume!(members.len() > 1 && whole.findings().is_empty());
+        let (damaged, node) = &members[member.index(members.len())];
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.splice(node.range(), slip);
+        let salvage = salvage(&bytes).unwrap();
+        prop_assert!(!salvage.left_out.is_empty());
+        for (name, node) in &members {
+            let at = pointer::join("", name);
+            let kept = salvage.document.get(&at);
+            if name == damaged {
+                prop_assert!(kept.is_none(), "{}", salvage.document.text());
+            } else {
+                prop_assert_eq!(kept.map(|kept| kept.raw()), Some(node.raw()), "{}", &at);
+            }
+        }
     }
 
     #[test]
     fn any_bytes_are_saved_or_not(bytes in prop_oneof![
         prop::collection::vec(any::<u8>(), 0..64),
-        "[{\\[\\]},:\"ab\\\\u0-9e. \n\0\u{e9}-]{0,40}".prop_map(|text| format!("{{\"a\":0,{text}").into_bytes()),
+        "[{\\[\\]},:\"ab\\\\u0-9e. /*#'`\n\0\u{e9}-]{0,40}".prop_map(|text| format!("{{\"a\":0,{text}").into_bytes()),
     ]) {
         match salvage(&bytes) {
             Some(saved) => {
-                prop_assert!(saved.document.text().as_bytes().starts_with(&bytes[..saved.kept]));
                 let again = Document::parse(saved.document.text().as_bytes());
                 prop_assert_eq!(again.as_ref(), Ok(&saved.document));
-                prop_assert_eq!(saved.left_out.is_none(), Document::parse(&bytes).is_ok());
+                prop_assert_eq!(saved.left_out.is_empty(), Document::parse(&bytes).is_ok());
+                let mut end = 0;
+                for piece in &saved.left_out {
+                    prop_assert!(end <= piece.offset && piece.offset + piece.bytes <= bytes.len());
+                    end = piece.offset + piece.bytes;
+                }
             }
             None => prop_assert!(Document::parse(&bytes).is_err()),
         }
     }
+}
+
+/// What stands by mistake where a value belongs.
+fn slip() -> impl Strategy<Value = Vec<u8>> {
+    let slips: [&[u8]; 9] = [
+        b"NaN",
+        b"-Infinity",
+        b"None",
+        b"\"raw \xe9\"",
+        b"\"two\nlines\"",
+        b"\"bad \\d\"",
+        b"'single'",
+        b"\"he said \"yes\" and left\"",
+        b"\"a control \x07\"",
+    ];
+    prop::sample::select(slips.map(<[u8]>::to_vec).to_vec())
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::claim::{Fenced, stamp};
 use super::{Expect, Key, Operation, Revision};
 use crate::fsio::FileError;
-use crate::json::{Corrupt, EditError, RewriteError, Unreadable};
+use crate::json::{Corrupt, EditError, RewriteError, Unreadable, quoted, shortened};
 
 /// The result of an operation of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -169,8 +169,10 @@ pub enum ErrorKind {
     },
     /// A file of a format that is not known here.
     UnknownFormat {
-        /// The name that was asked for; `None` when the file fits no format.
+        /// The name that was asked for; `None` when the file fits no format, and so is no checkpoint.
         name: Option<String>,
+        /// What the file is, such as a JSON list; empty where a name was asked for.
+        found: String,
         /// The names there are.
         known: Vec<String>,
     },
@@ -350,10 +352,14 @@ impl fmt::Display for Error {
                 f.write_str("; load it again and decide anew")
             }
             ErrorKind::InvalidKey { text, reason } => {
-                write!(f, "{text:?} cannot be a key: {reason}")
+                write!(f, "{} cannot be a key: {reason}", quoted(text))
             }
             ErrorKind::InvalidRevision { text } => {
-                write!(f, "{text:?} is no revision; take one from a load or a save")
+                write!(
+                    f,
+                    "{} is no revision; take one from a load or a save",
+                    quoted(text)
+                )
             }
             ErrorKind::NewerSchema { found, known } => write!(
                 f,
@@ -407,7 +413,8 @@ impl fmt::Display for Error {
             }
             ErrorKind::NoSuchRevision { wanted } => write!(
                 f,
-                "{wanted:?} is no state of its history; take one that `history` lists"
+                "{} is no state of its history; take one that `history` lists",
+                quoted(wanted)
             ),
             ErrorKind::NotRecoverable { detail } => f.write_str(detail),
             ErrorKind::NotOffered { what } => write!(f, "this store has no {what}"),
@@ -445,19 +452,30 @@ impl fmt::Display for Error {
                     candidates.join(", ")
                 )
             }
-            ErrorKind::UnknownFormat { name, known } => {
-                match name {
-                    Some(name) => write!(f, "{name:?} is no known format")?,
-                    None => f.write_str("fits no known format")?,
-                }
-                write!(f, "; name one of {}", known.join(", "))
-            }
+            ErrorKind::UnknownFormat { name, found, known } => match name {
+                Some(name) => write!(
+                    f,
+                    "{} is no known format; name one of {}",
+                    quoted(name),
+                    known.join(", ")
+                ),
+                None => write!(
+                    f,
+                    "no checkpoint: {found}; if it is one all the same, name its format, one of {}",
+                    known.join(", ")
+                ),
+            },
             ErrorKind::NoSuchSlot { slot, slots } if slots.is_empty() => {
-                write!(f, "no place for the checkpoint {slot:?} in this host file")
+                write!(
+                    f,
+                    "no place for the checkpoint {} in this host file",
+                    quoted(slot)
+                )
             }
             ErrorKind::NoSuchSlot { slot, slots } => write!(
                 f,
-                "no place for the checkpoint {slot:?} in this host file; it has {}",
+                "no place for the checkpoint {} in this host file; it has {}",
+                quoted(slot),
                 slots.join(", ")
             ),
             ErrorKind::ReadOnly => f.write_str("opened for reading only"),
@@ -473,7 +491,9 @@ impl fmt::Display for Error {
             ErrorKind::Transition { from, to, allowed } => {
                 write!(
                     f,
-                    "there is no transition from {from} to {to}; from {from} it goes "
+                    "there is no transition from {0} to {1}; from {0} it goes ",
+                    shortened(from),
+                    shortened(to)
                 )?;
                 match allowed.as_slice() {
                     [] => f.write_str("nowhere")?,

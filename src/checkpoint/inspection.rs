@@ -6,7 +6,7 @@ use std::fmt;
 use chrono::TimeDelta;
 
 use super::{Checkpoint, Knowledge, Limits, OpenEnum, Timestamp};
-use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer};
+use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer, quoted};
 
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
@@ -253,7 +253,7 @@ impl<'a> Inspection<'a> {
             self.report(
                 member,
                 Code::BAD_TIMESTAMP,
-                format!("{:?} is no RFC 3339 time with a zone", stamp.text()),
+                format!("{} is no RFC 3339 time with a zone", quoted(stamp.text())),
             );
         }
     }
@@ -295,7 +295,11 @@ impl<'a> Inspection<'a> {
             self.report(
                 member,
                 Code::UNKNOWN_VALUE,
-                format!("{:?} is none of {}", value.as_str(), E::KNOWN.join(", ")),
+                format!(
+                    "{} is none of {}",
+                    quoted(value.as_str()),
+                    E::KNOWN.join(", ")
+                ),
             );
         }
     }

@@ -8,7 +8,7 @@ use super::{Place, Row, RowState, WhyLeftOut, bounded};
 use crate::checkpoint::{Error, ErrorKind, FileRole};
 use crate::formats::Format;
 use crate::fsio;
-use crate::json::{self, CorruptCode};
+use crate::json::CorruptCode;
 
 /// How long after a corrupt reading a file is read again.
 pub(super) const SECOND_LOOK: Duration = Duration::from_millis(20);
@@ -61,7 +61,10 @@ impl Scan<'_> {
     /// named, its path or what is left of it tells a format, there are checkpoints beside it, or a crash
     /// leaves such a file. Else it is listed as no document.
     pub(super) fn doubt(&mut self, doubt: Doubt, has_checkpoints: bool) {
-        let format = self.format_of_damaged(&doubt.path);
+        // What is no checkpoint is none beside checkpoints either.
+        let Ok(format) = self.format_of_damaged(&doubt) else {
+            return self.leave_out(doubt.path.display(), WhyLeftOut::NoDocument);
+        };
         if let Some(format) = format
             && is_archive(&doubt.path, &format)
         {
@@ -75,19 +78,21 @@ impl Scan<'_> {
         self.push(row);
     }
 
-    /// The format that the path of a damaged file tells, or the good part of it.
-    fn format_of_damaged(&self, path: &Path) -> Option<Format> {
+    /// The format that the good part of a damaged file tells, or its path.
+    fn format_of_damaged(&self, doubt: &Doubt) -> Result<Option<Format>, Error> {
         let formats = &self.options.formats;
         if let Some(name) = &self.options.format {
-            return formats.get(name).ok().copied();
+            return Ok(formats.get(name).ok().copied());
         }
-        if let Ok(found) = formats.detect(path, None) {
-            return Some(found.format);
-        }
-        let contents = fsio::read_limited(path, self.options.max_bytes).ok()??;
-        let good = json::salvage(&contents.bytes)?;
-        let found = formats.detect(path, Some(&good.document)).ok()?;
-        Some(found.format)
+        let path = &doubt.path;
+        let ErrorKind::Corrupt(cause) = doubt.error.kind() else {
+            return Ok(formats.detect(path, None).ok().map(|found| found.format));
+        };
+        let Ok(Some(contents)) = fsio::read_limited(path, self.options.max_bytes) else {
+            return Ok(None);
+        };
+        let found = formats.detect_damaged(path, &contents.bytes, cause)?;
+        Ok(found.map(|found| found.format))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Which format a file has: by its name, its folder and what is in it.
 
-use super::Format;
-use crate::checkpoint::Evidence;
+use std::path::Path;
+
+use super::{Format, Formats};
+use crate::checkpoint::{Evidence, Result};
+use crate::json::{self, Corrupt, CorruptCode};
 
 /// The format of a file, with what speaks for it.
 #[derive(Clone, Debug)]
@@ -11,4 +14,96 @@ pub struct Detected {
     pub format: Format,
     /// What speaks for it.
     pub evidence: Evidence,
+}
+
+impl Formats {
+    /// The format of bytes that are no document, by what is left of them, else by their path.
+    ///
+    /// `None` where neither tells, and the bytes are a damaged document all the same: empty, nothing but NUL bytes, or a
+    /// text that begins like an object, also after a comment, a code fence or a conflict marker, and as UTF-16.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownFormat`](crate::ErrorKind::UnknownFormat) when the file is no checkpoint: JSON Lines whose first
+    /// object has no member of a format, a list, Markdown, YAML, anything else.
+    pub fn detect_damaged(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        cause: &Corrupt,
+    ) -> Result<Option<Detected>> {
+        let good = json::good_part(bytes, cause.clone()).map(|good| good.document);
+        let by_content = good.and_then(|good| self.detect(path, Some(&good)).ok());
+        let known = by_content.or_else(|| self.detect(path, None).ok());
+        match known
+            .is_none()
+            .then(|| other_kind(path, bytes, cause))
+            .flatten()
+        {
+            Some(found) => Err(self.unknown(found).with_path(path)),
+            None => Ok(known),
+        }
+    }
+}
+
+/// What bytes are that are no damaged document.
+fn other_kind(path: &Path, bytes: &[u8], cause: &Corrupt) -> Option<&'static str> {
+    if matches!(cause.code, CorruptCode::Empty | CorruptCode::NulBytes) {
+        return None;
+    }
+    if begins_like_object(bytes) {
+        let more = bytes.get(cause.offset);
+        let is_lines =
+            cause.code == CorruptCode::TrailingBytes && matches!(more, Some(b'{' | b'['));
+        return is_lines
+            .then_some("JSON Lines, and the first object has no member of a known format");
+    }
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending.map(str::to_ascii_lowercase).as_deref() {
+        Some("md" | "markdown") => return Some("Markdown"),
+        Some("yaml" | "yml") => return Some("YAML"),
+        Some("toml") => return Some("TOML"),
+        _ => {}
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Some("binary data, or text that is not UTF-8");
+    };
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let line = text.lines().next().unwrap_or_default();
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || "_-.".contains(c))
+    };
+    Some(match cause.code {
+        _ if text.starts_with('[') => "a JSON list",
+        CorruptCode::NotAnObject => "a JSON value, and no object",
+        _ if text.contains(|c: char| c.is_control() && !c.is_whitespace()) => "binary data",
+        _ if line.starts_with("---") => "YAML, or Markdown with front matter",
+        _ if line.starts_with("# ") || line.starts_with("## ") => "Markdown or YAML",
+        _ if line.split_once(':').is_some_and(|(name, _)| is_name(name)) => "YAML",
+        _ => "text that is no JSON",
+    })
+}
+
+fn begins_like_object(bytes: &[u8]) -> bool {
+    json::start_of_object(bytes).is_some()
+        || utf16(bytes).is_some_and(|text| json::start_of_object(text.as_bytes()).is_some())
+}
+
+/// The text of bytes that look like UTF-16.
+fn utf16(bytes: &[u8]) -> Option<String> {
+    let read: fn([u8; 2]) -> u16 = match bytes {
+        [0xFE, 0xFF, ..] | [0, 1..=255, ..] => u16::from_be_bytes,
+        [0xFF, 0xFE, ..] | [1..=255, 0, ..] => u16::from_le_bytes,
+        _ => return None,
+    };
+    let (units, _) = bytes.as_chunks::<2>();
+    let chars = char::decode_utf16(units.iter().map(|unit| read(*unit)));
+    Some(
+        chars
+            .map(|char| char.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect(),
+    )
 }

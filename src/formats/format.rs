@@ -180,9 +180,19 @@ impl Formats {
             .ok_or_else(|| {
                 Error::new(ErrorKind::UnknownFormat {
                     name: Some(name.to_owned()),
+                    found: String::new(),
                     known: self.names(),
                 })
             })
+    }
+
+    /// The error of a file that fits no format.
+    pub(super) fn unknown(&self, found: impl Into<String>) -> Error {
+        Error::new(ErrorKind::UnknownFormat {
+            name: None,
+            found: found.into(),
+            known: self.names(),
+        })
     }
 
     fn names(&self) -> Vec<String> {
@@ -210,10 +220,16 @@ impl Formats {
             .collect();
         fitting.sort_by_key(|detected| std::cmp::Reverse(detected.evidence.strength));
         match fitting.as_slice() {
-            [] => Err(Error::new(ErrorKind::UnknownFormat {
-                name: None,
-                known: self.names(),
-            })),
+            // A name alone is no evidence, but where nothing else is there to be looked at.
+            [] => Err(
+                self.unknown(match document.and_then(|_| self.detect(path, None).ok()) {
+                    Some(place) => format!(
+                        "its place is one of {}, and it has none of its members",
+                        place.format.name
+                    ),
+                    None => "it has no member of a known format".to_owned(),
+                }),
+            ),
             [first, second, ..] if first.evidence.strength == second.evidence.strength => {
                 Err(Error::new(ErrorKind::Ambiguous {
                     what: "format that fits",

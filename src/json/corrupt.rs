@@ -80,3 +80,46 @@ impl fmt::Display for Corrupt {
 }
 
 impl std::error::Error for Corrupt {}
+
+/// The conflict markers of git, where a text has them: both sides of a merge are in it, and a person has to choose.
+pub(crate) fn conflict(bytes: &[u8]) -> Option<Corrupt> {
+    let is = |line: &[u8], marker: u8| {
+        let rest = line.strip_prefix([marker; 7].as_slice());
+        rest.is_some_and(|rest| matches!(rest.first(), None | Some(b' ' | b'\r')))
+    };
+    let mut found: Vec<String> = Vec::new();
+    let mut first = None;
+    let (mut offset, mut open) = (0, None);
+    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        open = match open {
+            _ if is(line, b'<') => Some((number, offset, false)),
+            Some((start, at, _)) if is(line, b'=') => Some((start, at, true)),
+            Some((start, at, true)) if is(line, b'>') => {
+                first.get_or_insert((start, at));
+                found.push(format!("{start}-{number}"));
+                None
+            }
+            open => open,
+        };
+        offset += line.len() + 1;
+    }
+    let (line, offset) = first?;
+    let more = match found.len().saturating_sub(MOST_CONFLICTS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    found.truncate(MOST_CONFLICTS);
+    Some(Corrupt {
+        code: CorruptCode::Syntax,
+        line,
+        column: 1,
+        offset,
+        message: format!(
+            "git conflict markers at lines {}{more}: resolve the merge",
+            found.join(", ")
+        ),
+    })
+}
+
+/// The most conflicts that a message lists.
+const MOST_CONFLICTS: usize = 4;

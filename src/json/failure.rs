@@ -1,5 +1,6 @@
 //! Why a value of the text could not become a value of a type.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
@@ -55,7 +56,7 @@ impl Failure {
     fn unexpected(code: Code, found: &Unexpected<'_>, expected: &dyn Expected) -> Failure {
         let expected = in_json_words(expected);
         let found_words = match found {
-            Unexpected::Str(text) => format!("{:?}", shortened(text)),
+            Unexpected::Str(text) => quoted(text),
             Unexpected::Map => "an object".to_owned(),
             Unexpected::Seq => "an array".to_owned(),
             Unexpected::Unit => "null".to_owned(),
@@ -93,11 +94,17 @@ fn is_integer_type(words: &str) -> bool {
     bits.is_some_and(|bits| ["8", "16", "32", "64", "128", "size"].contains(&bits))
 }
 
-fn shortened(text: &str) -> String {
+/// A text as messages show it: a megabyte of it would hide the rest.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
     }
+}
+
+/// The same in quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("{:?}", shortened(text))
 }
 
 fn kind_of(found: &Unexpected<'_>) -> Option<Kind> {
@@ -141,8 +148,7 @@ impl de::Error for Failure {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Failure {
-        let variant = shortened(variant);
-        let message = format!("{variant:?} is none of {}", expected.join(", "));
+        let message = format!("{} is none of {}", quoted(variant), expected.join(", "));
         Failure {
             found: Some(Kind::String),
             ..Failure::new(Code::UNKNOWN_VALUE, message)

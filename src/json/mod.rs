@@ -24,14 +24,17 @@ mod tree;
 mod typed;
 mod violation;
 
+pub(crate) use corrupt::conflict;
 pub use corrupt::{Corrupt, CorruptCode};
 pub use diff::Identity;
 pub use document::Document;
 pub use edit::EditError;
+pub(crate) use failure::{quoted, shortened};
 pub use node::Node;
 pub use parser::MAX_DEPTH;
 pub use reader::{Reading, Unreadable};
 pub use rewrite::{Rewrite, RewriteError, Rewritten};
 pub use salvage::{LeftOut, Salvage, salvage};
+pub(crate) use salvage::{good_part, start_of_object};
 pub use tree::Kind;
 pub use violation::{Code, Violation};

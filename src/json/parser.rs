@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::corrupt::{Corrupt, CorruptCode};
+use super::corrupt::{Corrupt, CorruptCode, conflict};
 use super::text::{Escape, unicode_escape};
 use super::tree::{Index, Kind, Marks, NONE, ROOT, Span, Tree};
 
@@ -31,6 +31,11 @@ impl Fault {
         }
     }
 
+    fn in_text(self, text: &str) -> Corrupt {
+        let before = text.get(..self.offset).unwrap_or(text);
+        self.into_corrupt(before)
+    }
+
     /// Adds line and column, which need the text before the place.
     fn into_corrupt(self, before: &str) -> Corrupt {
         let (line, column) = line_and_column(before);
@@ -45,7 +50,7 @@ impl Fault {
 }
 
 /// Line and column, both from 1, of the place that has this text before it. A byte order mark is no column.
-pub(super) fn line_and_column(before: &str) -> (usize, usize) {
+fn line_and_column(before: &str) -> (usize, usize) {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let in_line = &before[line_start..];
     let in_line = if line_start == 0 {
@@ -57,15 +62,6 @@ pub(super) fn line_and_column(before: &str) -> (usize, usize) {
     (line, in_line.chars().count() + 1)
 }
 
-/// A text as far as it is JSON.
-pub(super) struct Partial {
-    /// Every value that begins before the fault; of one that does not end there `next` is 0, and `kind` and `end` say
-    /// nothing.
-    pub(super) tree: Tree,
-    /// Why the text is no document; none if it is one.
-    pub(super) corrupt: Option<Corrupt>,
-}
-
 impl Tree {
     /// The tree of a file: its root must be an object.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Tree, Corrupt> {
@@ -74,13 +70,23 @@ impl Tree {
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => Tree::from_text(text.to_owned()),
-            Err(error) => Err(not_utf8(bytes, &error)),
+            Err(error) => Err(conflict(bytes).unwrap_or_else(|| not_utf8(bytes, &error))),
         }
     }
 
     /// The tree of a text whose root must be an object.
     pub(super) fn from_text(text: String) -> Result<Tree, Corrupt> {
-        let tree = Tree::of_any_value(text)?;
+        let tree = match parse(&text) {
+            Ok((spans, has_duplicates)) => Tree {
+                text,
+                spans,
+                has_duplicates,
+            },
+            // Of a text with conflict markers these are what is to be seen to.
+            Err(fault) => {
+                return Err(conflict(text.as_bytes()).unwrap_or_else(|| fault.in_text(&text)));
+            }
+        };
         let root = tree.span(ROOT);
         if root.kind == Kind::Object {
             return Ok(tree);
@@ -91,23 +97,6 @@ impl Tree {
         Err(fault.into_corrupt(&tree.text[..start]))
     }
 
-    /// The values of a text up to where it stops being JSON; none where not even the root begins.
-    pub(super) fn partial(text: String) -> Option<Partial> {
-        let mut parser = Parser::begin(&text).ok()?;
-        let outcome = parser.document();
-        let (spans, has_duplicates) = (parser.spans, parser.has_duplicates);
-        let corrupt = outcome.err().map(|fault| {
-            let before = text.get(..fault.offset).unwrap_or(&text);
-            fault.into_corrupt(before)
-        });
-        let tree = Tree {
-            text,
-            spans,
-            has_duplicates,
-        };
-        Some(Partial { tree, corrupt })
-    }
-
     /// The tree of a text with one JSON value of any type.
     pub(super) fn of_any_value(text: String) -> Result<Tree, Corrupt> {
         match parse(&text) {
@@ -116,10 +105,7 @@ impl Tree {
                 spans,
                 has_duplicates,
             }),
-            Err(fault) => {
-                let offset = fault.offset;
-                Err(fault.into_corrupt(text.get(..offset).unwrap_or(&text)))
-            }
+            Err(fault) => Err(fault.in_text(&text)),
         }
     }
 }
@@ -143,11 +129,26 @@ fn not_utf8_message(bytes: &[u8], offset: usize, length: Option<usize>) -> &'sta
 }
 
 /// The corruption of bytes that are not UTF-8.
-pub(super) fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Corrupt {
+fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Corrupt {
     let offset = error.valid_up_to();
     let message = not_utf8_message(bytes, offset, error.error_len());
     let before = std::str::from_utf8(&bytes[..offset]).unwrap_or_default();
     Fault::new(CorruptCode::NotUtf8, offset, message).into_corrupt(before)
+}
+
+/// The length of the object that a text begins with, or where it breaks.
+pub(super) fn whole_object(text: &str) -> Result<usize, usize> {
+    let mut parser = Parser {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        spans: Vec::new(),
+        has_duplicates: false,
+    };
+    match parser.value(1, NONE, NONE, Marks::default()) {
+        Ok(()) => Ok(parser.at),
+        Err(fault) => Err(fault.offset),
+    }
 }
 
 fn parse(text: &str) -> Result<(Vec<Span>, bool), Fault> {

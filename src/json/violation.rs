@@ -83,12 +83,18 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A violation at `pointer`.
+    /// A violation at `pointer`. A message of more than a thousand characters is cut: no rule needs as many, and a value
+    /// that it quotes may have a million.
     pub fn new(pointer: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if let Some((end, _)) = message.char_indices().nth(1000) {
+            message.truncate(end);
+            message.push('…');
+        }
         Violation {
             pointer: pointer.into(),
             code,
-            message: message.into(),
+            message,
         }
     }
 }

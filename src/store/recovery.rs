@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{EntryId, Saved};
 use crate::checkpoint::Fence;
-use crate::json::{Corrupt, Document};
+use crate::json::{Corrupt, Document, LeftOut};
 
 /// With what a checkpoint that cannot be read is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -17,7 +17,7 @@ pub enum Recovery {
     Newest,
     /// With nothing: the next save begins anew.
     Fresh,
-    /// With its own good part: what stands before the damage.
+    /// With its own good part, without the values that broke.
     Salvage,
 }
 
@@ -70,6 +70,8 @@ pub struct Recovered {
     /// What of the damaged checkpoint can be read: compare it with [`document`](Recovered::document) to see what
     /// was lost.
     pub salvaged: Option<Document>,
+    /// What of the damaged text is not in that, of a host file in the whole text: places, and the whole documents among it.
+    pub left_out: Vec<LeftOut>,
     /// Where the damaged text was put aside.
     pub put_aside: Option<String>,
 }
@@ -88,6 +90,7 @@ impl Recovered {
             document: None,
             saved: None,
             salvaged: None,
+            left_out: Vec::new(),
             put_aside: None,
         }
     }

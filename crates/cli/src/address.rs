@@ -17,6 +17,7 @@ use chrono::{DateTime, Utc};
 
 use crate::args::Global;
 use crate::dispatch::layout_of;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::refuse_worktree;
 use crate::read;
@@ -92,23 +93,31 @@ impl Target {
         options: FileOptions,
     ) -> Result<Target, Failure> {
         let path = file_or_store(file, global)?;
-        match read::document(&path, global.max_bytes) {
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
-                // Its good part may tell the format and the key as well as the whole does.
-                let good = read::good_part(&path, global.max_bytes)?;
-                let target = Target::of(path.clone(), good, global, options.clone())
-                    .or_else(|_| Target::of(path, None, global, options))?;
-                Ok(Target {
-                    is_file_there: true,
-                    ..target
-                })
-            }
-            read => Target::of(path, read?, global, options),
-        }
+        let error = match read::document(&path, global) {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => error,
+            read => return Target::of(path, read?, global, options),
+        };
+        let format = match &global.format {
+            Some(_) => format_of(&path, None, global)?,
+            None => read::format_of_damaged(&path, &error, global)?.ok_or_else(|| {
+                Failure::exiting(Exit::Corrupt, format!(
+                    "{error}; nothing that is left of it, of its history or of its place tells its format; name it with \
+                     --format"
+                ))
+            })?,
+        };
+        // Its good part may tell the key as well as the whole does.
+        let good = read::good_part(&path, global.max_bytes)?;
+        let target = Target::in_format(path.clone(), good, format, global, options.clone())
+            .or_else(|_| Target::in_format(path, None, format, global, options))?;
+        Ok(Target {
+            is_file_there: true,
+            ..target
+        })
     }
 
     fn open(path: PathBuf, global: &Global, options: FileOptions) -> Result<Target, Failure> {
-        let document = read::document(&path, global.max_bytes)?;
+        let document = read::document(&path, global)?;
         Target::of(path, document, global, options)
     }
 
@@ -119,6 +128,16 @@ impl Target {
         options: FileOptions,
     ) -> Result<Target, Failure> {
         let format = format_of(&path, document.as_ref(), global)?;
+        Target::in_format(path, document, format, global, options)
+    }
+
+    fn in_format(
+        path: PathBuf,
+        document: Option<Document>,
+        format: Format,
+        global: &Global,
+        options: FileOptions,
+    ) -> Result<Target, Failure> {
         let options = with_writer(options, global).with_max_bytes(global.max_bytes);
         let is_file_there = document.is_some();
         if format.name == builder_state::FORMAT {
@@ -213,10 +232,29 @@ impl Target {
     /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.
     pub(crate) fn error(&self, error: Error) -> Failure {
         let is_missing = matches!(error.kind(), ErrorKind::NotFound);
-        match is_missing.then(|| self.of_the_past()).flatten() {
+        let past = || self.put_aside().or_else(|| self.of_the_past());
+        match is_missing.then(past).flatten() {
             Some(past) => Failure::new(format!("{}: {past}", self.path.display())),
             None => error.with_path(&self.path).into(),
         }
+    }
+
+    /// What is said of a checkpoint that was put aside, as when another agent took over.
+    fn put_aside(&self) -> Option<String> {
+        let name = self.path.file_name()?.to_str()?;
+        let stem = name.strip_suffix(".json")?;
+        let role = (self.format.layout)().role;
+        let entries = std::fs::read_dir(self.path.parent()?.join(".")).ok()?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let newest = names
+            .filter(|other| {
+                other != name && other.starts_with(stem) && role(other) == FileRole::Archive
+            })
+            .max()?;
+        Some(format!(
+            "there is no checkpoint here now; the last one was put aside as {newest}: `ckpt show` and `ckpt resume` read \
+             that file, `ckpt start` begins anew"
+        ))
     }
 
     /// What is said of a checkpoint that is gone and has a history.
@@ -240,7 +278,7 @@ impl Target {
 
     /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
     pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
-        let host = read::document(&self.path, u64::MAX).ok().flatten();
+        let host = read::whole(&self.path, u64::MAX).ok().flatten();
         let place = self.slot.as_ref().zip(host);
         let place = place.and_then(|(slot, host)| slot.find(&host).ok());
         let base = place.map_or_else(String::new, |place| place.pointer);
@@ -263,6 +301,13 @@ pub(crate) fn file_or_store(file: Option<&Path>, global: &Global) -> Result<Path
             Some(_) => Err(Failure::new(
                 "--key goes with a folder; name it with --store instead of FILE",
             )),
+            None if file.is_dir() => {
+                let place = file.display();
+                Err(Failure::new(format!(
+                    "{place}: is a folder; name one of its checkpoints with --store {place} --key KEY, or see them all \
+                     with `ckpt status {place}`"
+                )))
+            }
             None => Ok(file.to_path_buf()),
         },
         (None, Some(store)) => store_file(store, global),

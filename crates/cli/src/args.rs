@@ -1029,7 +1029,14 @@ pub(crate) fn parse() -> Result<Args, Outcome> {
                 out: text,
                 ..Outcome::new()
             },
-            _ => usage(&text).into(),
+            _ => {
+                let outcome = Outcome::from(usage(&text));
+                // Nothing was parsed, so nothing else says how the result is wanted.
+                match std::env::args_os().any(|word| word == "--json") {
+                    true => outcome.with_error_as_json(),
+                    false => outcome,
+                }
+            }
         }
     })
 }
@@ -1039,17 +1046,23 @@ fn usage(text: &str) -> Failure {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
     if lines.first().is_some_and(|line| line.starts_with("error:")) {
-        let joined = lines.join("; ");
+        // A line that ends with a colon goes on in the next.
+        let joined = lines
+            .join("; ")
+            .replace(":; ", ": ")
+            .replace("; Usage: ", "; usage: ");
         let joined = joined.trim_start_matches("error:").trim();
         let joined = joined.replace(
             "invalid digit found in string",
             "it is a whole number, such as 10",
         );
         // What follows `--` is no option any more.
-        return Failure::new(joined.replace("as a value, use", "as a value, end the command with"));
+        return Failure::usage(
+            joined.replace("as a value, use", "as a value, end the command with"),
+        );
     }
     // The help of a verb that needs another word after it.
     let verb = lines
@@ -1063,11 +1076,11 @@ fn usage(text: &str) -> Failure {
         Some(command) => {
             let (verb, words) = (command.get_name(), command.get_subcommands());
             let words: Vec<&str> = words.map(clap::Command::get_name).collect();
-            Failure::new(format!(
+            Failure::usage(format!(
                 "`ckpt {verb}` is followed by one of: {}; `ckpt {verb} --help` says more",
                 words.join(", ")
             ))
         }
-        None => Failure::new("no verb; `ckpt --help` lists them"),
+        None => Failure::usage("no verb; `ckpt --help` lists them"),
     }
 }

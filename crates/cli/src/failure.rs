@@ -2,14 +2,16 @@
 
 use std::error::Error as StdError;
 
+use std::path::{Path, PathBuf};
+
 use agent_checkpoint::checkpoint::Fenced;
+use agent_checkpoint::json::Corrupt;
 use agent_checkpoint::{Error, ErrorKind};
+use serde::Serialize;
 
 use crate::exit::Exit;
-
-/// What a user who has a corrupt file can do.
-const AFTER_CORRUPTION: &str = "nothing was changed; `ckpt history` lists earlier states and `ckpt recover` goes on with the newest good one, \
-     with `--salvage` with the good part of this one, or with `--fresh` with none";
+use crate::output::one_line;
+use crate::read;
 
 /// Why a verb could not do its work.
 #[derive(Clone, Debug)]
@@ -18,6 +20,22 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// What failed, where, and what to do next.
     pub(crate) message: String,
+    /// What kind of failure it is, in a word.
+    pub(crate) code: String,
+    /// The file and the key it is about, where the message names them.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) key: Option<String>,
+}
+
+/// A failure as `--json` prints it.
+#[derive(Serialize)]
+struct Report<'f> {
+    code: &'f str,
+    message: String,
+    file: Option<String>,
+    key: Option<&'f str>,
+    /// What to do, the last part of the message.
+    next: Option<String>,
 }
 
 impl Failure {
@@ -26,21 +44,128 @@ impl Failure {
         Failure {
             exit: Exit::Failed,
             message: message.into(),
+            code: "failed".to_owned(),
+            file: None,
+            key: None,
         }
+    }
+
+    /// A failure of a command line that says nothing that can be done.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure {
+            code: "usage".to_owned(),
+            ..Failure::new(message)
+        }
+    }
+
+    /// A failure with this exit code.
+    pub(crate) fn exiting(exit: Exit, message: impl Into<String>) -> Failure {
+        let code = match exit {
+            Exit::Corrupt => "corrupt",
+            Exit::Refused => "refused",
+            Exit::Conflict => "conflict",
+            Exit::Done | Exit::Findings | Exit::Failed => "failed",
+        };
+        Failure {
+            exit,
+            code: code.to_owned(),
+            ..Failure::new(message)
+        }
+    }
+
+    /// The same, with the file and the key that the command line names; the message begins with them, unless it names
+    /// another place.
+    pub(crate) fn at(mut self, file: Option<&Path>, key: Option<&str>) -> Failure {
+        if let Some(place) = file.map(|file| file.display().to_string()) {
+            let names_place = self.file.is_some()
+                || self.message.contains(&place)
+                || key.is_some_and(|key| self.message.contains(key))
+                || self
+                    .message
+                    .split(' ')
+                    .next()
+                    .is_some_and(|word| word.ends_with(':'));
+            if !names_place {
+                let key = key.map_or_else(String::new, |key| format!(" ({key})"));
+                self.message = format!("{place}{key}: {}", self.message);
+            }
+        }
+        self.file = self.file.or_else(|| file.map(Path::to_path_buf));
+        self.key = self.key.or_else(|| key.map(str::to_owned));
+        self
+    }
+
+    /// The failure as one JSON object.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let message = one_line(&self.message);
+        let next = message.rsplit_once("; ").map(|(_, next)| next.to_owned());
+        serde_json::json!({ "error": Report {
+            code: &self.code,
+            file: self.file.as_ref().map(|file| file.display().to_string()),
+            key: self.key.as_deref(),
+            next,
+            message,
+        } })
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let exit = Exit::of(&error);
         let mut message = chain(&error);
-        if matches!(error.kind(), ErrorKind::Corrupt(_)) {
-            message = format!("{message}; {AFTER_CORRUPTION}");
+        if let ErrorKind::Corrupt(corrupt) = error.kind() {
+            let advice = advice(&error, corrupt);
+            message = format!("{message}; {advice}");
         }
         message.push_str(option(error.kind(), &message));
-        Failure { exit, message }
+        Failure {
+            exit: Exit::of(&error),
+            message,
+            code: code(error.kind()),
+            file: error.path().map(Path::to_path_buf),
+            key: error.key().map(ToString::to_string),
+        }
     }
 }
+
+/// The kind of an error in a word: of a corrupt file the code that `validate` gives it.
+fn code(kind: &ErrorKind) -> String {
+    if let ErrorKind::Corrupt(corrupt) = kind {
+        return corrupt.code.to_string();
+    }
+    if let ErrorKind::UnknownFormat { name: None, .. } = kind {
+        return "no-checkpoint".to_owned();
+    }
+    // The name of the variant: `NotFound` is `not-found`.
+    let name = format!("{kind:?}");
+    let mut code = String::new();
+    for char in name.chars().take_while(char::is_ascii_alphabetic) {
+        if char.is_ascii_uppercase() && !code.is_empty() {
+            code.push('-');
+        }
+        code.push(char.to_ascii_lowercase());
+    }
+    code
+}
+
+/// What a user who has a corrupt file can do.
+fn advice(error: &Error, corrupt: &Corrupt) -> String {
+    if corrupt.message.starts_with(CONFLICT) {
+        return "nothing was changed; edit the file, then run this again".to_owned();
+    }
+    let kept = error.path().and_then(|path| read::kept(path, u64::MAX));
+    match kept {
+        Some((entry, _)) => format!(
+            "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}, with `--salvage` with the \
+             good part of this one, with `--fresh` with none; `ckpt history` lists the states"
+        ),
+        None => "nothing was changed, and no earlier state of it is kept; `ckpt recover --salvage` goes on with the good \
+                 part of this one, `ckpt recover --fresh` with none"
+            .to_owned(),
+    }
+}
+
+/// How the library speaks of a merge that nobody resolved.
+const CONFLICT: &str = "git conflict markers";
 
 /// The options of the command line for what an error of the library advises.
 fn option(kind: &ErrorKind, message: &str) -> &'static str {
@@ -50,7 +175,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
         ErrorKind::TooLarge { .. } | ErrorKind::WouldBeTooLarge { .. } => " (--max-bytes N)",
         ErrorKind::InvalidKey { .. } => "; name the task with --key, or its file",
         ErrorKind::NoSuchSlot { .. } => "; name another with --slot",
-        ErrorKind::UnknownFormat { name: None, .. } => " with --format",
+        ErrorKind::UnknownFormat { name: None, .. } => " (--format F)",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",
         ErrorKind::Claimed { .. } => {

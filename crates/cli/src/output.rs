@@ -40,6 +40,8 @@ pub(crate) struct Outcome {
     pub(crate) exit: Exit,
     /// Whether what was asked for is done, so that it must not be run again to see what came of it.
     pub(crate) is_done: bool,
+    /// The first failure as JSON, for where nothing else is on standard output.
+    pub(crate) error: Option<serde_json::Value>,
 }
 
 impl Outcome {
@@ -104,6 +106,17 @@ impl Outcome {
         self.notes
             .push(format!("ckpt: {}", one_line(&failure.message)));
         self.exit = self.exit.and(failure.exit);
+        self.error.get_or_insert_with(|| failure.json());
+    }
+
+    /// Puts the failure on standard output where that has no other value: with `--json` it is to have one.
+    pub(crate) fn with_error_as_json(mut self) -> Outcome {
+        let is_empty = matches!(self.out.as_str(), "" | "[]\n");
+        if let Some(error) = self.error.take().filter(|_| is_empty) {
+            self.out.clear();
+            self.json(&error);
+        }
+        self
     }
 
     /// Adds findings: the exit code says so.

@@ -4,8 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent_checkpoint::json::{self, Document};
-use agent_checkpoint::{Error, ErrorKind, fsio};
+use agent_checkpoint::{
+    CheckpointStore, EntryId, Error, ErrorKind, FileOptions, FileStore, Format, Formats, fsio,
+};
 
+use crate::args::Global;
 use crate::failure::Failure;
 
 /// How long after a corrupt reading a file is read again: some programs cut a file and fill it again
@@ -13,7 +16,18 @@ use crate::failure::Failure;
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 
 /// The document of a file, or `None` when there is no file.
-pub(crate) fn document(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
+///
+/// What is no document is corrupt where its format is named, where anything tells its format, and where it looks like a
+/// damaged object; else it is no checkpoint.
+pub(crate) fn document(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
+    whole(path, global.max_bytes).map_err(|error| match format_of_damaged(path, &error, global) {
+        Err(no_checkpoint) if global.format.is_none() => no_checkpoint,
+        _ => error,
+    })
+}
+
+/// The document of a file, of whatever it is.
+pub(crate) fn whole(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
     match read_once(path, max_bytes) {
         Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
             std::thread::sleep(SECOND_LOOK);
@@ -37,6 +51,47 @@ pub(crate) fn good_part(path: &Path, max_bytes: u64) -> Result<Option<Document>,
     let contents = fsio::read_limited(path, max_bytes)?;
     let salvaged = contents.and_then(|contents| json::salvage(&contents.bytes));
     Ok(salvaged.map(|salvaged| salvaged.document))
+}
+
+/// The format of a file that is no document, as this error says: by what is left of it, else of what the history keeps
+/// for it, else of its place. An error says that it is no checkpoint.
+pub(crate) fn format_of_damaged(
+    path: &Path,
+    error: &Error,
+    global: &Global,
+) -> Result<Option<Format>, Error> {
+    let ErrorKind::Corrupt(cause) = error.kind() else {
+        return Ok(None);
+    };
+    let formats = Formats::default();
+    let contents = fsio::read_limited(path, global.max_bytes)?;
+    let bytes = contents.map_or_else(Vec::new, |contents| contents.bytes);
+    match formats.detect_damaged(path, &bytes, cause) {
+        Ok(Some(found)) => Ok(Some(found.format)),
+        other => match kept_format(path, global.max_bytes) {
+            Some(format) => Ok(Some(format)),
+            None => other.map(|_| None),
+        },
+    }
+}
+
+/// The newest state of a file's present task that its history keeps and that can be read.
+pub(crate) fn kept(path: &Path, max_bytes: u64) -> Option<(EntryId, Document)> {
+    let options = FileOptions::read_only().with_max_bytes(max_bytes);
+    let store = FileStore::single(path, options).ok()?;
+    let key = store.key()?.clone();
+    let entries = store.history(&key).ok()?.into_iter();
+    let mut good = entries
+        .filter(|entry| !entry.is_current() && entry.tasks_since == 0 && entry.revision.is_ok());
+    let newest = good.next()?.id;
+    let stored = store.load_revision(&key, &newest).ok()?;
+    Some((newest, stored.document))
+}
+
+fn kept_format(path: &Path, max_bytes: u64) -> Option<Format> {
+    let (_, document) = kept(path, max_bytes)?;
+    let detected = Formats::default().detect(path, Some(&document)).ok()?;
+    Some(detected.format)
 }
 
 /// The text of a file that is no checkpoint, such as a template.

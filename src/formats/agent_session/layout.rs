@@ -206,8 +206,9 @@ fn id_in(document: &Document) -> Option<Key> {
     Key::new(id).ok()
 }
 
-/// Members that no other format has.
-const DISTINCTIVE: [&str; 7] = [
+/// Members that tell the format where the place does not.
+const DISTINCTIVE: [&str; 8] = [
+    "agent_id",
     "agent_type",
     "last_checkpoint",
     "next_checkpoint_expected",
@@ -225,8 +226,8 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
         let root = document.root();
         members.extend(DISTINCTIVE.into_iter().filter(|m| root.get(m).is_some()));
     }
-    // One member alone could be anybody's.
-    if name.is_none() && members.len() < 2 {
+    // One member alone could be anybody's, and so could a place in which there is none.
+    if document.is_some() && members.len() < if name.is_some() { 1 } else { 2 } {
         return None;
     }
     Evidence::gather(name, &members)
@@ -235,11 +236,12 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
 fn lies_where_the_protocol_keeps_files(path: &Path, name: &str) -> bool {
     let is_named = |path: Option<&Path>, name| path.is_some_and(|path| path.ends_with(name));
     let folder = path.parent();
+    let stem = name.strip_suffix(EXTENSION);
     if is_named(folder, FOLDER) {
-        return role(name) != FileRole::Foreign;
+        // Whatever its letters: agents name their files by hand, too.
+        return stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'));
     }
     let above = folder.and_then(Path::parent);
-    let stem = name.strip_suffix(EXTENSION);
     is_named(folder, BACKUPS)
         && is_named(above, FOLDER)
         && stem.is_some_and(|s| backed_up(s).is_some())

@@ -23,6 +23,16 @@ const MEMBERS: &[&str] = &[
     "render_proof_waiver",
 ];
 
+/// Members that tell the format only of a file in its place.
+const USUAL: &[&str] = &[
+    "status",
+    "timestamp",
+    "created_at",
+    "updated_at",
+    "current_phase",
+    "artifacts",
+];
+
 pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let members: Vec<&str> = document.map_or_else(Vec::new, |document| {
         let root = document.root();
@@ -33,7 +43,11 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
     let stem = name.strip_suffix(".json");
     // A project may name other files by the same ids: alone, a name speaks only for what cannot be read.
     let named = stem.is_some_and(is_build_id) && (document.is_none() || !members.is_empty());
-    let place = if stem.is_some() && is_in_folder(path) {
+    let is_usual = document.is_none_or(|document| {
+        let mut all = MEMBERS.iter().chain(USUAL);
+        all.any(|member| document.root().get(member).is_some())
+    });
+    let place = if stem.is_some() && is_in_folder(path) && is_usual {
         Some("build-pipeline/checkpoints")
     } else {
         named.then_some(name)

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::checkpoint::Evidence;
+use crate::checkpoint::{Checkpoint, Evidence};
+use crate::formats::TaskCheckpoint;
 use crate::json::{Document, Kind, Node};
 
 fn has(node: Node<'_>, member: &str, kind: Kind) -> bool {
@@ -36,5 +37,43 @@ pub(in crate::formats) fn recognise(path: &Path, document: Option<&Document>) ->
             }
         }
     }
-    Evidence::gather(name, &members)
+    // The name alone is evidence only of what cannot be read.
+    let is_empty = |member: &str| root_of(document).is_some_and(|root| root.get(member).is_none());
+    let name = name.filter(|_| !members.is_empty() || !SLOTS.into_iter().all(is_empty));
+    let mut evidence = Evidence::gather(name, &members)?;
+    // A checkpoint in one of its places is more than any number of members that stand beside it, unless these are a
+    // whole checkpoint too: then nobody can say which of the two is meant.
+    if let Some(document) = document.filter(|document| has_checkpoint(document.root()))
+        && let Some(other) = TaskCheckpoint::recognise(path, Some(document))
+    {
+        let is_whole = REQUIRED_OF_TASK
+            .iter()
+            .all(|name| document.root().get(name).is_some());
+        let wanted = other.strength + u32::from(!is_whole);
+        evidence.strength = match is_whole && name.is_none() {
+            true => wanted,
+            false => evidence.strength.max(wanted),
+        };
+    }
+    Some(evidence)
+}
+
+/// The places of checkpoints; in a host between two tasks they are null.
+const SLOTS: [&str; 4] = ["activePrd", "activeWork", "adhocQueue", "checkpoint"];
+
+const REQUIRED_OF_TASK: [&str; 4] = ["phase", "completedSteps", "pendingSteps", "metadata"];
+
+fn root_of(document: Option<&Document>) -> Option<Node<'_>> {
+    document.map(Document::root)
+}
+
+/// Whether a checkpoint stands in one of the places of a host.
+fn has_checkpoint(root: Node<'_>) -> bool {
+    let holds = |node: Node<'_>| has(node, "checkpoint", Kind::Object);
+    let queue = root.get("adhocQueue");
+    ["activePrd", "activeWork"]
+        .iter()
+        .filter_map(|slot| root.get(slot))
+        .any(holds)
+        || queue.is_some_and(|queue| queue.elements().any(holds))
 }

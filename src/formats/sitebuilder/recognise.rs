@@ -19,11 +19,17 @@ const DISTINCTIVE: &[&str] = &[
     "resume_instructions",
 ];
 
+/// Members that tell the format only of a file in its place.
+const USUAL: &[&str] = &["agent", "status", "updated_at", "heartbeat"];
+
 pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().filter(|folder| {
+        let mut all = DISTINCTIVE.iter().chain(USUAL);
         name.ends_with(".json")
             && !name.starts_with('.')
+            && document
+                .is_none_or(|document| all.any(|member| document.root().get(member).is_some()))
             && folder.ends_with("progress/checkpoints")
     });
     let named = match (folder, document) {

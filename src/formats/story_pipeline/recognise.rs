@@ -35,6 +35,8 @@ pub(super) fn story(path: &Path, document: Option<&Document>) -> Option<Evidence
     });
     let names = CAMEL_ONLY.iter().chain(SNAKE_MARKS);
     let members = present(document, names.copied());
+    let is_usual = document.is_none() || !present(document, ["stage", "verdict"]).is_empty();
+    let name = name.filter(|_| is_usual || !members.is_empty());
     // One member alone could be anybody's.
     let members = if members.len() >= 2 || name.is_some() {
         members
@@ -68,5 +70,24 @@ const STATE_MARKS: &[&str] = &[
 /// The pipeline's state: `state.json` in `.pipeline`, or what is in it.
 pub(super) fn state(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let name = name_of(path).filter(|name| *name == layout::STATE_FILE && is_in_pipeline(path));
+    // The name of so many pipelines is no evidence without one of the variables.
+    let name = name.filter(|_| document.is_none() || !present(document, variables()).is_empty());
     Evidence::gather(name, &present(document, STATE_MARKS.iter().copied()))
+}
+
+/// The variables of a pipeline's state that others may have, too.
+const OTHER_VARIABLES: &[&str] = &[
+    "complete",
+    "last_check",
+    "depends_on",
+    "status_cache",
+    "git_stats",
+    "team_name",
+    "storage_mode",
+    "project_brief",
+];
+
+/// All variables of a pipeline's state.
+pub(super) fn variables() -> impl Iterator<Item = &'static str> {
+    STATE_MARKS.iter().chain(OTHER_VARIABLES).copied()
 }

@@ -12,6 +12,7 @@ pub(super) fn recognise(document: Option<&Document>) -> Option<Evidence> {
         "currentStep",
         "decisions",
         "metadata",
+        "schemaVersion",
     ]
     .into_iter()
     .filter(|member| root.get(member).is_some())

@@ -2,7 +2,7 @@
 
 use super::{Damaged, DurableFile, Entry};
 use crate::checkpoint::{Error, ErrorKind, Result, Revision};
-use crate::json::{Corrupt, Document, salvage};
+use crate::json::{Corrupt, Document, conflict, salvage};
 use crate::store::{EntryId, HistoryEntry, Outcome, Recovered, Recovery, Saved, Stored};
 
 pub(in crate::store) fn no_history() -> Error {
@@ -126,16 +126,22 @@ pub(in crate::store) fn recover(
 ) -> Result<Recovered> {
     let mut recovered = Recovered::healthy(with);
     recovered.damage.clone_from(&damaged.corrupt);
-    recovered.salvaged = salvage(damaged.bytes()).map(|salvage| salvage.document);
+    if let Some(salvage) = salvage(damaged.bytes()) {
+        recovered.salvaged = Some(salvage.document);
+        recovered.left_out = salvage.left_out;
+    }
     let mut brought_back = None;
     let document: Option<Document> = match with {
         Recovery::Fresh => None,
         Recovery::Salvage => match (&damaged.corrupt, &recovered.salvaged) {
             (None, _) => return Err(not_recoverable("there is nothing here to salvage")),
             (Some(_), None) => {
-                return Err(not_recoverable(
-                    "nothing of the damaged text can be read; go on with the newest earlier state, or fresh",
-                ));
+                return Err(match conflict(damaged.bytes()) {
+                    Some(conflict) => Error::refused(conflict.message),
+                    None => not_recoverable(
+                        "nothing of the damaged text can be read; go on with the newest earlier state, or fresh",
+                    ),
+                });
             }
             (Some(_), Some(salvaged)) => Some(salvaged.clone()),
         },

@@ -62,10 +62,8 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
             return;
         }
     };
-    outcome.fail(&Failure {
-        exit: exit(plan.decision),
-        message: format!("{place}: {}; {advice}", plan.message),
-    });
+    let message = format!("{place}: {}; {advice}", plan.message);
+    outcome.fail(&Failure::exiting(exit(plan.decision), message));
 }
 
 /// How a format that has the operation begins anew.

@@ -9,7 +9,8 @@ pub(crate) fn age(stamp: Option<&Timestamp>, now: DateTime<Utc>) -> String {
         return "unknown".to_owned();
     };
     let Some(time) = stamp.time() else {
-        return format!("unknown: {:?} is no time", stamp.text());
+        let text: String = stamp.text().chars().take(80).collect();
+        return format!("unknown: {text:?} is no time with a zone");
     };
     let seconds = now.signed_duration_since(time).num_seconds();
     let length = span(seconds.unsigned_abs());
@@ -49,7 +50,7 @@ mod tests {
             ("2026-03-02T14:05:00+02:00", "5 min in the future"),
             ("2098-11-28T06:00:00Z", "72 years in the future"),
             ("2024-03-03T12:00:00Z", "729 d 0 h ago"),
-            ("soon", "unknown: \"soon\" is no time"),
+            ("soon", "unknown: \"soon\" is no time with a zone"),
         ] {
             let stamp = Timestamp::parse(stamp);
             assert_eq!(age(Some(&stamp), now), text);

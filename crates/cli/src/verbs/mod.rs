@@ -22,6 +22,8 @@ mod status;
 mod take_over;
 mod validate;
 
+use std::path::PathBuf;
+
 use agent_checkpoint::{Keep, Recovery};
 use chrono::{DateTime, Utc};
 
@@ -36,6 +38,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         crate::output::show_secrets();
     }
     let does_more_than_look = does_more_than_look(&args.verb, global);
+    let file = named_file(&args.verb, global);
     let outcome: Result<Outcome, Failure> = match args.verb {
         Verb::Detect { files } => detect::run(&files, global),
         Verb::Validate { files, known } => validate::run(&files, &known, global),
@@ -162,13 +165,42 @@ pub(crate) fn run(args: Args) -> Outcome {
             out,
         } => schema::run(name.as_deref(), contract, out.as_deref(), global),
     };
-    match outcome {
+    let outcome = match outcome {
         Ok(mut outcome) => {
             outcome.is_done |= does_more_than_look;
             outcome
         }
-        Err(failure) => failure.into(),
+        Err(failure) => failure.at(file.as_deref(), global.key.as_deref()).into(),
+    };
+    match global.json {
+        true => outcome.with_error_as_json(),
+        false => outcome,
     }
+}
+
+/// The one place that a command line names, for the errors that name none.
+fn named_file(verb: &Verb, global: &Global) -> Option<PathBuf> {
+    let file = match verb {
+        Verb::Detect { files } | Verb::Validate { files, .. } if files.len() == 1 => files.first(),
+        Verb::Show { file }
+        | Verb::Revision { file }
+        | Verb::Stale { file }
+        | Verb::Resume { file, .. }
+        | Verb::Convert { file, .. }
+        | Verb::History { file, .. }
+        | Verb::Diff { file, .. }
+        | Verb::Restore { file, .. }
+        | Verb::Recover { file, .. }
+        | Verb::Archive { file, .. }
+        | Verb::Prune { file, .. }
+        | Verb::Claim { file, .. }
+        | Verb::Release { file } => file.as_ref(),
+        Verb::Set { words, .. } if global.store.is_none() => {
+            return words.first().map(PathBuf::from);
+        }
+        _ => None,
+    };
+    file.or(global.store.as_ref()).cloned()
 }
 
 /// Whether a verb that came to its end did something. Reports and `start` say it themselves.

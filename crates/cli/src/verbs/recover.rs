@@ -1,17 +1,23 @@
 //! `ckpt recover`: go on from a checkpoint that cannot be read.
 
+use std::fmt;
 use std::path::Path;
 
-use agent_checkpoint::difference::Difference;
-use agent_checkpoint::json::Corrupt;
-use agent_checkpoint::{EntryId, Error, ErrorKind, RecoverOptions, Recovered, Recovery, Revision};
+use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::difference::{Change, Difference};
+use agent_checkpoint::json::{Corrupt, Document, LeftOut};
+use agent_checkpoint::{
+    EntryId, Error, ErrorKind, Formats, RecoverOptions, Recovered, Recovery, Revision,
+};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
 use crate::args::Global;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::read;
 
 #[derive(Serialize)]
 struct Report<'r> {
@@ -28,7 +34,68 @@ struct Report<'r> {
     put_aside: Option<&'r str>,
     /// What the damaged text tells that is not there now.
     lost: Option<&'r Difference>,
+    /// What of the damaged text could not be read.
+    left_out: Vec<Piece<'r>>,
 }
+
+/// A piece of the damaged text.
+#[derive(Serialize)]
+struct Piece<'r> {
+    #[serde(flatten)]
+    place: &'r LeftOut,
+    /// Where it is a whole document, when that was last changed, as it says itself.
+    document: Option<Whole>,
+}
+
+#[derive(Serialize)]
+struct Whole {
+    updated_at: Option<String>,
+}
+
+impl<'r> Piece<'r> {
+    fn of(place: &'r LeftOut, target: &Target) -> Piece<'r> {
+        let document = place.document.as_ref().map(|document| {
+            let examined = (target.format.open)(document, &Knowledge::none()).ok();
+            let updated_at = examined.and_then(|examined| examined.updated_at);
+            Whole {
+                updated_at: updated_at.map(|stamp| stamp.text().to_owned()),
+            }
+        });
+        Piece { place, document }
+    }
+}
+
+impl fmt::Display for Piece<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LeftOut {
+            line,
+            offset,
+            bytes,
+            at,
+            ..
+        } = self.place;
+        match bytes {
+            0 => write!(
+                f,
+                "line {line}, byte {offset}: a comma or bracket is missing"
+            )?,
+            _ => write!(f, "line {line}, bytes {offset}-{}", offset + bytes - 1)?,
+        }
+        match &self.document {
+            Some(Whole { updated_at }) => {
+                f.write_str(": a whole document")?;
+                updated_at
+                    .iter()
+                    .try_for_each(|stamp| write!(f, " of {stamp}"))
+            }
+            None if at.is_empty() => Ok(()),
+            None => write!(f, ", in {at}"),
+        }
+    }
+}
+
+/// The most pieces that are listed for a person.
+const MOST_LISTED: usize = 20;
 
 pub(super) fn run(
     file: Option<&Path>,
@@ -36,6 +103,9 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_change(file, global)?;
+    if with == Recovery::Salvage {
+        refuse_without_format(&target, global)?;
+    }
     let options = RecoverOptions::with(with).fenced(global.fence);
     let recovered = target.store().recover(&target.key, &options);
     let recovered = recovered.map_err(|error| with_advice(error, &target))?;
@@ -44,7 +114,11 @@ pub(super) fn run(
     let written = recovered.written.map(DateTime::<Utc>::from);
     let written = written.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
     let has_lost = lost.as_ref().is_some_and(|lost| !lost.is_empty());
-    if has_lost || recovered.may_lack || !recovered.passed_over.is_empty() {
+    // Who begins fresh wants none of it.
+    let is_part_lost = with != Recovery::Fresh && !recovered.left_out.is_empty();
+    let pieces = recovered.left_out.iter();
+    let pieces: Vec<Piece<'_>> = pieces.map(|piece| Piece::of(piece, &target)).collect();
+    if has_lost || is_part_lost || recovered.may_lack || !recovered.passed_over.is_empty() {
         outcome.found();
     }
     if global.json {
@@ -59,6 +133,7 @@ pub(super) fn run(
             revision: recovered.saved.as_ref().map(|saved| &saved.revision),
             put_aside: recovered.put_aside.as_deref(),
             lost: lost.as_ref(),
+            left_out: pieces,
         });
         return Ok(outcome);
     }
@@ -81,6 +156,23 @@ pub(super) fn run(
     }
     if let Some(aside) = &recovered.put_aside {
         outcome.note(format!("the damaged text is in {aside}"));
+    }
+    if !pieces.is_empty() {
+        let mut listed: Vec<String> = pieces
+            .iter()
+            .take(MOST_LISTED)
+            .map(ToString::to_string)
+            .collect();
+        let more = pieces.len().saturating_sub(MOST_LISTED);
+        listed.extend((more > 0).then(|| format!("and {more} more; --json lists all")));
+        let text = format!(
+            "of the damaged text this could not be read, and is left out:\n{}",
+            listed.join("\n")
+        );
+        match is_part_lost {
+            true => outcome.warn(text),
+            false => outcome.note(text),
+        }
     }
     if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
         outcome.warn(format!(
@@ -114,9 +206,58 @@ fn told(recovered: &Recovered) -> String {
     }
 }
 
-/// What the damaged text tells that is not there now.
+/// Refuses to write what no verb would take without `--format`.
+fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure> {
+    if global.format.is_some() {
+        return Ok(());
+    }
+    let Some(good) = read::good_part(&target.path, global.max_bytes)? else {
+        return Ok(());
+    };
+    match Formats::default().detect(&target.path, Some(&good)) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::exiting(
+            Exit::Refused,
+            format!(
+                "{}: what can be read of it has no member that tells its format, so that it would be no checkpoint; nothing was \
+             changed; go on with an earlier state (`ckpt recover`), or name the format with --format {}",
+                target.path.display(),
+                target.format.name
+            ),
+        )),
+    }
+}
+
+/// What the damaged text tells that is not there now. What it lacks may have been in the part that was lost, so that
+/// this says nothing.
 fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
     let now = recovered.document.as_ref()?;
     let damaged = recovered.salvaged.as_ref()?;
-    Difference::in_format(&target.format, now, damaged).ok()
+    let mut lost = Difference::in_format(&target.format, now, damaged).ok()?;
+    lost.changes.retain(|change| is_there(change, damaged));
+    Some(lost)
+}
+
+/// Whether a change says what the later text has, not what it lacks.
+fn is_there(change: &Change, damaged: &Document) -> bool {
+    match change {
+        Change::Task { to, .. }
+        | Change::Description { to, .. }
+        | Change::Phase { to, .. }
+        | Change::Agent { to, .. }
+        | Change::StepNoted { to, .. }
+        | Change::Contract { to, .. }
+        | Change::Verification { to, .. } => to.is_some(),
+        Change::Stamp { to, .. } => to.is_some(),
+        // Often only concluded, from what is left to do.
+        Change::Status { .. } => damaged.root().get("status").is_some(),
+        Change::AgentForgotten { .. }
+        | Change::StepDropped { .. }
+        | Change::DecisionWithdrawn { .. }
+        | Change::BlockerCleared { .. }
+        | Change::FileForgotten { .. }
+        | Change::InstructionWithdrawn { .. } => false,
+        Change::Value { after, .. } => after.is_some(),
+        _ => true,
+    }
 }

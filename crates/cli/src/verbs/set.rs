@@ -55,7 +55,7 @@ pub(super) fn run(
     let (path, assignments) = parse(words, global)?;
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     // A file that cannot be changed is told so before anything is made beside it.
-    let Some(present) = read::document(&path, global.max_bytes)? else {
+    let Some(present) = read::document(&path, global)? else {
         return Err(read::no_such_file(&path));
     };
     let mut outcome = Outcome::new();
@@ -88,7 +88,7 @@ pub(super) fn run(
             let mut after = before.clone();
             let mut is_new = false;
             for Assignment { pointer, value } in &assignments {
-                is_new |= after.set(pointer, value)?;
+                is_new |= set(&mut after, pointer, value)?;
             }
             refuse_what_no_change_may_do(format.as_ref(), before, &after)?;
             // In a host with several checkpoints none is meant, so the token is that of the file.
@@ -115,6 +115,25 @@ pub(super) fn run(
         report(&mut outcome, global, &path, &saved, &changed);
     }
     Ok(outcome)
+}
+
+/// Sets one value; where an object on its way is missing, says how it is made.
+fn set(document: &mut Document, pointer: &str, value: &RawValue) -> Result<bool, Error> {
+    document.set(pointer, value).map_err(|error| {
+        let missing = pointer
+            .match_indices('/')
+            .skip(1)
+            .map(|(end, _)| &pointer[..end])
+            .find(|parent| document.get(parent).is_none());
+        match missing {
+            Some(parent) => Error::new(ErrorKind::Edit {
+                detail: format!(
+                    "{pointer}: there is no {parent}; make it first, as in `ckpt set FILE '{parent}={{}}' '{pointer}=…'`"
+                ),
+            }),
+            None => error.into(),
+        }
+    })
 }
 
 fn report(outcome: &mut Outcome, global: &Global, path: &Path, saved: &Saved, changed: &Changed) {
@@ -166,16 +185,20 @@ fn parse(words: &[String], global: &Global) -> Result<(PathBuf, Vec<Assignment>)
     Ok((path, assignments?))
 }
 
+/// The most characters that an error quotes of a value.
+const MOST_SHOWN: usize = 80;
+
 fn assignment(word: &str) -> Result<Assignment, Failure> {
     let Some((pointer, value)) = word.split_once('=') else {
         return Err(Failure::new(format!(
             "{word:?} is no assignment; write POINTER=JSON, such as '/phase=\"verification\"'"
         )));
     };
-    let value = serde_json::from_str(value).map_err(|error| {
-        let quoted = serde_json::Value::from(value);
+    let value = serde_json::from_str(value).map_err(|_| {
+        let value: String = value.chars().take(MOST_SHOWN).collect();
+        let quoted = serde_json::Value::from(value.as_str());
         Failure::new(format!(
-            "{value:?} for {pointer} is not JSON ({error}); if text is meant, quote it: '{pointer}={quoted}'"
+            "{value:?} for {pointer} is not JSON; if text is meant, quote it: '{pointer}={quoted}'"
         ))
     })?;
     Ok(Assignment {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::json::{Document, Violation};
-use agent_checkpoint::{Error, ErrorKind, Formats};
+use agent_checkpoint::{Error, ErrorKind, Formats, Key};
 use serde::Serialize;
 
 use crate::address::files_or_store;
@@ -95,23 +95,21 @@ fn judge(
         violations: Vec::new(),
         error: None,
     };
-    let document: Document = match read::document(file, global.max_bytes) {
+    let document: Document = match read::document(file, global) {
         Ok(Some(document)) => document,
         Ok(None) => return Err(read::no_such_file(file)),
         Err(error) => {
-            let corruption = Corruption::of(&error);
-            let failure = Failure::from(error);
-            if corruption.is_none() {
-                return Err(failure);
-            }
-            outcome.fail(&failure);
-            let by_path = || {
-                let detected = formats.detect(file, None).ok()?;
-                Some(detected.format.name.to_owned())
+            let Some(corruption) = Corruption::of(&error) else {
+                return Err(error.into());
             };
-            let format = global.format.clone().or_else(by_path);
+            let detected = || {
+                let format = read::format_of_damaged(file, &error, global).ok()??;
+                Some(format.name.to_owned())
+            };
+            let format = global.format.clone().or_else(detected);
+            outcome.fail(&Failure::from(error));
             return Ok(Verdict {
-                error: corruption,
+                error: Some(corruption),
                 ..verdict(format, "corrupt")
             });
         }
@@ -123,6 +121,11 @@ fn judge(
     let mut knowledge = given.knowledge(file, &document);
     if let Some(now) = global.now {
         knowledge = knowledge.with_now(now);
+    }
+    // A file has no key; one of a store has.
+    let key = global.key.as_deref().map(Key::new).transpose()?;
+    if let Some(key) = &key {
+        knowledge = knowledge.with_key(key);
     }
     let found = (format.examine)(&document, &knowledge).map_err(|error| error.with_path(file))?;
     given.say_unused(file, format.name, outcome);

@@ -1,13 +1,17 @@
-//! The rules of a pipeline's state. No field is required, and counts are not compared.
+//! The rules of a pipeline's state. No field is required but any one of them, and counts are not compared.
 
 use std::collections::BTreeMap;
 
 use super::{MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES, PipelineState, StageTimes};
 use crate::checkpoint::Inspection;
-use crate::formats::story_pipeline::{Number, is_story_id};
+use crate::formats::story_pipeline::{Number, is_story_id, recognise};
 use crate::json::{Code, pointer};
 
 pub(super) fn inspect(state: &PipelineState, inspection: &mut Inspection<'_>) {
+    if !recognise::variables().any(|name| inspection.is_present(name)) {
+        let message = "none of the variables of a pipeline's state is there";
+        inspection.report("", Code::MISSING, message);
+    }
     inspection.timestamp("/last_check", state.last_check.as_ref());
     inspection.timestamp("/pipeline_start_time", state.pipeline_start_time.as_ref());
     inspection.known("/storage_mode", state.storage_mode.as_ref());

@@ -130,10 +130,8 @@ fn judge(fleet: &Fleet, outcome: &mut Outcome) {
         } else {
             format!("{word}: ")
         };
-        outcome.fail(&Failure {
-            exit,
-            message: format!("{}: {said}{reason}; nothing was changed", row.place),
-        });
+        let message = format!("{}: {said}{reason}; nothing was changed", row.place);
+        outcome.fail(&Failure::exiting(exit, message));
     }
     if fleet.needs_attention() {
         outcome.found();
