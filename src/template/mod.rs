@@ -13,6 +13,7 @@ use serde::Serialize;
 pub(crate) use built_in::{BUILT_IN, message, source};
 
 use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::json::quoted;
 use crate::redaction::Redaction;
 use crate::shown;
 use bounded::Bounded;
@@ -42,7 +43,7 @@ pub(crate) fn render(
     environment.set_fuel(u64::try_from(bound).ok());
     let template = environment
         .get_template(TEMPLATE)
-        .map_err(|error| template_error(name, &error))?;
+        .map_err(|error| template_error(name, source, &error))?;
     let mut out = Bounded::new(bound);
     let rendered = template
         .render_captured_to(Serde(values), &mut out)
@@ -52,7 +53,7 @@ pub(crate) fn render(
             detail: format!("`{name}`: renders more than {bound} bytes"),
         }));
     }
-    rendered.map_err(|error| template_error(name, &error))?;
+    rendered.map_err(|error| template_error(name, source, &error))?;
     let mut text = out.into_text();
     // The template's own last line end is not rendered.
     if source.ends_with('\n') && !text.ends_with('\n') {
@@ -79,7 +80,7 @@ fn environment<'s>(
         .set_formatter(move |out, state, value| write_value(out, state, value, redaction.as_ref()));
     environment
         .add_template(TEMPLATE, source)
-        .map_err(|error| template_error(name, &error))?;
+        .map_err(|error| template_error(name, source, &error))?;
     Ok(environment)
 }
 
@@ -109,7 +110,7 @@ fn write_value(
         .map_err(|error| minijinja::Error::new(Kind::WriteFailure, error.to_string()))
 }
 
-fn template_error(name: &str, error: &minijinja::Error) -> Error {
+fn template_error(name: &str, source: &str, error: &minijinja::Error) -> Error {
     let line = error
         .line()
         .map(|line| format!(", line {line}"))
@@ -119,7 +120,13 @@ fn template_error(name: &str, error: &minijinja::Error) -> Error {
         .map(|detail| format!(": {detail}"))
         .unwrap_or_default();
     let kind = error.kind();
+    // It does not say which name, so the line is shown.
+    let place = error
+        .line()
+        .and_then(|line| source.lines().nth(line.checked_sub(1)?));
+    let shown = place.filter(|_| kind == Kind::UndefinedError);
+    let shown = shown.map_or_else(String::new, |text| format!(", in {}", quoted(text.trim())));
     Error::new(ErrorKind::Template {
-        detail: format!("`{name}`{line}: {kind}{detail}"),
+        detail: format!("`{name}`{line}: {kind}{detail}{shown}"),
     })
 }

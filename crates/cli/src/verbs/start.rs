@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::checkpoint::FileRole;
 use agent_checkpoint::formats::builder_state;
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
@@ -13,9 +14,11 @@ use super::show::view;
 use crate::address::Target;
 use crate::args::Global;
 use crate::dispatch::dispatch;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::spec_of;
 use crate::output::Outcome;
+use crate::read;
 use crate::report::{count, plan, resume, saved};
 
 /// What is begun.
@@ -163,6 +166,7 @@ fn begin<C: Checkpoint>(
 ) -> Result<Outcome, Failure> {
     let at = |error| target.error(error);
     refuse_other_name(target, checkpoint, global)?;
+    refuse_second_file::<C>(target)?;
     let checkpoints = target.checkpoints::<C>(global);
     match checkpoints.begin(&target.key, checkpoint).map_err(at)? {
         Begun::Created(created) => {
@@ -187,6 +191,54 @@ fn begin<C: Checkpoint>(
         _ => already_there(target, global),
     }
 }
+
+/// Fails when another file of the folder holds the checkpoint of this key, under a name that somebody else chose.
+fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
+    let layout = C::layout();
+    let (Some(key_in), Some(_)) = (layout.key_in, target.files()) else {
+        return Ok(());
+    };
+    let (Some(folder), Some(own)) = (target.path.parent(), target.path.file_name()) else {
+        return Ok(());
+    };
+    // Only a name that begins alike is worth a look: a folder may have thousands of files.
+    let plain = |name: &str| name.to_lowercase().replace('-', "_");
+    let own_name = own.to_string_lossy();
+    let stem = plain(own_name.trim_end_matches(".json"));
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Ok(());
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    for name in names.filter(|name| *name != own_name && plain(name).starts_with(&stem)) {
+        let path = folder.join(&name);
+        if !name.ends_with(".json") || (layout.role)(&name) == FileRole::Archive {
+            continue;
+        }
+        let Ok(Some(document)) = read::whole(&path, MOST_OF_OTHER) else {
+            continue;
+        };
+        let is_ours = key_in(&document)
+            .and_then(|key| (layout.file_name)(&key).ok())
+            .is_some_and(|usual| usual == own_name)
+            && C::recognise(&path, Some(&document)).is_some();
+        if is_ours {
+            let path = path.display();
+            return Err(Failure::exiting(
+                Exit::Refused,
+                format!(
+                    "{}: the checkpoint of {} is in {path} already, and a second file would make two of it; go on with that \
+                     one (--store {path}), or rename it first",
+                    target.path.display(),
+                    target.key
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The most bytes that are read of another file to see whose it is.
+const MOST_OF_OTHER: u64 = 1 << 20;
 
 /// Fails when the key in a folder is not the one that the checkpoint itself has.
 fn refuse_other_name<C: Checkpoint>(

@@ -84,9 +84,9 @@ fn a_file_that_fits_no_format_needs_one_named() {
     for verb in ["show", "stale", "resume", "validate", "detect"] {
         let run = project.expect(2, &[verb, "a.json"]);
         let error = run.error();
-        assert!(error.starts_with("a.json: fits no known format"), "{run:?}");
+        assert!(error.starts_with("a.json: no checkpoint: "), "{run:?}");
         assert!(error.contains("task, builder-state"), "{run:?}");
-        assert!(error.ends_with("with --format"), "{run:?}");
+        assert!(error.ends_with("(--format F)"), "{run:?}");
     }
     let run = project.expect(1, &["validate", "a.json", "--format", "task"]);
     assert!(

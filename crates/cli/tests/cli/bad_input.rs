@@ -23,14 +23,13 @@ fn verbs(file: &str) -> Vec<Vec<&str>> {
 fn a_corrupt_file_stays_as_it_is() {
     let half = &TASK[..TASK.len() / 2];
     for (text, code) in [
-        (b"hello".as_slice(), "syntax"),
+        (b"{hello".as_slice(), "syntax"),
         (b"", "empty"),
         (b"\n \n", "empty"),
         (half.as_bytes(), "truncated"),
-        (b"[1, 2]", "not-an-object"),
         (b"{\"a\": \"\xff\"}", "not-utf8"),
         (b"\0\0\0\0", "nul-bytes"),
-        (b"{} {}", "trailing-bytes"),
+        (format!("{TASK} {{}}").as_bytes(), "trailing-bytes"),
     ] {
         let project = Project::with("t.json", text);
         for arguments in verbs("t.json") {
@@ -44,6 +43,47 @@ fn a_corrupt_file_stays_as_it_is() {
             assert_eq!(std::fs::read(project.path("t.json")).unwrap(), text);
         }
         assert_eq!(project.names(), ["t.json"], "{code}");
+    }
+}
+
+#[test]
+fn what_is_no_checkpoint_is_named_and_left_alone() {
+    for (text, what) in [
+        ("hello", "text that is no JSON"),
+        ("[1, 2]", "a JSON list"),
+        ("[{\"id\": 1", "a JSON list"),
+        ("\"x\"", "a JSON value"),
+        ("{} {}", "JSON Lines"),
+        ("{\"id\": 1}\n{\"id\": 2}\n", "JSON Lines"),
+        ("---\nstatus: done\n", "YAML"),
+        ("status: done\n", "YAML"),
+        ("# Plan\n", "Markdown"),
+        ("\u{1}\u{2}", "binary"),
+        ("{\"a\": 1}", "it has no member of a known format"),
+    ] {
+        let project = Project::with("t.json", text);
+        for arguments in verbs("t.json") {
+            if arguments[0] == "set" && text == "{\"a\": 1}" || arguments[0] == "revision" {
+                continue;
+            }
+            let run = project.expect(2, &arguments);
+            let error = run.error();
+            assert!(error.starts_with("t.json: no checkpoint: "), "{run:?}");
+            assert!(error.contains(what), "{run:?}");
+            assert!(!error.contains("recover"), "{run:?}");
+        }
+        for how in [
+            &["recover"][..],
+            &["recover", "--fresh"],
+            &["recover", "--salvage"],
+        ] {
+            project.expect(2, &[how, &["t.json"]].concat());
+        }
+        assert_eq!(project.read("t.json"), text);
+        assert_eq!(project.names(), ["t.json"], "{what}");
+        if text != "{\"a\": 1}" {
+            project.expect(3, &["validate", "t.json", "--format", "task"]);
+        }
     }
 }
 
@@ -96,7 +136,8 @@ fn a_folder_is_no_file() {
     for verb in ["detect", "validate", "show", "revision", "stale", "resume"] {
         let run = project.expect(2, &[verb, "d.json"]);
         assert!(
-            run.error().contains("d.json is not a regular file"),
+            run.error()
+                .contains("d.json: is a folder; name one of its checkpoints"),
             "{run:?}"
         );
     }

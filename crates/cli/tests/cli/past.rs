@@ -87,8 +87,9 @@ fn the_good_part_can_be_kept_or_everything_begun_anew() {
     let whole = project.read("t.json");
     project.write("t.json", format!("{whole}\n  \"tail\": 1}}"));
     let recovered = project
-        .expect(0, &["recover", "t.json", "--salvage", "--json"])
+        .expect(1, &["recover", "t.json", "--salvage", "--json"])
         .json();
+    assert_eq!(recovered["left_out"][0]["offset"], whole.len() + 3);
     assert_eq!(recovered["damage"]["code"], "trailing-bytes");
     assert_eq!(project.read("t.json").trim_end(), whole.trim_end());
 
