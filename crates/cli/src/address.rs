@@ -93,7 +93,7 @@ impl Target {
         options: FileOptions,
     ) -> Result<Target, Failure> {
         let path = file_or_store(file, global)?;
-        let error = match read::document(&path, global) {
+        let error = match read::checkpoint(&path, global) {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => error,
             read => return Target::of(path, read?, global, options),
         };
@@ -117,7 +117,7 @@ impl Target {
     }
 
     fn open(path: PathBuf, global: &Global, options: FileOptions) -> Result<Target, Failure> {
-        let document = read::document(&path, global)?;
+        let document = read::checkpoint(&path, global)?;
         Target::of(path, document, global, options)
     }
 
@@ -278,7 +278,7 @@ impl Target {
 
     /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
     pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
-        let host = read::whole(&self.path, u64::MAX).ok().flatten();
+        let host = read::document(&self.path, u64::MAX).ok().flatten();
         let place = self.slot.as_ref().zip(host);
         let place = place.and_then(|(slot, host)| slot.find(&host).ok());
         let base = place.map_or_else(String::new, |place| place.pointer);

@@ -154,7 +154,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
     }
     let kept = error.path().and_then(|path| read::kept(path, u64::MAX));
     match kept {
-        Some((entry, _)) => format!(
+        Some(entry) => format!(
             "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}, with `--salvage` with the \
              good part of this one, with `--fresh` with none; `ckpt history` lists the states"
         ),

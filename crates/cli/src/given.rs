@@ -144,7 +144,7 @@ pub(crate) fn state_of(path: &Path, global: &Global) -> Result<PipelineState, Fa
 
 fn read_state(path: &Path, advice: &str, global: &Global) -> Result<PipelineState, Failure> {
     let place = path.display();
-    let document = read::document(path, global)?.ok_or_else(|| read::no_such_file(path))?;
+    let document = read::checkpoint(path, global)?.ok_or_else(|| read::no_such_file(path))?;
     if PipelineState::recognise(path, Some(&document)).is_none() {
         return Err(Failure::new(format!(
             "{place}: is no state of a pipeline, such as .pipeline/state.json; name that with --state"

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent_checkpoint::json::{self, Document};
+use agent_checkpoint::store::HistoryEntry;
 use agent_checkpoint::{
     CheckpointStore, EntryId, Error, ErrorKind, FileOptions, FileStore, Format, Formats, fsio,
 };
@@ -19,15 +20,17 @@ const SECOND_LOOK: Duration = Duration::from_millis(20);
 ///
 /// What is no document is corrupt where its format is named, where anything tells its format, and where it looks like a
 /// damaged object; else it is no checkpoint.
-pub(crate) fn document(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
-    whole(path, global.max_bytes).map_err(|error| match format_of_damaged(path, &error, global) {
-        Err(no_checkpoint) if global.format.is_none() => no_checkpoint,
-        _ => error,
+pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
+    document(path, global.max_bytes).map_err(|error| {
+        match format_of_damaged(path, &error, global) {
+            Err(no_checkpoint) if global.format.is_none() => no_checkpoint,
+            _ => error,
+        }
     })
 }
 
 /// The document of a file, of whatever it is.
-pub(crate) fn whole(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
+pub(crate) fn document(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
     match read_once(path, max_bytes) {
         Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
             std::thread::sleep(SECOND_LOOK);
@@ -76,22 +79,30 @@ pub(crate) fn format_of_damaged(
 }
 
 /// The newest state of a file's present task that its history keeps and that can be read.
-pub(crate) fn kept(path: &Path, max_bytes: u64) -> Option<(EntryId, Document)> {
+pub(crate) fn kept(path: &Path, max_bytes: u64) -> Option<EntryId> {
+    newest(path, max_bytes, &|entry| entry.tasks_since == 0).map(|(entry, _)| entry)
+}
+
+/// The format of the newest state that the history keeps of a file, of whatever task.
+fn kept_format(path: &Path, max_bytes: u64) -> Option<Format> {
+    let (_, document) = newest(path, max_bytes, &|_| true)?;
+    let detected = Formats::default().detect(path, Some(&document)).ok()?;
+    Some(detected.format)
+}
+
+fn newest(
+    path: &Path,
+    max_bytes: u64,
+    fits: &dyn Fn(&HistoryEntry) -> bool,
+) -> Option<(EntryId, Document)> {
     let options = FileOptions::read_only().with_max_bytes(max_bytes);
     let store = FileStore::single(path, options).ok()?;
     let key = store.key()?.clone();
-    let entries = store.history(&key).ok()?.into_iter();
-    let mut good = entries
-        .filter(|entry| !entry.is_current() && entry.tasks_since == 0 && entry.revision.is_ok());
-    let newest = good.next()?.id;
-    let stored = store.load_revision(&key, &newest).ok()?;
-    Some((newest, stored.document))
-}
-
-fn kept_format(path: &Path, max_bytes: u64) -> Option<Format> {
-    let (_, document) = kept(path, max_bytes)?;
-    let detected = Formats::default().detect(path, Some(&document)).ok()?;
-    Some(detected.format)
+    let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
+    let mut entries = store.history(&key).ok()?.into_iter();
+    let found = entries.find(|entry| is_good(entry) && fits(entry))?.id;
+    let stored = store.load_revision(&key, &found).ok()?;
+    Some((found, stored.document))
 }
 
 /// The text of a file that is no checkpoint, such as a template.

@@ -39,7 +39,7 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
 }
 
 fn detect(file: &Path, global: &Global) -> Result<Line, Failure> {
-    let document = read::document(file, global)?;
+    let document = read::checkpoint(file, global)?;
     let document = document.ok_or_else(|| read::no_such_file(file))?;
     let detected = Formats::default().detect(file, Some(&document))?;
     Ok(Line {

@@ -69,7 +69,7 @@ struct CorruptReport {
 
 pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result<Outcome, Failure> {
     let path = file_or_store(file, global)?;
-    if let Err(error) = read::document(&path, global)
+    if let Err(error) = read::checkpoint(&path, global)
         && let Some(corruption) = Corruption::of(&error)
     {
         return corrupt(&path, file, error, corruption, global);

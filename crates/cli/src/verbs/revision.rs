@@ -22,7 +22,7 @@ struct Token {
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let path = file_or_store(file, global)?;
-    let document = read::document(&path, global)?;
+    let document = read::checkpoint(&path, global)?;
     let document = document.ok_or_else(|| read::no_such_file(&path))?;
     let (revision, slot) = token(&path, &document, global)?;
     let mut outcome = Outcome::new();

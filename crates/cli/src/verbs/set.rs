@@ -55,7 +55,7 @@ pub(super) fn run(
     let (path, assignments) = parse(words, global)?;
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     // A file that cannot be changed is told so before anything is made beside it.
-    let Some(present) = read::document(&path, global)? else {
+    let Some(present) = read::checkpoint(&path, global)? else {
         return Err(read::no_such_file(&path));
     };
     let mut outcome = Outcome::new();

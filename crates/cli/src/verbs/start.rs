@@ -214,7 +214,7 @@ fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
         if !name.ends_with(".json") || (layout.role)(&name) == FileRole::Archive {
             continue;
         }
-        let Ok(Some(document)) = read::whole(&path, MOST_OF_OTHER) else {
+        let Ok(Some(document)) = read::document(&path, MOST_OF_OTHER) else {
             continue;
         };
         let is_ours = key_in(&document)

@@ -95,7 +95,7 @@ fn judge(
         violations: Vec::new(),
         error: None,
     };
-    let document: Document = match read::document(file, global) {
+    let document: Document = match read::checkpoint(file, global) {
         Ok(Some(document)) => document,
         Ok(None) => return Err(read::no_such_file(file)),
         Err(error) => {

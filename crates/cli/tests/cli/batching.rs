@@ -71,7 +71,10 @@ fn one_wrong_line_and_nothing_is_written() {
         let run = project.ckpt_given(&HERE, format!("{good}\n\n{line}\n{good}\n"));
         assert_eq!(run.code, code, "{run:?}");
         let error = run.error();
-        assert!(error.starts_with("line 3 of standard input: "), "{run:?}");
+        assert!(
+            error.starts_with("t.json: line 3 of standard input: "),
+            "{run:?}"
+        );
         assert!(error.contains(says), "{run:?}");
         assert!(error.ends_with("; nothing was written"), "{run:?}");
         assert_eq!(run.out, "");

@@ -409,7 +409,7 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
         .expect(1, &["validate", place.file, "--state", state]);
     assert!(run.out.contains("/stage: "), "{run:?}");
     let site = Place::site();
-    site.project.write(state, "{}");
+    site.project.write(state, r#"{"story_state": {}}"#);
     let run = site.gives(1, &["resume", "--state", state]);
     assert!(
         run.err.contains("--state judges story-pipeline only"),

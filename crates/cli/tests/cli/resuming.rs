@@ -131,7 +131,9 @@ fn a_corrupt_checkpoint_says_what_to_do() {
     let project = Project::with("cut.json", &TASK[..100]);
     let run = project.expect(3, &["resume", "cut.json"]);
     assert_eq!(run.out, "");
-    assert!(run.error().contains("`ckpt recover`"), "{run:?}");
+    let error = run.error();
+    assert!(error.contains("no earlier state of it is kept"), "{run:?}");
+    assert!(error.contains("`ckpt recover --salvage`"), "{run:?}");
     let run = project.expect(3, &["resume", "cut.json", "--json"]);
     assert_eq!(run.json()["decision"], "restart");
     assert_eq!(run.json()["recover_with"], json!(null));
