@@ -1959,7 +1959,15 @@ fn files_are_detected_by_folder_and_content() {
     for (path, text) in [
         ("somewhere.json", Some(FORMAT)),
         ("agent_checkpoints/secondary_a.json", Some(UPDATED)),
-        ("agent_checkpoints/secondary_a.json", Some("{}")),
+        (
+            "agent_checkpoints/secondary_a.json",
+            Some(r#"{"agent_id": "Secondary-A"}"#),
+        ),
+        // Whatever its letters.
+        (
+            "agent_checkpoints/secondary-a-1769654893.json",
+            Some(r#"{"agent_id": "Secondary-A"}"#),
+        ),
         ("x/agent_checkpoints/secondary_a.json", None),
         (
             "agent_checkpoints/backups/secondary_a_20260115_143005.json",
@@ -1977,6 +1985,8 @@ fn files_are_detected_by_folder_and_content() {
         assert!(detect(path, None).is_err(), "{path}");
     }
     assert!(detect("x.json", Some(r#"{"can_resume": true}"#)).is_err());
+    // A place is no evidence without a member of the format.
+    assert!(detect("agent_checkpoints/secondary_a.json", Some("{}")).is_err());
 }
 
 #[test]

@@ -1846,7 +1846,10 @@ fn a_build_is_recognised_by_folder_name_and_content() {
     };
     let own = format!("{FOLDER}/PRD-009.json");
     assert_eq!(recognise(&own, None).unwrap().strength, 4);
-    assert_eq!(recognise(&own, Some("{}")).unwrap().strength, 4);
+    // A place is no evidence without a member of the format.
+    assert_eq!(recognise(&own, Some("{}")), None);
+    let status = Some(r#"{"status": "failed"}"#);
+    assert_eq!(recognise(&own, status).unwrap().strength, 4);
     assert_eq!(recognise(&own, Some(EXAMPLES[0])).unwrap().strength, 10);
     assert_eq!(
         recognise("x/notes.json", Some(EXAMPLES[0]))

@@ -1595,6 +1595,9 @@ fn a_file_is_recognised_by_folder_name_and_content() {
         Some("sitebuilder")
     );
     assert_eq!(detect("a-T2.json", Some(&little)), None);
+    // A place is no evidence without a member of the format.
+    let none = Document::from_text(r#"{"todo": []}"#).unwrap();
+    assert_eq!(detect("progress/checkpoints/x.json", Some(&none)), None);
     // One member alone could be anybody's.
     let other = Document::from_text(r#"{"resumable": true}"#).unwrap();
     assert_eq!(detect("x.json", Some(&other)), None);

@@ -1696,6 +1696,16 @@ fn files_are_recognised_by_name_folder_and_content() {
         "story-pipeline-state"
     );
     assert!(detect("x.json", Some(r#"{"last_action":"x"}"#)).is_err());
+    // A name is no evidence without a member of the format.
+    for path in [
+        "p/.pipeline/state.json",
+        "p/.pipeline/checkpoint-SHOP-12.json",
+    ] {
+        assert!(
+            detect(path, Some(r#"{"status": "implemented"}"#)).is_err(),
+            "{path}"
+        );
+    }
 }
 
 // ---- The same hand-off
