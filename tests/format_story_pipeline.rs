@@ -1415,7 +1415,8 @@ fn states_modes_times_and_ids_have_their_form() {
         ],
     );
     // Nothing is required, and counts are not compared.
-    state_rules(json!({}), &[]);
+    // A file without any of the variables is of another tool.
+    state_rules(json!({}), &[("", "missing")]);
     state_rules(json!({"active_workers": 3, "stories_remaining": 9}), &[]);
 }
 
