@@ -82,6 +82,31 @@ mod tests {
     }
 
     #[test]
+    fn every_transient_state_is_on_its_formats_page() {
+        for format in Formats::default().iter() {
+            let transient = dispatch!(format.name, C => C::TRANSIENT, else continue);
+            let page = match format.name {
+                "task" => "builder-state",
+                "story-pipeline-state" => "story-pipeline",
+                own => own,
+            };
+            let path = format!(
+                "{}/../../docs/formats/{page}.md",
+                env!("CARGO_MANIFEST_DIR")
+            );
+            let page = std::fs::read_to_string(&path).unwrap();
+            assert!(page.contains("## Transient states"), "{path}");
+            for (code, pointer) in transient {
+                let is_listed = |line: &str| {
+                    line.contains(&format!("| `{code}` |"))
+                        && line.contains(&format!("`{pointer}`"))
+                };
+                assert!(page.lines().any(is_listed), "{path}: {code} at {pointer}");
+            }
+        }
+    }
+
+    #[test]
     fn the_users_reference_lists_the_operations_of_every_format() {
         let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
         let reference = std::fs::read_to_string(reference).unwrap();

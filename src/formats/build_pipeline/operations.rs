@@ -685,7 +685,15 @@ pub(super) fn apply(
             circumstances.nothing_hidden("the build is not complete")?;
             build.complete(force)
         }
-        Operation::Restart { .. } => build.restart(circumstances.now, force),
+        Operation::Restart { because } => {
+            let before = build.clone();
+            build.restart(circumstances.now, force)?;
+            if *build != before {
+                let told = build.cleanup_done.get_or_insert_default();
+                told.push(format!("Begun anew: {because}"));
+            }
+            Ok(())
+        }
         Operation::Phase { name } => {
             let Some(phase) = phase::parse(name) else {
                 return Err(Error::refused(format!(

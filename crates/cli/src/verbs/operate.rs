@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
-    Circumstances, ContextLevel, ExecutionSpec, ItemKind, Knowledge, Operation, SourceFiles,
+    Circumstances, ContextLevel, ContextUse, ExecutionSpec, ItemKind, Knowledge, Operation,
+    SourceFiles,
 };
 use agent_checkpoint::formats::story_pipeline::PipelineState;
 use agent_checkpoint::formats::{
@@ -72,6 +73,11 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
             return beat(&target, global);
         }
     }
+    if let Report::Context(used) = &report
+        && let Some(outcome) = context_without_place(used.what.part(), global)?
+    {
+        return Ok(outcome);
+    }
     let beside = Beside::read(report.state(), report.spec(), global)?;
     let gives_away = matches!(report, Report::Reassign(_));
     let mut outcome = change(vec![(None, report.into())], beside, global)?;
@@ -91,6 +97,27 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
         }
     }
     Ok(outcome)
+}
+
+/// What a full context asks for, where the format has no place for how full it is: nothing is written.
+fn context_without_place(
+    used: Option<ContextUse>,
+    global: &Global,
+) -> Result<Option<Outcome>, Failure> {
+    let target = Target::to_write(global)?;
+    let format = target.format.name;
+    let has_place = dispatch!(format, C => C::OPERATIONS.contains(&"context"), else true);
+    let Some(used) = used.filter(|_| !has_place) else {
+        return Ok(None);
+    };
+    target.require_file()?;
+    let mut outcome = Outcome::new();
+    outcome.note(format!(
+        "{}: a checkpoint of {format} has no place for how full a context is; nothing was written",
+        target.path.display()
+    ));
+    heed_context(&Operation::Context { used }, &mut outcome);
+    Ok(Some(outcome))
 }
 
 /// The sign of life of a builder's session, which its host file has: the checkpoint stays as it is.
