@@ -36,6 +36,7 @@ pub(super) const OPERATIONS: &[&str] = &[
     "rate-limit",
     "context",
     "complete",
+    "subtask add",
     "subtask start",
     "subtask done",
     "subtask fail",
@@ -195,6 +196,22 @@ impl SitebuilderCheckpoint {
         }
         self.go_on(circumstances.force)?;
         self.set_subtask(id, SubtaskStatus::InProgress);
+        Ok(())
+    }
+
+    /// Adds a subtask to those that are pending; one that is listed already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the id says nothing,
+    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete, unless a criterion is open or
+    /// it is forced.
+    pub fn add_subtask(&mut self, id: &str, circumstances: &Circumstances<'_>) -> Result<()> {
+        says(id, "name the subtask")?;
+        self.record(circumstances.force)?;
+        if self.subtask_mut(id).is_none() {
+            self.set_subtask(id, SubtaskStatus::Pending);
+        }
         Ok(())
     }
 
@@ -793,6 +810,10 @@ pub(super) fn apply(
             Ok(())
         }
         Operation::Complete => checkpoint.complete(circumstances),
+        Operation::ItemAdd {
+            kind: ItemKind::Subtask,
+            id,
+        } => checkpoint.add_subtask(id, circumstances),
         Operation::ItemStart {
             kind: ItemKind::Subtask,
             id,
