@@ -265,6 +265,8 @@ fn a_later_result_takes_the_place_of_an_earlier() {
 
 #[test]
 fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
+    let mut detail = Detail::default();
+    detail.contract = Some("US-003.verificationContract".to_owned());
     let text = || "x".to_owned();
     let all = [
         Operation::StepStart { text: text() },
@@ -303,10 +305,7 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         Operation::Stage { name: text() },
         Operation::Sync { name: text() },
         Operation::Restart { because: text() },
-        Operation::Complete,
-        Operation::Detail {
-            detail: Detail::default(),
-        },
+        Operation::Detail { detail },
     ];
     let circumstances = Circumstances::at(time("2026-03-02T08:00:00Z"));
     for operation in all {
@@ -499,6 +498,24 @@ fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
     let plan = given.resume_plan(&Knowledge::none());
     assert_eq!(plan.message, "Resuming from checkpoint (created by third)");
     assert_eq!(given.metadata.previous_agents, ["dev"]);
+}
+
+#[test]
+fn a_task_with_work_left_is_not_complete_and_says_what_is_left() {
+    let mut open = task(&["one", "two"]);
+    let error = open.apply(&Operation::Complete, &by("dev")).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Refused { .. }));
+    assert!(
+        error.to_string().contains("pending: one; pending: two"),
+        "{error}"
+    );
+    for step in ["one", "two"] {
+        open.finish_step(&StepDone::new(step), by("dev").now)
+            .unwrap();
+    }
+    let before = open.clone();
+    open.apply(&Operation::Complete, &by("dev")).unwrap();
+    assert_eq!(open, before);
 }
 
 #[test]

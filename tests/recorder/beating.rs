@@ -167,7 +167,7 @@ fn the_lead_of_a_pipeline_beats_and_formats_without_a_heartbeat_of_their_own_ref
         let mut began = false;
         let refused = recorder.beating(OFTEN, || began = true).unwrap_err();
         assert!(
-            matches!(refused.kind(), ErrorKind::Unsupported { .. }),
+            matches!(refused.kind(), ErrorKind::Refused { .. }),
             "{refused}"
         );
         assert!(!began && !recorder.has_heartbeat());

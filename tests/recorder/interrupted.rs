@@ -170,7 +170,7 @@ a_kill_in_the_middle_of! {
     verification(recorder) recorder.verification("t", "passed"), |it| format!("{}", it.verification.is_some());
     failed(recorder) recorder.failed("no"), |it| format!("{:?}", it.status);
     rate_limited(recorder) recorder.rate_limited(Some("half")), |it| format!("{:?}", it.in_progress[0].note);
-    reassign(recorder) recorder.reassign("other"), |it| format!("{:?}", it.agent);
+    reassign(recorder) recorder.reassign("other"), |it| format!("{:?}", it.previous_agents);
     batch(recorder) recorder.batch(|batch| {
         batch.decide("x", None);
         batch.note_partial("half");

@@ -88,6 +88,8 @@ struct Facts {
     status: String,
     /// Whether it stopped in the middle of its work: who waits or is blocked has not crashed.
     crashed: bool,
+    /// Why it stopped where it has not crashed, as the end of a sentence.
+    stopped: &'static str,
     start_at: String,
     files: Vec<String>,
     next_steps: Vec<String>,
@@ -120,6 +122,12 @@ impl Facts {
             place: place_or_unknown(agent),
             status: status.to_owned(),
             crashed: agent.status() == Status::InProgress,
+            stopped: match agent.status() {
+                Status::Paused => ", which waits",
+                Status::Blocked => ", which is blocked",
+                Status::Complete => ", which is complete",
+                _ => "",
+            },
             start_at: handoff
                 .start_at()
                 .unwrap_or("the beginning of the stage")
