@@ -88,8 +88,8 @@ struct Facts {
     status: String,
     /// Whether it stopped in the middle of its work: who waits or is blocked has not crashed.
     crashed: bool,
-    /// Why it stopped where it has not crashed, as the end of a sentence.
-    stopped: &'static str,
+    /// What it does where it has not crashed.
+    stopped: Option<&'static str>,
     start_at: String,
     files: Vec<String>,
     next_steps: Vec<String>,
@@ -123,10 +123,10 @@ impl Facts {
             status: status.to_owned(),
             crashed: agent.status() == Status::InProgress,
             stopped: match agent.status() {
-                Status::Paused => ", which waits",
-                Status::Blocked => ", which is blocked",
-                Status::Complete => ", which is complete",
-                _ => "",
+                Status::Paused => Some("waits"),
+                Status::Blocked => Some("is blocked"),
+                Status::Complete => Some("is complete"),
+                _ => None,
             },
             start_at: handoff
                 .start_at()
