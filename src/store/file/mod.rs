@@ -346,9 +346,11 @@ impl CheckpointStore for FileStore {
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
         let mut archive = None;
+        let mut ended = Ended::default();
         let result = file.transact(&mut |present, beside| {
             // It may run again, on what a faster writer left: only the last copy is the archive.
             discard(archive.take());
+            std::mem::take(&mut ended).undo();
             let put = match change(present)? {
                 Change::Keep => {
                     saved = Some(Saved::unchanged(key, present)?);
@@ -379,7 +381,7 @@ impl CheckpointStore for FileStore {
                 archive = Some(file.copy_aside(&name)?);
             }
             if ends {
-                file.end_lineage()?;
+                ended = file.end_lineage()?;
             }
             Ok((outcome != Outcome::Unchanged).then_some(Next {
                 text,
@@ -393,6 +395,7 @@ impl CheckpointStore for FileStore {
             // Once the new text has its place, so has the old one.
             if *error.kind() != ErrorKind::NotDurable {
                 discard(archive);
+                ended.undo();
             }
             return Err(error.with_key(key));
         }
