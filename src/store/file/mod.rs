@@ -373,6 +373,9 @@ impl CheckpointStore for FileStore {
                 .entries(Owner::default(), begins, &put.overflow)?;
             let revision = Some(result.revision.clone());
             saved = Some(result);
+            // This may be run again, after another program was faster.
+            discard(archive.take());
+            std::mem::take(&mut ended).undo();
             let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
             // Whoever takes over goes on with the task; else what is archived is of no later one.
             let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
