@@ -6,6 +6,7 @@
 
 mod common;
 
+use agent_checkpoint::checkpoint::DoneItem;
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, convert,
     convert_from, members_not_held,
@@ -153,4 +154,37 @@ fn what_no_hand_off_tells_is_listed_member_by_member() {
         members_not_held(&source, &held, &["agent: s-9".to_owned()]),
         ["/can_resume: false", "/of_mine/x/0: \"y\""]
     );
+}
+
+#[test]
+fn a_short_text_is_held_only_where_it_stands_as_a_whole() {
+    let source = Document::from_text(
+        r#"{"priority":"P1","by":"a","build":"1","kept":"b","schemaVersion":1,"metadata":{"reason":"periodic"}}"#,
+    )
+    .unwrap();
+    let held =
+        Document::from_text(r#"{"step":"P12 at 10:15, as planned","list":"a2; b"}"#).unwrap();
+    assert_eq!(
+        members_not_held(&source, &held, &[]),
+        ["/priority: \"P1\"", "/by: \"a\"", "/build: \"1\""]
+    );
+}
+
+#[test]
+fn a_stamp_that_a_format_requires_and_nobody_gave_is_announced() {
+    let mut handoff = Handoff::default();
+    handoff.done = vec![DoneItem::new("one"), DoneItem::new("two")];
+    handoff.pending = vec!["three".to_owned()];
+    handoff.updated_at = Some(agent_checkpoint::Timestamp::parse("2026-01-02T08:00:00Z"));
+    let now = time("2026-03-02T08:00:00Z");
+    let task = convert::<TaskCheckpoint>(&handoff, now).unwrap();
+    assert_eq!(
+        task.made_up,
+        ["time of finished steps (of 2): 2026-03-02T08:00:00Z"]
+    );
+    // Where a format needs none there is none.
+    handoff.blockers = vec!["No access".to_owned()];
+    let site = convert::<SitebuilderCheckpoint>(&handoff, now).unwrap();
+    assert_eq!(site.made_up, [""; 0]);
+    assert_eq!(site.checkpoint.errors[0].timestamp, None);
 }

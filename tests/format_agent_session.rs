@@ -2169,3 +2169,27 @@ proptest! {
         prop_assert_eq!(back.checkpoint.completed_steps.len(), task.completed_steps.len());
     }
 }
+
+#[test]
+fn only_an_agent_that_was_at_work_is_called_crashed() {
+    for (status, crashed) in [
+        (AgentStatus::InProgress, true),
+        (AgentStatus::Waiting, false),
+        (AgentStatus::from("PAUSED"), false),
+        (AgentStatus::from("WAITING_FOR_SYNC"), false),
+    ] {
+        let mut agent = AgentCheckpoint::default();
+        agent.agent_id = Some("Secondary-A".to_owned());
+        agent.status = Some(status);
+        let text = agent_checkpoint::formats::agent_session::messages::take_over(
+            &agent,
+            "Secondary-A-New",
+        );
+        assert_eq!(
+            text.contains("from crashed Secondary-A."),
+            crashed,
+            "{text}"
+        );
+        assert_eq!(text.contains("from Secondary-A."), !crashed, "{text}");
+    }
+}

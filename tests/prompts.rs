@@ -421,6 +421,72 @@ fn tokens_are_counted_as_the_caller_counts_them() {
     assert!(tight.omitted_steps > 0 && tight.tokens <= whole.tokens - 10);
 }
 
+/// A prompt of many steps takes its time to render: it is rendered a few times, not once for each halving, and has
+/// as many steps as fit.
+#[test]
+fn a_large_prompt_finds_its_budget_in_a_few_tries() {
+    let mut checkpoint = task(&["left"]);
+    for n in 0..2_000 {
+        let text = format!("step {n} {}", "x".repeat(n % 90));
+        checkpoint.completed_steps.push(CompletedStep::new(text));
+    }
+    let resume = of_task(&checkpoint);
+    for most in [4_000, 20_000, 60_000, 90_000] {
+        let counted = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counter = std::sync::Arc::clone(&counted);
+        let budget = Budget::tokens_by(most, move |text| {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            text.len()
+        });
+        let options = PromptOptions::new().with_budget(budget);
+        let rendered = Prompts::default()
+            .render("resume", &resume, &options)
+            .unwrap();
+        assert!(!rendered.over_budget && rendered.tokens <= most);
+        assert!(most - rendered.tokens < 130, "{most}: {}", rendered.tokens);
+        // Each is measured twice.
+        let renders = counted.load(std::sync::atomic::Ordering::Relaxed) / 2;
+        assert!(renders <= 9, "{most}: {renders} renders");
+    }
+}
+
+/// What nobody declared is named, its words for the next agent are shown as notes, and they go when all else went.
+#[test]
+fn what_nobody_declared_is_in_the_prompt() {
+    let mut text = serde_json::to_value(large()).unwrap();
+    text["next_action"] = json!("# Ask Ann\npassword=hunter2");
+    text["ticket"] = json!({"id": 7});
+    let store = MemoryStore::new();
+    let document = Document::from_text(text.to_string()).unwrap();
+    store.put(&key("k"), &document, &PutOptions::new()).unwrap();
+    let options = ResumeOptions::new(std::env::temp_dir())
+        .with_file("c/k.json")
+        .with_recording(["ckpt step done 'TEXT' --store c --key k"]);
+    let resume = store
+        .checkpoints::<TaskCheckpoint>()
+        .with_clock(clock("2026-03-02T10:00:00Z"))
+        .resume(&key("k"), &options)
+        .unwrap();
+    let prompt = resume.prompt().unwrap();
+    for has in [
+        "The checkpoint is c/k.json, last changed at ",
+        "read them in c/k.json\n- next_action: \\# Ask Ann\n  │ password=[redacted: password]\n- ticket\n",
+        "- ckpt step done 'TEXT' --store c --key k\n",
+    ] {
+        assert!(prompt.contains(has), "{has}: {prompt}");
+    }
+    let options = PromptOptions::new().with_budget(Budget::bytes(1));
+    let tight = Prompts::default()
+        .render("resume", &resume, &options)
+        .unwrap();
+    assert!(!tight.text.contains("Ask Ann"), "{}", tight.text);
+    assert!(
+        tight.text.contains("- next_action\n- ticket\n"),
+        "{}",
+        tight.text
+    );
+}
+
 // --- Secrets
 
 #[test]

@@ -18,7 +18,7 @@ use crate::checkpoint::{
 use crate::json::{Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
 use crate::redaction::Redaction;
-use crate::resume::{Found, Resume, ResumeOptions};
+use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
@@ -571,6 +571,11 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             handoff: judged.handoff,
             work_has_ids: C::WORK_HAS_IDS,
             own: loaded.checkpoint.message_values(&knowledge),
+            foreign: foreign::members(
+                &current.document,
+                &current.reading.value,
+                current.reading.left_out(),
+            ),
             earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
             staleness,
             held: self.held(claim, options, now),
@@ -599,6 +604,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             is_partial: false,
             work_has_ids: C::WORK_HAS_IDS,
             own: serde_json::Value::Null,
+            foreign: Vec::new(),
             earlier: Vec::new(),
             staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
             held: self.held(self.claim(key)?, options, now),

@@ -89,14 +89,14 @@ fn leaves<'n>(
         if let Some(node) = node {
             collect(node, &delta.pointer, &mut leaves);
         }
-        let said = leaves.iter().filter(|(_, node)| {
-            let text = node.as_str();
-            text.is_some_and(|text| texts.contains(text.as_ref()))
+        let said = leaves.iter().filter(|(_, node)| match node.as_str() {
+            Some(text) => texts.contains(text.as_ref()),
+            None => node.kind() == Kind::Number && texts.contains(node.raw()),
         });
-        candidates.extend(said.map(|(_, node)| node.range()));
+        candidates.extend(said.map(|(_, node)| (node.range(), node.kind())));
         all.push(leaves);
     }
-    candidates.sort_by_key(|range| range.start);
+    candidates.sort_by_key(|(range, _)| range.start);
     let shown = shown(side, &candidates);
     let leaf = |(pointer, node): (String, Node<'n>)| Leaf {
         pointer,
@@ -120,8 +120,11 @@ fn collect<'n>(node: Node<'n>, at: &str, into: &mut Vec<(String, Node<'n>)>) {
     }
 }
 
-/// The starts of those of the `places` (strings, in the order of the text) that the hand-off is read from.
-fn shown(side: &Side<'_>, places: &[std::ops::Range<usize>]) -> HashSet<usize> {
+/// The first number that stands for a number: none that an agent writes.
+const FIRST_NUMBER: usize = 7_201_934_000_000;
+
+/// The starts of those of the `places` (strings and numbers, in the order of the text) that the hand-off is read from.
+fn shown(side: &Side<'_>, places: &[(std::ops::Range<usize>, Kind)]) -> HashSet<usize> {
     let text = side.document.text();
     let mut mark = '\u{f8ff}'.to_string();
     while text.contains(&mark) {
@@ -129,9 +132,15 @@ fn shown(side: &Side<'_>, places: &[std::ops::Range<usize>]) -> HashSet<usize> {
     }
     let mut marked = String::with_capacity(text.len());
     let mut at = 0;
-    for (number, place) in places.iter().enumerate() {
+    for (number, (place, kind)) in places.iter().enumerate() {
         marked.push_str(&text[at..place.start]);
-        marked.push_str(&format!("\"{mark}{number};\""));
+        if *kind == Kind::Number {
+            marked.push_str(&(FIRST_NUMBER + number).to_string());
+        } else {
+            // The text stays behind the mark: what looks like a file still does.
+            let text = text.get(place.start + 1..place.end).unwrap_or_default();
+            marked.push_str(&format!("\"{mark}{number};{text}"));
+        }
         at = place.end;
     }
     marked.push_str(&text[at..]);
@@ -145,7 +154,14 @@ fn shown(side: &Side<'_>, places: &[std::ops::Range<usize>]) -> HashSet<usize> {
         let (number, _) = after.split_once(';')?;
         number.parse::<usize>().ok()
     });
+    let of_numbers = (0..places.len()).filter(|number| {
+        let is_number = places
+            .get(*number)
+            .is_some_and(|(_, kind)| *kind == Kind::Number);
+        is_number && handoff.contains(&(FIRST_NUMBER + number).to_string())
+    });
     numbers
-        .filter_map(|number| Some(places.get(number)?.start))
+        .chain(of_numbers)
+        .filter_map(|number| Some(places.get(number)?.0.start))
         .collect()
 }

@@ -1,10 +1,11 @@
 //! The same hand-off in another format.
 
 use std::any::Any;
+use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result, Status, Timestamp};
 use crate::json::{Document, Kind, Node};
 
 /// A checkpoint in another format, and what it cannot hold.
@@ -16,6 +17,8 @@ pub struct Converted<C> {
     pub checkpoint: C,
     /// What the other format cannot hold, for a person: one line each, empty when all is there.
     pub not_held: Vec<String>,
+    /// What the other format requires and the hand-off has not, so that it had to be made up: one line each.
+    pub made_up: Vec<String>,
 }
 
 /// The same hand-off in another format.
@@ -32,10 +35,11 @@ pub fn convert<C: Checkpoint>(handoff: &Handoff, now: DateTime<Utc>) -> Result<C
             detail: format!("{} cannot be made from another format", C::FORMAT),
         }));
     };
-    let not_held = differences(handoff, &checkpoint.handoff());
+    let held = checkpoint.handoff();
     Ok(Converted {
+        not_held: differences(handoff, &held),
+        made_up: made_up(handoff, &held),
         checkpoint,
-        not_held,
     })
 }
 
@@ -56,9 +60,52 @@ pub fn convert_from<S: Checkpoint, C: Checkpoint>(
         Some(same) => Ok(Converted {
             checkpoint: same.clone(),
             not_held: Vec::new(),
+            made_up: Vec::new(),
         }),
         None => convert(&source.handoff(), now),
     }
+}
+
+/// What a task that tells no phase is in.
+const USUAL_PHASE: &str = "implementation";
+
+/// The stamps that `held` has and `wanted` has not.
+fn made_up(wanted: &Handoff, held: &Handoff) -> Vec<String> {
+    let of = |what: &str, stamps: &mut dyn Iterator<Item = (bool, &Option<Timestamp>)>| {
+        let stamps = stamps.filter_map(|(has_own, stamp)| stamp.as_ref().filter(|_| !has_own));
+        let stamps: Vec<&Timestamp> = stamps.collect();
+        let first = stamps.first()?;
+        Some(format!("{what} (of {}): {first}", stamps.len()))
+    };
+    let done = held.done.iter().map(|item| {
+        let own = wanted.done.iter().find(|known| known.text == item.text);
+        (own.is_none_or(|own| own.at.is_some()), &item.at)
+    });
+    let begun = held.in_progress.iter().map(|item| {
+        let own = wanted
+            .in_progress
+            .iter()
+            .find(|known| known.text == item.text);
+        (
+            own.is_none_or(|own| own.started_at.is_some()),
+            &item.started_at,
+        )
+    });
+    let decided = held.decisions.iter().map(|item| {
+        let own = wanted
+            .decisions
+            .iter()
+            .find(|known| known.text == item.text);
+        (own.is_none_or(|own| own.at.is_some()), &item.at)
+    });
+    [
+        of("time of finished steps", &mut { done }),
+        of("start of steps in progress", &mut { begun }),
+        of("time of decisions", &mut { decided }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What of `wanted` is not in `held`.
@@ -75,12 +122,21 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
         wanted.description.as_deref(),
         held.description.as_deref(),
     );
-    text(
-        "status",
-        Some(wanted.status.as_str()),
-        Some(held.status.as_str()),
-    );
-    text("phase", wanted.phase.as_deref(), held.phase.as_deref());
+    // A format need not tell a task that nothing is done of from one that is not started.
+    let may_be_either = |status: &Status| matches!(status, Status::NotStarted | Status::InProgress);
+    let is_same = wanted.status == held.status
+        || (may_be_either(&wanted.status)
+            && may_be_either(&held.status)
+            && held.done.is_empty()
+            && held.in_progress.is_empty());
+    let status = (!is_same).then(|| wanted.status.as_str());
+    text("status", status, Some(held.status.as_str()));
+    // The phase that a task is in unless another is said, and comes back to.
+    let phase = wanted
+        .phase
+        .as_deref()
+        .filter(|phase| *phase != USUAL_PHASE);
+    text("phase", phase, held.phase.as_deref());
     text("agent", wanted.agent.as_deref(), held.agent.as_deref());
     let list = |what: &str, wanted: &[String], held: &[String], lost: &mut Vec<String>| {
         let missing = wanted.iter().filter(|item| !held.contains(item));
@@ -170,45 +226,83 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
 /// What of a source file stands nowhere in the converted one, member by member: also what no hand-off
 /// tells, such as a session's id, and members that nobody declared.
 ///
-/// A text is there when a text of the result has it within; a number or a truth value when a member of
-/// the same name has it. `not_held` is what is known already, and is not told twice.
+/// A text is there when a text of the result is the same, or has it as a whole between line ends, `; `, `, `, `: ` or
+/// dashes, as texts are joined; a number or a truth value when a member of the same name has it. `not_held` is what is
+/// known already, and is not told twice. What a protocol keeps for its own book-keeping is no loss: the version, the
+/// reason of the last save, ids of sessions and of checkpoints, when the next one is due, counts, whether it can be
+/// resumed when it can.
 #[must_use]
 pub fn members_not_held(source: &Document, held: &Document, not_held: &[String]) -> Vec<String> {
     let mut there = Leaves::default();
     there.gather(held.root(), "");
+    not_held.iter().for_each(|line| there.add(line));
     let mut lost = Vec::new();
     walk(source.root(), "", &mut |name, node| {
         let is_held = match node.as_str() {
             Some(text) if text.trim().is_empty() => true,
-            Some(text) => {
-                let has = |held: &String| held.contains(&*text);
-                there.texts.iter().any(has) || not_held.iter().any(has)
-            }
+            Some(text) => there.texts.contains(text.trim()),
             None => {
                 let leaf = (name.to_owned(), node.raw().to_owned());
                 node.kind() == Kind::Null || there.others.contains(&leaf)
             }
         };
-        if !is_held {
+        if !is_held && !is_bookkeeping(name, &node) {
             lost.push(format!("{}: {}", node.pointer(), node.raw()));
         }
     });
     lost
 }
 
+/// Whether a member is the protocol's own book-keeping.
+fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
+    match name {
+        "schemaVersion"
+        | "session_id"
+        | "checkpoint_id"
+        | "agent_type"
+        | "progress_percent"
+        | "next_checkpoint_expected"
+        | "last_beat"
+        | "interval_seconds" => true,
+        "reason" => node.pointer().ends_with("/metadata/reason"),
+        "phase" => node.as_str().is_some_and(|phase| phase == USUAL_PHASE),
+        // The hand-off tells it in the words of all formats.
+        "status" => !node.pointer().trim_start_matches('/').contains('/'),
+        "can_resume" | "resumable" => node.as_bool() == Some(true),
+        "total" | "completed" => node.as_f64().is_some(),
+        _ => false,
+    }
+}
+
 /// The texts of a document, and its numbers and truth values with their names.
 #[derive(Default)]
 struct Leaves {
-    texts: Vec<String>,
-    others: Vec<(String, String)>,
+    texts: HashSet<String>,
+    others: HashSet<(String, String)>,
 }
 
 impl Leaves {
     fn gather(&mut self, node: Node<'_>, name: &str) {
         walk(node, name, &mut |name, node| match node.as_str() {
-            Some(text) => self.texts.push(text.into_owned()),
-            None => self.others.push((name.to_owned(), node.raw().to_owned())),
+            Some(text) => self.add(&text),
+            None => {
+                self.others.insert((name.to_owned(), node.raw().to_owned()));
+            }
         });
+    }
+
+    /// Adds a text, and the texts that it is joined of.
+    fn add(&mut self, text: &str) {
+        self.texts.insert(text.trim().to_owned());
+        // What a word stands before, such as `finished: …`, may have joints in itself.
+        let after = text
+            .split_once(": ")
+            .map(|(_, rest)| rest.trim().to_owned());
+        self.texts.extend(after);
+        for joint in ["\n", "; ", ", ", ": ", " — ", " - "] {
+            let parts = text.split(joint).map(|part| part.trim().to_owned());
+            self.texts.extend(parts);
+        }
     }
 }
 

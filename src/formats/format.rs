@@ -16,6 +16,7 @@ use crate::checkpoint::{
     Thresholds, Timestamp, any_migration, judge, read,
 };
 use crate::json::{Code, Document, Violation};
+use crate::resume::{ForeignMember, foreign};
 
 /// One format, behind functions.
 ///
@@ -53,6 +54,8 @@ pub struct Examined {
     pub files: Vec<String>,
     /// What breaks the format's rules.
     pub violations: Vec<Violation>,
+    /// Members that the format does not declare.
+    pub foreign: Vec<ForeignMember>,
 }
 
 impl Format {
@@ -101,6 +104,7 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
             .map(str::to_owned)
             .collect(),
         violations: judged.violations,
+        foreign: foreign::members(&current.document, &reading.value, reading.left_out()),
     })
 }
 

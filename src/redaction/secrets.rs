@@ -114,7 +114,9 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
             before = None;
         } else {
             before = Some(letter);
-            text.at += letter.len_utf8();
+            // No secret begins within a word.
+            let word = run(text.rest(), |byte| byte.is_ascii_alphanumeric());
+            text.at += word.max(letter.len_utf8());
         }
     }
     (copied > 0).then(|| {

@@ -3,6 +3,7 @@
 #[cfg(feature = "template")]
 mod budget;
 mod contract;
+pub(crate) mod foreign;
 mod options;
 #[cfg(feature = "template")]
 mod plain;
@@ -20,6 +21,7 @@ use serde_json::Value;
 #[cfg(feature = "template")]
 pub use budget::Budget;
 pub use contract::ContractReader;
+pub use foreign::ForeignMember;
 pub use options::ResumeOptions;
 #[cfg(feature = "template")]
 pub use prompts::{PromptOptions, Prompts, Rendered};
@@ -45,6 +47,7 @@ pub(crate) struct Found<'l> {
     /// Whether the texts of its work are ids.
     pub(crate) work_has_ids: bool,
     pub(crate) own: Value,
+    pub(crate) foreign: Vec<ForeignMember>,
     pub(crate) earlier: Vec<DoneItem>,
     pub(crate) staleness: Staleness,
     /// The claim of another owner that stands.
@@ -77,6 +80,12 @@ pub struct Resume {
     pub earlier: Vec<DoneItem>,
     /// What success looks like, where the contract that the checkpoint names could be read.
     pub criteria: Vec<String>,
+    /// Members that the format does not declare, with what those say that are for the next agent.
+    pub foreign: Vec<ForeignMember>,
+    /// The file that the checkpoint is in, where [`ResumeOptions::with_file`] named it.
+    pub file: Option<String>,
+    /// How the next agent records its work: [`ResumeOptions::with_recording`].
+    pub recording: Vec<String>,
     /// What is wrong with the checkpoint.
     pub violations: Vec<Violation>,
     /// What is wrong with the document, where it cannot be read at all.
@@ -133,6 +142,9 @@ impl Resume {
             handoff,
             earlier: found.earlier,
             criteria,
+            foreign: found.foreign,
+            file: options.file.clone(),
+            recording: options.recording.clone(),
             violations: found.violations.to_vec(),
             damage: found.damage,
             recover_with: found.recover_with,

@@ -29,6 +29,10 @@ pub struct ResumeOptions {
     pub asker: Option<String>,
     /// Whether claims do not count, for whoever claims the task itself before going on.
     pub ignores_claims: bool,
+    /// The file that the checkpoint is in, for the prompt; a store need not have one.
+    pub file: Option<String>,
+    /// How the next agent records its work, for the prompt: one line for each command.
+    pub recording: Vec<String>,
     /// Finds out what a verification contract asks for.
     pub contract_reader: Option<ContractReader>,
 }
@@ -104,6 +108,22 @@ impl ResumeOptions {
         read: impl Fn(&str) -> Option<Vec<String>> + Send + Sync + 'static,
     ) -> Self {
         self.contract_reader = Some(ContractReader::new(read));
+        self
+    }
+
+    /// Names the file that the checkpoint is in, which the prompt then tells: the next agent can read there what no
+    /// prompt shows.
+    #[must_use]
+    pub fn with_file(mut self, path: impl AsRef<Path>) -> Self {
+        self.file = Some(path.as_ref().display().to_string());
+        self
+    }
+
+    /// Tells the next agent how it records its work: lines such as
+    /// `ckpt step done 'TEXT' --store c --key US-003`.
+    #[must_use]
+    pub fn with_recording(mut self, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.recording = lines.into_iter().map(Into::into).collect();
         self
     }
 

@@ -1,5 +1,7 @@
 //! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
+use std::collections::HashSet;
+
 use chrono::SecondsFormat;
 
 use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
@@ -111,53 +113,75 @@ pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
 }
 
 fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
-    let listed = |of: fn(&FileState) -> bool| {
-        let files = staleness.files().iter().filter(|file| of(&file.state));
-        let files: Vec<String> = files.map(told).collect();
+    for (sentence, advice, files) in worth_a_warning(staleness) {
         let more = match files.len().saturating_sub(MOST_LISTED) {
             0 => String::new(),
             more => format!("\n- and {more} more"),
         };
-        let shown = files[..files.len().min(MOST_LISTED)].join("\n");
-        (!files.is_empty()).then(|| format!("{shown}{more}"))
+        let files: Vec<String> = files.into_iter().take(MOST_LISTED).map(told).collect();
+        let files = files.join("\n");
+        if advice.is_empty() {
+            plan.note(format!("{sentence}:\n{files}{more}"));
+        } else {
+            plan.warn(format!("{sentence}:\n{files}{more}\n{advice}"));
+        }
+    }
+}
+
+/// The files that a warning names, so that a prompt need not name them again.
+#[cfg(feature = "template")]
+pub(super) fn named_in_warnings(staleness: &Staleness) -> HashSet<&str> {
+    // A note stands in no prompt.
+    let warnings = worth_a_warning(staleness).into_iter();
+    let warnings = warnings.filter(|(_, advice, _)| !advice.is_empty());
+    let named = warnings.flat_map(|(.., files)| files.into_iter().take(MOST_LISTED));
+    named.map(|file| file.path.as_str()).collect()
+}
+
+/// What is warned of: a sentence, what to do, and the files, of which there are some.
+fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Vec<&TrackedFile>)> {
+    let mut warnings = Vec::new();
+    let mut warn = |sentence, advice, of: fn(&FileState) -> bool| {
+        let files = staleness.files().iter();
+        let files: Vec<&TrackedFile> = files.filter(|file| of(&file.state)).collect();
+        if !files.is_empty() {
+            warnings.push((sentence, advice, files));
+        }
     };
-    let warnings: [(&str, &str, fn(&FileState) -> bool); 3] = [
-        (
-            "Checkpoint may be stale — files modified since checkpoint",
-            "Read these files and reconcile them with the checkpoint before proceeding.",
-            |state| {
-                matches!(
-                    state,
-                    FileState::Modified { .. } | FileState::Replaced { .. } | FileState::Appeared
-                )
-            },
-        ),
-        (
+    warn(
+        "Checkpoint may be stale — files modified since checkpoint",
+        "Read these files and reconcile them with the checkpoint before proceeding.",
+        |state| {
+            matches!(
+                state,
+                FileState::Modified { .. } | FileState::Replaced { .. } | FileState::Appeared
+            )
+        },
+    );
+    // That none of them is there is said as one thing, and each is listed for the review.
+    if !staleness.reasons().contains(&Reason::NothingThere) {
+        warn(
             "Files that the checkpoint names are missing",
             "Find out whether that work still has to be done before proceeding.",
             |state| matches!(state, FileState::Missing),
-        ),
-        (
-            "Files whose state cannot be told",
-            "Read these files to verify the checkpoint before proceeding.",
-            |state| {
-                matches!(
-                    state,
-                    FileState::Indeterminate { .. } | FileState::Unreadable { .. }
-                )
-            },
-        ),
-    ];
-    for (sentence, advice, of) in warnings {
-        if let Some(files) = listed(of) {
-            plan.warn(format!("{sentence}:\n{files}\n{advice}"));
-        }
+        );
     }
-    if let Some(files) = listed(|state| *state == FileState::Removed) {
-        plan.note(format!(
-            "Files that are gone, as the recorded work left them:\n{files}"
-        ));
-    }
+    warn(
+        "Files whose state cannot be told",
+        "Read these files to verify the checkpoint before proceeding.",
+        |state| {
+            matches!(
+                state,
+                FileState::Indeterminate { .. } | FileState::Unreadable { .. }
+            )
+        },
+    );
+    warn(
+        "Files that are gone, as the recorded work left them",
+        "",
+        |state| *state == FileState::Removed,
+    );
+    warnings
 }
 
 /// One file, on one line whatever its name is.

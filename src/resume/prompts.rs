@@ -39,8 +39,9 @@ const LARGEST: u64 = 1024 * 1024;
 /// # What a template sees
 ///
 /// The fields of [`Resume`]: `format`, `task`, `description`, `plan`, `staleness`, `handoff`, `earlier`, `criteria`,
-/// `violations`, `own`; and `worked_on_by`, `omitted`, `omitted_reasons` (how much is left out), `now`,
-/// `last_update`, `minutes` (since then), and `given` ([`PromptOptions::with_value`]). A name that does not exist is
+/// `violations`, `foreign`, `file`, `recording`, `own`; and `worked_on_by`, `omitted`, `omitted_reasons` (how much is
+/// left out), `omitted_notes` (whether those of `foreign` are), `review` (the files that no warning names), `now`,
+/// `changed`, `last_update`, `minutes` (since then), and `given` ([`PromptOptions::with_value`]). A name that does not exist is
 /// an error.
 ///
 /// # What stands in a checkpoint is data
@@ -65,8 +66,8 @@ pub struct Prompts {
 pub struct PromptOptions {
     /// Begin with what the template `header` gives.
     pub header: bool,
-    /// How large it may be: the oldest finished steps are left out first, then the oldest reasons of decisions,
-    /// and nothing else.
+    /// How large it may be: the oldest finished steps are left out first, then the oldest reasons of decisions, then
+    /// what members say that the format does not declare, and nothing else.
     pub budget: Option<Budget>,
     /// What is taken out of the texts; [`Redaction::secrets`] unless told otherwise.
     pub redaction: Option<Redaction>,
@@ -246,14 +247,38 @@ impl Prompts {
         if !whole.over_budget {
             return Ok(whole);
         }
-        let steps = resume.handoff.done.len();
-        let decisions = resume.handoff.decisions.iter();
-        let reasons = decisions
-            .filter(|decision| decision.rationale.is_some())
-            .count();
-        let mut best = fewest(steps, |steps| render(LeftOut { steps, reasons: 0 }))?;
+        // What each of them takes, roughly: where to look first, and no more.
+        let steps: Vec<usize> = resume
+            .handoff
+            .done
+            .iter()
+            .map(|step| step.text.len() + 3)
+            .collect();
+        let reasons = resume.handoff.decisions.iter();
+        let reasons: Vec<usize> = reasons
+            .filter_map(|decision| Some(decision.rationale.as_ref()?.len() + 5))
+            .collect();
+        let mut left_out = LeftOut::default();
+        let budget = options.budget.as_ref().map_or(0, Budget::most);
+        let mut best = fewest(&whole, budget, &steps, |steps| {
+            render(LeftOut { steps, ..left_out })
+        })?;
         if best.as_ref().is_none_or(|best| best.over_budget) {
-            best = fewest(reasons, |reasons| render(LeftOut { steps, reasons }))?.or(best);
+            left_out.steps = steps.len();
+            let before = best.as_ref().unwrap_or(&whole);
+            let fewer = fewest(before, budget, &reasons, |reasons| {
+                render(LeftOut {
+                    reasons,
+                    ..left_out
+                })
+            })?;
+            best = fewer.or(best);
+        }
+        let has_notes = resume.foreign.iter().any(|member| member.note.is_some());
+        if has_notes && best.as_ref().is_none_or(|best| best.over_budget) {
+            left_out.reasons = reasons.len();
+            left_out.notes = true;
+            best = Some(render(left_out)?);
         }
         // A few short steps can be shorter than the line that says that they are left out.
         Ok(match best {
@@ -272,21 +297,56 @@ impl Prompts {
 
 /// The prompt with the fewest left out that fits, else with all of them; `None` where there is nothing to leave
 /// out. The first one adds the line that says so; from then on a prompt only gets shorter with each.
-fn fewest(all: usize, render: impl Fn(usize) -> Result<Rendered>) -> Result<Option<Rendered>> {
-    if all == 0 {
+///
+/// A prompt with many steps takes its time to render, so this begins where the sizes say that it fits, and looks
+/// near it.
+fn fewest(
+    before: &Rendered,
+    budget: usize,
+    sizes: &[usize],
+    render: impl Fn(usize) -> Result<Rendered>,
+) -> Result<Option<Rendered>> {
+    let (mut too_few, mut most) = (0, sizes.len());
+    if most == 0 {
         return Ok(None);
     }
-    let (mut fewest, mut most) = (1, all);
     let mut best = render(most)?;
-    while fewest < most {
-        let middle = fewest + (most - fewest) / 2;
-        let rendered = render(middle)?;
-        if rendered.over_budget {
-            fewest = middle + 1;
-        } else {
-            most = middle;
-            best = rendered;
+    if best.over_budget {
+        return Ok(Some(best));
+    }
+    let part = before.tokens.saturating_sub(budget) as f64
+        / before.tokens.saturating_sub(best.tokens).max(1) as f64;
+    let wanted = part * sizes.iter().sum::<usize>() as f64;
+    let mut sum = 0.0;
+    let mut guess = sizes
+        .iter()
+        .take_while(|size| {
+            let is_before = sum < wanted;
+            sum += **size as f64;
+            is_before
+        })
+        .count();
+    let mut step = 1;
+    let mut last = None;
+    let mut is_between = false;
+    while most - too_few > 1 {
+        if is_between {
+            guess = too_few + (most - too_few) / 2;
         }
+        let tried = guess.clamp(too_few + 1, most - 1);
+        let rendered = render(tried)?;
+        let fits = !rendered.over_budget;
+        is_between |= last.is_some_and(|last| last != fits);
+        last = Some(fits);
+        if fits {
+            most = tried;
+            best = rendered;
+            guess = tried.saturating_sub(step);
+        } else {
+            too_few = tried;
+            guess = tried.saturating_add(step);
+        }
+        step *= 2;
     }
     Ok(Some(best))
 }

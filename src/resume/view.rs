@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::plain::Plain;
-use super::{PromptOptions, Resume, ResumePlan};
+use super::{ForeignMember, PromptOptions, Resume, ResumePlan};
 use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff, ItemState};
 use crate::json::Violation;
 use crate::staleness::TrackedFile;
@@ -18,6 +18,8 @@ pub(super) struct LeftOut {
     pub(super) steps: usize,
     /// So many reasons of decisions, the oldest.
     pub(super) reasons: usize,
+    /// What members say that the format does not declare.
+    pub(super) notes: bool,
 }
 
 #[derive(Serialize)]
@@ -34,6 +36,13 @@ pub(super) struct View<'r> {
     worked_on_by: String,
     omitted: usize,
     omitted_reasons: usize,
+    omitted_notes: bool,
+    foreign: Vec<ForeignMember>,
+    file: Option<&'r str>,
+    recording: &'r [String],
+    /// Files that no warning names.
+    review: Vec<&'r TrackedFile>,
+    changed: String,
     now: String,
     last_update: String,
     minutes: i64,
@@ -67,6 +76,12 @@ impl<'r> View<'r> {
             .take(left_out.reasons)
             .for_each(|decision| decision.rationale = None);
         let (minutes, last_update) = age(resume);
+        let named = super::plan::named_in_warnings(&resume.staleness);
+        let files = resume.staleness.files().iter();
+        let mut foreign = resume.foreign.clone();
+        if left_out.notes {
+            foreign.iter_mut().for_each(|member| member.note = None);
+        }
         View {
             format: resume.format,
             task: &resume.task,
@@ -83,6 +98,14 @@ impl<'r> View<'r> {
             worked_on_by: resume.worked_on_by(),
             omitted: resume.earlier.len() + left_out.steps,
             omitted_reasons: left_out.reasons,
+            omitted_notes: left_out.notes,
+            foreign,
+            file: resume.file.as_deref(),
+            recording: &resume.recording,
+            review: files
+                .filter(|file| !named.contains(file.path.as_str()))
+                .collect(),
+            changed: changed(resume),
             now: minute(resume.now),
             last_update,
             minutes,
@@ -110,6 +133,25 @@ fn age(resume: &Resume) -> (i64, String) {
     } else {
         (minutes, format!("at {at} ({minutes} minutes ago)"))
     }
+}
+
+/// When the last change was, as a person says it of one long ago, too.
+fn changed(resume: &Resume) -> String {
+    let stamp = resume.handoff.updated_at.as_ref();
+    let Some(time) = stamp.and_then(|stamp| stamp.time()) else {
+        return "at an unknown time".to_owned();
+    };
+    let age = resume.now.signed_duration_since(time);
+    let minutes = age.num_minutes();
+    let ago = match (minutes, minutes / 60) {
+        _ if age < -FUTURE_TOLERANCE => "ahead of the clock here".to_owned(),
+        (..=0, _) => "just now".to_owned(),
+        (1, _) => "1 minute ago".to_owned(),
+        (minutes @ ..120, _) => format!("{minutes} minutes ago"),
+        (_, hours @ ..48) => format!("{hours} hours ago"),
+        (_, hours) => format!("{} days ago", hours / 24),
+    };
+    format!("at {} ({ago})", minute(time.to_utc()))
 }
 
 fn minute(time: DateTime<Utc>) -> String {

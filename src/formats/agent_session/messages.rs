@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::operations::stage_name;
+use super::operations::{next_stage, stage_name};
 use super::recovery::FIRST_STAGE;
 use super::{AgentCheckpoint, take_over_id};
 #[cfg(feature = "template")]
@@ -107,6 +107,9 @@ struct Facts {
     new_file: String,
     first_stage: &'static str,
     first_stage_name: &'static str,
+    from: String,
+    to: String,
+    phase: String,
 }
 
 impl Facts {
@@ -115,6 +118,8 @@ impl Facts {
         let age = agent.age(now);
         let new_id = take_over_id(id(agent));
         let status = agent.status.as_ref().map_or("unknown", |s| s.as_str());
+        let from = agent.named_stage().unwrap_or(FIRST_STAGE);
+        let to = next_stage(from);
         Facts {
             agent: id(agent).to_owned(),
             feature: feature(agent).to_owned(),
@@ -148,6 +153,9 @@ impl Facts {
             new_id,
             first_stage: FIRST_STAGE,
             first_stage_name: stage_name(FIRST_STAGE),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            phase: stage_name(to).to_owned(),
         }
     }
 

@@ -60,6 +60,13 @@ impl StageEntry {
     }
 }
 
+/// The stage after one; after the last, or one that is not known, the text that stands for it.
+pub(super) fn next_stage(stage: &str) -> &str {
+    let at = STAGES.iter().position(|known| *known == stage);
+    at.and_then(|at| STAGES.get(at + 1))
+        .unwrap_or(&"the next stage")
+}
+
 /// What a stage is called; an unknown one by its own name.
 pub(super) fn stage_name(stage: &str) -> &str {
     match stage {

@@ -229,7 +229,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
         errors.push(TaskError {
             kind: Some(BLOCKER.to_owned()),
             message: Some(message.to_owned()),
-            timestamp: Some(stamp.clone()),
+            timestamp: None,
             blocking: Some(true),
         });
     };

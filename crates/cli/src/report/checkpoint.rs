@@ -3,6 +3,7 @@
 use agent_checkpoint::checkpoint::Handoff;
 use agent_checkpoint::formats::Examined;
 use agent_checkpoint::json::Violation;
+use agent_checkpoint::resume::ForeignMember;
 use agent_checkpoint::{Revision, Stored};
 use serde::Serialize;
 
@@ -24,6 +25,8 @@ pub(crate) struct Shown {
     agent: Option<String>,
     updated_at: Option<String>,
     handoff: Handoff,
+    /// Members that the format does not declare.
+    foreign: Vec<ForeignMember>,
     violations: Vec<Violation>,
 }
 
@@ -70,6 +73,7 @@ impl<'t> View<'t> {
             agent: handoff.agent.clone(),
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
+            foreign: self.examined.foreign.clone(),
             violations: self.examined.violations.clone(),
         }
     }
@@ -120,6 +124,16 @@ impl<'t> View<'t> {
             page.list("Verification", contract.chain(results));
         }
         page.list("Instructions", handoff.instructions.iter().cloned());
+        page.list(
+            "Also in the file, and not declared by its format",
+            self.examined
+                .foreign
+                .iter()
+                .map(|member| match &member.note {
+                    Some(note) => format!("{}: {note}", member.name),
+                    None => member.name.clone(),
+                }),
+        );
         let found = &self.examined.violations;
         page.field("Violations", &found.len().to_string());
         for found in found {

@@ -52,7 +52,10 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
 ///
 /// `restarts` says whether the format has the operation that begins anew.
 pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, restarts: bool) {
-    explain(outcome, plan);
+    // Where nobody goes on, the one line that says so is all there is to read.
+    if goes_on(plan.decision) {
+        explain(outcome, plan);
+    }
     let advice = match plan.decision {
         ResumeDecision::Refuse => instead(&plan.reasons, restarts),
         ResumeDecision::Restart if restarts => RESTART,

@@ -29,6 +29,8 @@ struct Report<'r> {
     out: Option<String>,
     checkpoint: &'r RawValue,
     not_held: &'r [String],
+    /// What the other format requires and this one has not.
+    made_up: &'r [String],
     /// What could not be read of the file, or breaks its rules.
     violations: &'r [Violation],
     /// What the result lacks by the rules of its format.
@@ -67,7 +69,7 @@ pub(super) fn run(
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
-    let (mut document, mut not_held) =
+    let (mut document, mut not_held, mut made_up) =
         dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
     let source = target.load()?;
     let whole = source.as_ref().map(|source| as_it_is(source, &target, &to));
@@ -75,6 +77,7 @@ pub(super) fn run(
         // Only what stands around the checkpoint is left behind, and what was cut from it before.
         not_held.retain(|line| line.starts_with("task: ") || line.starts_with("description: "));
         not_held.extend(earlier);
+        made_up.clear();
         document = whole;
     }
     if !is_own_name {
@@ -102,6 +105,7 @@ pub(super) fn run(
             checkpoint: checkpoint
                 .map_err(|error| Failure::new(format!("the result is no JSON: {error}")))?,
             not_held: &not_held,
+            made_up: &made_up,
             violations: &resume.violations,
             result_violations: &lacks,
         });
@@ -123,6 +127,12 @@ pub(super) fn run(
     for line in &not_held {
         outcome.say("not held", line);
         outcome.found();
+    }
+    for line in &made_up {
+        outcome.note(format!(
+            "{line}: {} requires it and {} has none, so it is that of the last change",
+            to.name, target.format.name
+        ));
     }
     for found in &lacks {
         outcome.say("new violation", &violation(found));
@@ -182,7 +192,7 @@ fn into<C: Checkpoint>(
     handoff: &Handoff,
     time: DateTime<Utc>,
     format: &Format,
-) -> Result<(Document, Vec<String>), Failure> {
+) -> Result<(Document, Vec<String>, Vec<String>), Failure> {
     let converted = convert::<C>(handoff, time)?;
     let mut checkpoint = converted.checkpoint;
     let document = if format.name == builder_state::FORMAT {
@@ -193,5 +203,6 @@ fn into<C: Checkpoint>(
         }
         Document::new(&checkpoint)
     };
-    Ok((document.map_err(Error::from)?, converted.not_held))
+    let document = document.map_err(Error::from)?;
+    Ok((document, converted.not_held, converted.made_up))
 }

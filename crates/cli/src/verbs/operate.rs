@@ -79,10 +79,19 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
         return Ok(outcome);
     }
     let beside = Beside::read(report.state(), report.spec(), global)?;
-    let gives_away = matches!(report, Report::Reassign(_));
+    let given_to = match &report {
+        Report::Reassign(reassigned) => Some(reassigned.what.to.clone()),
+        _ => None,
+    };
     let mut outcome = change(vec![(None, report.into())], beside, global)?;
-    if let Some(fence) = global.fence.filter(|_| gives_away) {
+    if let Some((fence, to)) = global.fence.zip(given_to) {
         let target = Target::to_write(global)?;
+        let held = target.store().claimed(&target.key).ok().flatten();
+        let is_owner = |owner: &str| owner == to || owner.starts_with(&format!("{to}, session "));
+        if held.is_some_and(|claim| claim.fence == fence && is_owner(&claim.owner)) {
+            outcome.note(format!("{to} holds the claim already, and keeps it"));
+            return Ok(outcome);
+        }
         let claim = target.store().release(&target.key, fence);
         match claim {
             Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),

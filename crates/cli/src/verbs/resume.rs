@@ -5,7 +5,7 @@ use std::path::Path;
 use agent_checkpoint::checkpoint;
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Violation};
-use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered};
+use agent_checkpoint::resume::{ForeignMember, PromptOptions, Prompts, Rendered};
 use agent_checkpoint::staleness::{Reason, TrackedFile};
 use agent_checkpoint::{
     Checkpoint, EntryId, Error, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
@@ -48,6 +48,8 @@ struct Report<'r> {
     plan: &'r ResumePlan,
     staleness: &'r str,
     files: &'r [TrackedFile],
+    /// Members that the format does not declare.
+    foreign: &'r [ForeignMember],
     prompt: Option<&'r str>,
     tokens: Option<usize>,
     omitted_steps: Option<usize>,
@@ -77,7 +79,11 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     let prompts = prompts(how, global)?;
     let mut given = Given::read(how.known, global)?;
     let target = Target::to_read(file, global)?;
-    let mut options = options(global);
+    // A name that is none is told whatever the verdict is.
+    prompts
+        .source(how.name, target.format.name)
+        .map_err(|error| at_template(error, how))?;
+    let mut options = options(global).with_file(&target.path);
     options.description = how.description.map(str::to_owned);
     options.worked = how.worked;
     let mut outcome = Outcome::new();
@@ -105,14 +111,17 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         outcome.found();
     }
     // What hides nothing from the next agent does not change the decision; it is told all the same.
-    for found in &resume.violations {
+    let goes_on = goes_on(resume.plan.decision);
+    for found in resume.violations.iter().filter(|_| goes_on) {
         if [Code::BYTE_ORDER_MARK, Code::TOO_LONG].contains(&found.code) {
             outcome.note(format!("{}; nothing is missing for it", violation(found)));
         }
     }
-    super::stale::say_how_to_restore(&resume.staleness, &target.path, &mut outcome);
-    if resume.staleness.reasons().contains(&Reason::NothingThere) {
-        outcome.note("none of the files is there; the project's folder is named with --root");
+    if goes_on {
+        super::stale::say_how_to_restore(&resume.staleness, &target.path, &mut outcome);
+    }
+    if goes_on && resume.staleness.reasons().contains(&Reason::NothingThere) {
+        outcome.note("the project's folder is named with --root");
     }
     if global.json {
         outcome.json(&report(&target, &resume, rendered.as_ref()));
@@ -156,6 +165,7 @@ pub(super) fn judge(
     }
     options.execution_spec.clone_from(&given.spec);
     dispatch!(target.format.name, &target.path, C => {
+        options.recording = recording(target, C::OPERATIONS, global);
         Ok((of::<C>(target, &options, global)?, C::OPERATIONS.contains(&"restart")))
     })
 }
@@ -179,12 +189,82 @@ fn report<'r>(target: &Target, resume: &'r Resume, rendered: Option<&'r Rendered
         plan: &resume.plan,
         staleness: resume.staleness.as_str(),
         files: resume.staleness.files(),
+        foreign: &resume.foreign,
         prompt: rendered.map(|rendered| rendered.text.as_str()),
         tokens: rendered.map(|rendered| rendered.tokens),
         omitted_steps: rendered.map(|rendered| rendered.omitted_steps),
         omitted_reasons: rendered.map(|rendered| rendered.omitted_reasons),
         over_budget: rendered.is_some_and(|rendered| rendered.over_budget),
         violations: &resume.violations,
+    }
+}
+
+/// What the next agent reports with: the reports that the format has, with the address that was given and the fence of
+/// whoever asks.
+fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<String> {
+    let mut address = match (&target.slot, &global.store, &global.key) {
+        (None, Some(store), Some(key)) => format!(
+            "--store {} --key {}",
+            shell_word(&store.display().to_string()),
+            shell_word(key)
+        ),
+        _ => format!("--store {}", shell_word(&target.path.display().to_string())),
+    };
+    if let Some(slot) = &target.slot {
+        address.push_str(&format!(" --slot {}", shell_word(&slot.to_string())));
+    }
+    address.push_str(&format!(" --format {}", target.format.name));
+    if global.root != Path::new(".") {
+        let root = shell_word(&global.root.display().to_string());
+        address.push_str(&format!(" --root {root}"));
+    }
+    let agent = global.agent.as_deref().map_or("YOU".to_owned(), shell_word);
+    address.push_str(&format!(" --agent {agent}"));
+    if let Some(session) = &global.session {
+        address.push_str(&format!(" --session {}", shell_word(session)));
+    }
+    let claim = target.store().claimed(&target.key).ok().flatten();
+    let own = claim.filter(|claim| {
+        claim.stands(super::now(global)) && owner(global).as_ref() == Some(&claim.owner)
+    });
+    let fence = global.fence.or(own.map(|claim| claim.fence));
+    let mut lines = Vec::new();
+    match fence {
+        Some(fence) => address.push_str(&format!(" --fence {fence}")),
+        None => lines.push(format!(
+            "ckpt claim {address}   (prints a fence: add --fence N to each line below, so that no other agent writes)"
+        )),
+    }
+    let reports = REPORTS.iter().filter(|(name, _)| operations.contains(name));
+    lines.extend(reports.map(|(name, what)| format!("ckpt {name} {what} {address}")));
+    lines.push(format!(
+        "ckpt guide {}   (all there is to record, and when)",
+        target.format.name
+    ));
+    lines
+}
+
+/// The reports of an agent's day, each with what it takes.
+const REPORTS: &[(&str, &str)] = &[
+    ("step start", "'TEXT'"),
+    ("step done", "'TEXT' --modified FILE"),
+    ("subtask start", "ID"),
+    ("subtask done", "ID"),
+    ("workstream start", "ID"),
+    ("workstream done", "ID"),
+    ("task done", "ID"),
+    ("decide", "'TEXT' --why 'TEXT'"),
+    ("block", "'TEXT'"),
+    ("fail", "'TEXT'"),
+];
+
+/// A word as a shell takes it.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 
