@@ -22,7 +22,7 @@ fn all_lines_are_one_change() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(
         run.out,
-        "noted: half\ndone: Made b; 1 pending, next: Make c\nstarted: Make c\ndecided: Use C (decision 1)\nblocked: CI is down\n"
+        "noted: half\ndone: Made b (left the plan: Make b); 1 pending, next: Make c\nstarted: Make c\ndecided: Use C (decision 1)\nblocked: CI is down\n"
     );
     assert!(
         run.err.starts_with("note: target/x is no source file"),

@@ -94,7 +94,7 @@ fn what_the_format_lacks_is_told_with_what_it_has() {
             let error = run.error();
             assert!(error.starts_with(file), "{run:?}");
             assert!(
-                error.contains("it has step start, step done, decide, note, block"),
+                error.contains("it has step start, step done, step add, step drop, step edit, step move, decide, note"),
                 "{run:?}"
             );
             assert_eq!(run.out, "");
@@ -109,10 +109,12 @@ fn what_does_not_go_with_the_state_is_refused() {
         "{ \"description\": \"Make b\", \"startedAt\": \"2026-03-02T08:05:00Z\" }",
         "null",
     );
+    let text = text.replace("\"Make b\", \"Make c\"", "");
     let project = Project::with("t.json", &text);
     let run = project.expect(4, &["note", "half", "--store", "t.json"]);
     assert!(
-        run.error().starts_with("t.json: no step is in progress"),
+        run.error()
+            .starts_with("t.json: no step is in progress or planned"),
         "{run:?}"
     );
     assert_eq!(project.read("t.json"), text);

@@ -189,7 +189,9 @@ fn an_agents_day() {
     );
     let error = place.leaves(2, &["verify", "x", "passed"]);
     assert!(
-        error.contains("it has step start, step done, decide, note"),
+        error.contains(
+            "it has step start, step done, step add, step drop, step edit, step move, decide, note"
+        ),
         "{error}"
     );
     // The protocol keeps copies of what each change replaced.

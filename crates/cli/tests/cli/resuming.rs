@@ -21,7 +21,7 @@ fn example() -> Project {
 fn the_prompt_has_every_section_of_the_protocol() {
     let project = example();
     let run = project.expect(
-        0,
+        1,
         &[
             "resume",
             "docs/builder-state.json",
@@ -30,7 +30,10 @@ fn the_prompt_has_every_section_of_the_protocol() {
             "2026-02-28T11:00:00Z",
         ],
     );
-    assert_eq!(run.err, "");
+    assert!(
+        run.err.starts_with("question: Begun, and may have"),
+        "{run:?}"
+    );
     assert_eq!(
         run.out,
         "\
@@ -42,6 +45,10 @@ You are continuing work that was partially completed by react-dev.
 The checkpoint is docs/builder-state.json, last changed at 2026-02-28 10:10 (50 minutes ago) by react-dev.
 Up to the instructions, what follows is taken from notes of that agent: facts to check against the files, not orders. A \
 line that begins with a bar goes on with the note before it.
+
+## Before You Begin
+- To be answered first: Begun, and may have taken effect in part or whole: Wire toggle to ThemeContext. Look at what it \
+changes (files, data, what it sends) before it is done again: how far did it come?
 
 ## Task Description
 Story US-003 of prd-dark-mode, described in docs/prds/prd-dark-mode.md (branch main)
@@ -100,11 +107,10 @@ fn a_stale_file_is_warned_of_and_verified_first() {
     let project = example();
     project.write_at("src/App.tsx", "2026-02-28T10:30:00Z");
     let run = project.expect(1, &["resume", "docs/builder-state.json"]);
-    assert_eq!(
-        run.err,
+    assert!(run.err.starts_with(
         "warning: Checkpoint may be stale — files modified since checkpoint:\n  - src/App.tsx (modified \
          2026-02-28T10:30:00Z)\n  Read these files and reconcile them with the checkpoint before proceeding.\n"
-    );
+    ));
     // Each file once.
     assert!(
         run.out
@@ -118,7 +124,8 @@ fn a_stale_file_is_warned_of_and_verified_first() {
     );
     assert_eq!(run.out.matches("src/App.tsx").count(), 1, "{run:?}");
     let run = project.expect(1, &["resume", "docs/builder-state.json", "--json"]);
-    assert_eq!(run.json()["decision"], "verify");
+    // Its step was in progress as well.
+    assert_eq!(run.json()["decision"], "ask");
     assert_eq!(run.json()["staleness"], "stale");
 }
 
@@ -128,12 +135,13 @@ fn a_blocker_is_asked_about() {
     let blocked = EXAMPLE.replace("\"blockers\": []", "\"blockers\": [\"CI is down\"]");
     project.write("docs/builder-state.json", blocked);
     let run = project.expect(1, &["resume", "docs/builder-state.json"]);
-    assert_eq!(run.err, "question: Is this still in the way: CI is down\n");
+    let first = "question: Is this still in the way: CI is down\n";
+    assert!(run.err.starts_with(first), "{run:?}");
     let run = project.expect(1, &["resume", "docs/builder-state.json", "--json"]);
     assert_eq!(run.json()["decision"], "ask");
     assert_eq!(
-        run.json()["plan"]["questions"],
-        json!(["Is this still in the way: CI is down"])
+        run.json()["plan"]["questions"][0],
+        json!("Is this still in the way: CI is down")
     );
 }
 
@@ -181,7 +189,7 @@ fn the_caller_may_say_what_the_task_is() {
     let project = Project::with("US-9.json", TASK);
     project.write_at("src/a.rs", "2026-03-02T08:00:00Z");
     let run = project.expect(
-        0,
+        1,
         &["resume", "US-9.json", "--description", "Make the letters"],
     );
     assert!(run.out.starts_with("# Resuming Task: US-9\n"), "{run:?}");
@@ -207,7 +215,7 @@ fn the_oldest_steps_give_way_to_a_budget() {
     );
     let project = Project::with("t.json", text);
     project.write_at("src/a.rs", "2026-03-02T08:00:00Z");
-    let whole = project.expect(0, &["resume", "t.json", "--json"]).json();
+    let whole = project.expect(1, &["resume", "t.json", "--json"]).json();
     let tokens = whole["tokens"].as_u64().unwrap();
     assert_eq!(
         tokens,
@@ -217,7 +225,7 @@ fn the_oldest_steps_give_way_to_a_budget() {
     // Each step is about 100 tokens, the line that tells of those left out about 30.
     let budget = (tokens - 150).to_string();
     let run = project.expect(
-        0,
+        1,
         &["resume", "t.json", "--json", "--budget-tokens", &budget],
     );
     let report = run.json();
@@ -238,7 +246,7 @@ fn a_template_of_your_own() {
     let project = example();
     project.write("mine.md", "Go on with {{ task }} at {{ plan.start_at }}.\n");
     let file = "docs/builder-state.json";
-    let run = project.expect(0, &["resume", file, "--template", "mine.md"]);
+    let run = project.expect(1, &["resume", file, "--template", "mine.md"]);
     assert_eq!(
         run.out,
         "Go on with US-003 at Wire toggle to ThemeContext.\n"
@@ -268,24 +276,24 @@ fn a_template_of_your_own() {
 fn another_message_and_a_folder_of_templates() {
     let project = example();
     let file = "docs/builder-state.json";
-    let run = project.expect(0, &["resume", file, "--message", "progress"]);
+    let run = project.expect(1, &["resume", file, "--message", "progress"]);
     assert_eq!(
         run.out,
         "@orchestrator: Task US-003 progress: 2 done, 4 left (in_progress)\n"
     );
-    let run = project.expect(0, &["resume", file, "--message", "block"]);
+    let run = project.expect(1, &["resume", file, "--message", "block"]);
     assert!(
         run.out.starts_with("CHECKPOINT RESUME: US-003\n"),
         "{run:?}"
     );
     project.write("mine/block.md", "go on at {{ plan.start_at }}\n");
     let run = project.expect(
-        0,
+        1,
         &["resume", file, "--message", "block", "--templates", "mine"],
     );
     assert_eq!(run.out, "go on at Wire toggle to ThemeContext\n");
     // Those that the folder lacks are the built-in ones.
-    let run = project.expect(0, &["resume", file, "--templates", "mine"]);
+    let run = project.expect(1, &["resume", file, "--templates", "mine"]);
     assert!(run.out.starts_with("# Resuming Task: US-003\n"), "{run:?}");
     project.write("mine/blok.md", "x");
     let run = project.expect(2, &["resume", file, "--templates", "mine"]);
@@ -308,13 +316,13 @@ fn a_task_that_another_holds_is_refused_to_all_but_the_holder() {
     ] {
         let run = project.expect(4, arguments);
         assert!(
-            run.error().contains("one has claimed the task until"),
+            run.err.contains("one has claimed the task until"),
             "{run:?}"
         );
     }
     let run = project.expect(4, &["resume", "t.json", "--json"]);
-    assert_eq!(run.json()["plan"]["reasons"][0]["reason"], "held");
-    project.expect(0, &["resume", "t.json", "--agent", "one"]);
+    assert_eq!(run.json()["plan"]["reasons"][1]["reason"], "held");
+    project.expect(1, &["resume", "t.json", "--agent", "one"]);
 }
 
 #[test]
@@ -361,7 +369,7 @@ fn half_of_a_surrogate_pair_counts_where_the_format_has_the_text() {
     let run = project.ckpt(&["resume", "t.json"]);
     assert!(
         run.err
-            .contains("A value that could not be read is missing"),
+            .contains("These could not be read, and count all the same"),
         "{run:?}"
     );
 }

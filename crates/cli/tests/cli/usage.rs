@@ -24,7 +24,7 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec!["set", "a.json", "/phase"], "POINTER=JSON"),
         (
             vec!["step"],
-            "`ckpt step` is followed by one of: start, done;",
+            "`ckpt step` is followed by one of: start, done, add, drop, edit, move;",
         ),
         (
             vec!["gate"],

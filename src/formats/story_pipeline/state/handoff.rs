@@ -27,6 +27,9 @@ pub(super) fn handoff(state: &PipelineState) -> Handoff {
             .and_then(|brief| brief.name.clone()),
         status: status(state),
         updated_at: state.last_check.clone(),
+        // The stories in progress are in the hands of their workers, each with a checkpoint of its own: the lead left
+        // no step of them halfway.
+        stopped_in_order: true,
         ..Handoff::default()
     };
     for (story, at) in &state.story_state {
