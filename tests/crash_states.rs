@@ -33,6 +33,8 @@ mod crash_after_each_call {
         save_over,
         updates,
         cut,
+        first_cut,
+        restored_after_a_delete,
         history_beyond_its_limit,
         pruned,
         archived,

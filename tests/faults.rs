@@ -225,6 +225,8 @@ fail_in_turn!(
     save_over: FAULTS,
     updates: [EIO],
     cut: [EIO, ENOSPC],
+    first_cut: [EIO, ENOSPC],
+    restored_after_a_delete: [EIO],
     history_beyond_its_limit: [EIO],
     pruned: [EIO],
     archived: [EIO],
@@ -538,4 +540,45 @@ fn a_claim_that_was_granted_meanwhile_is_never_replaced_blindly() {
         }
         assert!(granted > 5, "nothing was tried");
     }
+}
+
+/// A sync that failed is not made good by another one of the same file: the system may have forgotten what was to
+/// be written. The next save, also of another process, writes the dropped log to a new file.
+#[test]
+fn after_a_failed_sync_the_dropped_log_is_written_to_a_new_file() {
+    use std::os::unix::fs::MetadataExt;
+    let scenario = scenarios::cut();
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let log = folder
+        .path()
+        .join("store/.agent-checkpoint/overflow/a.json.jsonl");
+    let inode = || std::fs::metadata(&log).unwrap().ino();
+    let cut = || {
+        (scenario.open)(folder.path())
+            .overflow(&scenario.key)
+            .unwrap()
+    };
+    let (inode_before, before) = (inode(), cut());
+    let of_the_log = |_: usize, call: &Call<'_>| {
+        let is_log = call.path.to_string_lossy().ends_with(".jsonl");
+        call.operation == Operation::Sync && is_log
+    };
+    let act = scenario.acts[0];
+    let failed = with_fault(EIO, of_the_log, || act(folder.path()));
+    failed.result.unwrap_err();
+    assert_eq!(failed.failed.len(), 1);
+    assert_eq!(cut(), before, "an error leaves no line in the log");
+    act(folder.path()).unwrap();
+    assert_ne!(
+        inode(),
+        inode_before,
+        "the file whose sync failed is gone on with"
+    );
+    assert_eq!(cut().len(), before.len() + 1);
+    let left: Vec<_> = std::fs::read_dir(log.parent().unwrap())
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["a.json.jsonl"]);
 }

@@ -32,6 +32,7 @@ fn whole() -> Value {
         "currentStep": {"description": "b", "startedAt": "2026-03-02T08:00:00Z", "partialWork": "half"},
         "decisions": [{"decision": "d", "rationale": "r", "timestamp": "2026-03-02T08:00:00Z"}],
         "blockers": [],
+        "dropped": {"completedSteps": 4, "in": ".agent-checkpoint/overflow/a.json.jsonl"},
         "verification": {
             "contractRef": "c",
             "results": [{"activity": "unit", "status": "passed", "runAt": "2026-03-02T08:00:00Z"}]
@@ -837,4 +838,23 @@ fn what_could_not_be_read_counts() {
             "{pointer}"
         );
     }
+/// The count of the steps that were moved out is judged as any member is.
+#[test]
+fn bad_counts_of_dropped_steps_are_violations() {
+    gives("/dropped/completedSteps", &Value::Null, Some("missing"));
+    gives(
+        "/dropped/completedSteps",
+        &json!("many"),
+        Some("wrong-type"),
+    );
+    gives("/dropped/in", &json!(5), Some("wrong-type"));
+    gives("/dropped", &json!(5), Some("wrong-type"));
+    for pointer in ["/dropped", "/dropped/in"] {
+        gives(pointer, &Value::Null, None);
+    }
+    gives(
+        "/dropped",
+        &json!({"completedSteps": 4, "by": "hand"}),
+        None,
+    );
 }

@@ -102,6 +102,72 @@ fn child_counts_up() {
     }
 }
 
+/// Words: the writer's number. Saves until it is told to stop; says how often, and its longest wait in µs.
+#[test]
+fn child_saves_without_a_pause() {
+    let Some(given) = Given::find() else { return };
+    // The timeout that everybody has.
+    let options = FileOptions::default().with_durability(durability());
+    let store = FileStore::with_options(given.folder.join("store"), options);
+    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let writer = given.number(0);
+    wait_at_gate(&given.folder);
+    let (mut saves, mut longest) = (0_u64, Duration::ZERO);
+    while !given.folder.join("stop").exists() {
+        let began = Instant::now();
+        tasks
+            .update(&key("shared"), |task| count_up(task, writer))
+            .unwrap();
+        longest = longest.max(began.elapsed());
+        saves += 1;
+    }
+    say(&format!("{saves} {}", longest.as_micros()));
+}
+
+/// How often each of so many processes saved one key in this time, and their longest wait.
+fn saves_in(time: Duration, writers: u64) -> (Vec<u64>, Duration) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(&store);
+    tasks.create(&key("shared"), &task(&[])).unwrap();
+    let children: Vec<_> = (0..writers)
+        .map(|writer| {
+            let words = writer.to_string();
+            Running::start("child_saves_without_a_pause", folder.path(), &words)
+        })
+        .collect();
+    open_gate(folder.path());
+    std::thread::sleep(time);
+    fs::write(folder.path().join("stop"), "").unwrap();
+    let mut saves = Vec::new();
+    let mut longest = Duration::ZERO;
+    for child in children {
+        let said = child.finish();
+        let (count, wait) = said[0].split_once(' ').unwrap();
+        saves.push(count.parse().unwrap());
+        longest = longest.max(Duration::from_micros(wait.parse().unwrap()));
+    }
+    (saves, longest)
+}
+
+/// Whoever gave the lock back took it again, and others waited for seconds, until they were refused.
+#[test]
+fn of_eight_writers_of_one_key_each_has_its_turn_and_none_is_refused() {
+    let (saves, longest) = saves_in(Duration::from_secs(2), WRITERS);
+    let all: u64 = saves.iter().sum();
+    let one = Duration::from_secs(2) / u32::try_from(all.max(1)).unwrap();
+    let (alone, _) = saves_in(Duration::from_secs(2), 1);
+    println!(
+        "saves {saves:?}, together {all}, alone {alone:?}; longest wait {longest:?}, {} times one save of {one:?}",
+        longest.as_micros() / one.as_micros().max(1)
+    );
+    let (least, most) = (saves.iter().min().unwrap(), saves.iter().max().unwrap());
+    assert!(
+        most / (least + 1) < 4,
+        "{saves:?}: one saved far more often than another"
+    );
+}
+
 /// Words: the old fence. Tries everything that writes until it is told to stop.
 #[test]
 fn child_writes_with_an_old_fence() {

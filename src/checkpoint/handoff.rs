@@ -30,6 +30,11 @@ pub struct Handoff {
     pub reason: Option<String>,
     /// Work that is finished, oldest first.
     pub done: Vec<DoneItem>,
+    /// How many pieces of finished work, older than those in [`done`](Handoff::done), the checkpoint no
+    /// longer holds.
+    pub done_elsewhere: u64,
+    /// Where these are: a path relative to the folder of the checkpoint's file, where the checkpoint says so.
+    pub elsewhere: Option<String>,
     /// Work that was begun and not finished.
     pub in_progress: Vec<OpenItem>,
     /// Work that is left, in order. It may name the work in progress as well.
@@ -151,7 +156,8 @@ impl Handoff {
     #[must_use]
     pub fn count_done(&self) -> u64 {
         let listed = self.done.len() + self.unreadable_work(|state| state == ItemState::Finished);
-        self.stated_done.unwrap_or(count(listed))
+        let known = count(listed).saturating_add(self.done_elsewhere);
+        self.stated_done.unwrap_or(known)
     }
 
     /// How many pieces of work there are, with those that could not be read, and those that the format counts

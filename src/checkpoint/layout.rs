@@ -72,6 +72,8 @@ pub struct Backups {
     pub is_backup: fn(name: &str, stem: &str) -> bool,
     /// How many are kept, the newest.
     pub keep: usize,
+    /// The time that a backup says it is of: the order of those that others made.
+    pub stamp_in: Option<fn(&Document) -> Option<DateTime<Utc>>>,
 }
 
 impl Backups {
@@ -88,7 +90,15 @@ impl Backups {
             stem,
             is_backup,
             keep,
+            stamp_in: None,
         }
+    }
+
+    /// Says where a backup has the time that it is of.
+    #[must_use]
+    pub const fn with_stamp_in(mut self, stamp_in: fn(&Document) -> Option<DateTime<Utc>>) -> Self {
+        self.stamp_in = Some(stamp_in);
+        self
     }
 }
 

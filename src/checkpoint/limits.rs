@@ -18,12 +18,16 @@ pub struct Limits {
     pub rationale: Option<usize>,
     /// How many finished steps stay, the newest. Default 10.
     pub completed_steps: Option<usize>,
-    /// The size of the whole checkpoint in its compact form, in bytes. Default 2,048.
+    /// The target size of the whole checkpoint in its compact form, in bytes: a save moves finished steps
+    /// out for it, and never fails because of it. Default 2,048.
     pub total_bytes: Option<usize>,
     /// How many finished steps stay even when the checkpoint is over its size. Default 3.
     pub steps_kept_over_size: usize,
     /// What marks a cut; it counts within the limit. Default `…`.
     pub mark: String,
+    /// Where what a save leaves out is kept, as the checkpoint is to name it. A save through
+    /// [`Checkpoints`](crate::Checkpoints) sets it to what the store says. Default none.
+    pub dropped_log: Option<String>,
 }
 
 impl Default for Limits {
@@ -35,6 +39,7 @@ impl Default for Limits {
             total_bytes: Some(2048),
             steps_kept_over_size: 3,
             mark: "…".to_owned(),
+            dropped_log: None,
         }
     }
 }
@@ -83,8 +88,7 @@ impl Limits {
 pub struct Truncation {
     /// Each piece that went, whole, in the order it went.
     pub dropped: Vec<Dropped>,
-    /// Set when the checkpoint is over its size and what may be cut would not bring it within: then
-    /// nothing is cut for its size.
+    /// Set when the save made the checkpoint larger and it is over its target size. A note, no failure.
     pub over_budget: Option<OverBudget>,
     /// Where the store keeps what went, for a person; set once it is kept.
     pub kept_in: Option<String>,
@@ -150,16 +154,21 @@ impl std::fmt::Display for DropReason {
     }
 }
 
-/// A checkpoint that is over its size, whatever is cut of what may be cut.
+/// A checkpoint that is over its target size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverBudget {
     /// Its compact form, in bytes.
     pub bytes: usize,
-    /// The limit, in bytes.
+    /// The target, in bytes.
     pub limit: usize,
-    /// Where its longest text is, as a JSON pointer: the first to be shortened.
+    /// Where most of it is, as a JSON pointer: its longest list, or a free text that makes up most of that
+    /// list. Never a time stamp.
     pub longest: Option<String>,
+    /// The bytes of what [`longest`](OverBudget::longest) points to.
+    pub longest_bytes: usize,
+    /// How many entries that has; `None` of a text.
+    pub entries: Option<usize>,
 }
 
 impl OverBudget {
@@ -170,13 +179,22 @@ impl OverBudget {
             bytes,
             limit,
             longest: None,
+            longest_bytes: 0,
+            entries: None,
         }
     }
 
-    /// Names the longest text by its JSON pointer.
+    /// Names the longest part by its JSON pointer, with its size and, of a list, the number of its entries.
     #[must_use]
-    pub fn with_longest(mut self, pointer: impl Into<String>) -> Self {
+    pub fn with_longest(
+        mut self,
+        pointer: impl Into<String>,
+        bytes: usize,
+        entries: Option<usize>,
+    ) -> Self {
         self.longest = Some(pointer.into());
+        self.longest_bytes = bytes;
+        self.entries = entries;
         self
     }
 }

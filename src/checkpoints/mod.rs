@@ -26,6 +26,9 @@ use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, 
 use saving::Prepared;
 pub use saving::PutMode;
 
+/// How many of the newest dropped items are read for a resume or a record of files.
+const NEWEST: usize = 1000;
+
 /// The checkpoints of one format in a store.
 ///
 /// This is where an orchestrator works: it loads typed checkpoints whatever their files look like,
@@ -348,12 +351,30 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         key: &Key,
         prepare: &mut dyn FnMut(Option<&Document>) -> Result<Option<Prepared>>,
     ) -> Result<Saved> {
-        let mut prepared = None;
-        let saved = self.store.transact(key, &mut |stored| {
-            prepared = prepare(stored.map(|stored| &stored.document))?;
+        let mut prepare = |stored: Option<&Stored>| {
+            let mut prepared = prepare(stored.map(|stored| &stored.document))?;
             if let Some(prepared) = &mut prepared {
                 prepared.look_at_files(self, key, stored)?;
             }
+            Ok::<_, Error>(prepared)
+        };
+        // Tracked files may be large. They are read before the lock is taken; what came of it counts if the
+        // checkpoint is then as it was.
+        let mut ahead = None;
+        if self.tracking.is_some()
+            && self.store.capabilities().excludes_processes
+            && let Ok(Some(stored)) = self.store.load(key)
+        {
+            let prepared = prepare(Some(&stored)).map_err(|error| error.with_key(key))?;
+            ahead = Some((stored.revision, prepared));
+        }
+        let mut prepared = None;
+        let saved = self.store.transact(key, &mut |stored| {
+            let of = stored.map(|stored| &stored.revision);
+            prepared = match ahead.take() {
+                Some((revision, prepared)) if Some(&revision) == of => prepared,
+                _ => prepare(stored)?,
+            };
             Ok(prepared.as_ref().map_or(Change::Keep, |prepared| {
                 prepared.change(self.fence, self.archives())
             }))
@@ -432,7 +453,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let saved = self.store.transact(key, &mut |stored| {
             crate::store::check_expected(key, expect, stored)?;
             let present = stored.map(|stored| &stored.document);
-            let mut next = self.whole(present, checkpoint.clone(), mode, standalone)?;
+            let mut next = self.whole(key, present, checkpoint.clone(), mode, standalone)?;
             if let Some((of, old)) = old {
                 next.goes_on_from(of, old, checkpoint);
             }
@@ -470,8 +491,52 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// Those of [`get`](Checkpoints::get) and of [`CheckpointStore::overflow`].
     pub fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>> {
         let loaded = self.get(key)?;
-        let cut = self.cut_from(key, &loaded.checkpoint)?;
+        let dropped = self.store.overflow(key)?;
+        let cut = cut_from(&dropped, &loaded.checkpoint);
         Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
+    }
+
+    /// The hand-off of a checkpoint with what the dropped log knows of it: how much finished work is only there,
+    /// and the reasons of decisions whole that an earlier version of the limits cut.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CheckpointStore::newest_overflow`].
+    pub fn complete_handoff(&self, key: &Key, checkpoint: &C, handoff: Handoff) -> Result<Handoff> {
+        let dropped = self.store.newest_overflow(key, NEWEST)?;
+        let cut = cut_from(&dropped, checkpoint);
+        self.completed(key, handoff, &dropped, &cut)
+    }
+
+    fn completed(
+        &self,
+        key: &Key,
+        mut handoff: Handoff,
+        dropped: &[Dropped],
+        cut: &[C],
+    ) -> Result<Handoff> {
+        let found: usize = cut.iter().map(|cut| cut.handoff().done.len()).sum();
+        let found = u64::try_from(found).unwrap_or(u64::MAX);
+        if found > handoff.done_elsewhere {
+            handoff.done_elsewhere = found;
+            handoff.elsewhere = self.store.dropped_log(key)?;
+        }
+        let whole = dropped
+            .iter()
+            .filter(|piece| piece.pointer.ends_with("/rationale"));
+        let whole: Vec<&str> = whole.filter_map(|piece| piece.value.as_str()).collect();
+        for decision in &mut handoff.decisions {
+            let stump = decision.rationale.as_deref();
+            let stump = stump.and_then(|reason| reason.strip_suffix(&*self.limits.mark));
+            let Some(stump) = stump.filter(|stump| !stump.is_empty()) else {
+                continue;
+            };
+            let mut newest = whole.iter().rev();
+            if let Some(whole) = newest.find(|whole| whole.starts_with(stump)) {
+                decision.rationale = Some((*whole).to_owned());
+            }
+        }
+        Ok(handoff)
     }
 
     /// Judges whether the agent of a checkpoint is alive, by its protocol's thresholds and the clock of this
@@ -498,7 +563,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     /// Those of [`get`](Checkpoints::get); [`ErrorKind::NotAFolder`] when `root` is none.
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let loaded = self.get(key)?;
-        let cut = self.cut_from(key, &loaded.checkpoint)?;
+        let dropped = self.store.newest_overflow(key, NEWEST)?;
+        let cut = cut_from(&dropped, &loaded.checkpoint);
         let staleness = self.staleness(key, &loaded, &cut, root.as_ref())?;
         self.heeding_rollback(key, &loaded, staleness)
     }
@@ -538,7 +604,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         options: &ResumeOptions,
     ) -> Result<Resume> {
         let now = self.clock.now();
-        let cut = self.cut_from(key, &loaded.checkpoint)?;
+        let dropped = self.store.newest_overflow(key, NEWEST)?;
+        let cut = cut_from(&dropped, &loaded.checkpoint);
         let mut staleness = self.staleness(key, loaded, &cut, &options.root)?;
         if damage.is_none() {
             staleness = self.heeding_rollback(key, loaded, staleness)?;
@@ -556,6 +623,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
                 place_is_for: now_for.clone(),
             });
         }
+        judged.handoff = self.completed(key, judged.handoff, &dropped, &cut)?;
         let claim = self.claim(key)?;
         let at_work = self.may_be_at_work(loaded, &judged.handoff, claim.as_ref(), options);
         if let Some(note) = at_work {
@@ -724,6 +792,9 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         let mut tracking = tracking.of_checkpoint(self.store.document_file(key), C::layout());
         tracking.root = root.to_path_buf();
         let fingerprints = self.fingerprints(key, &loaded.revision)?;
+        // It has the files of all that was moved out, however long ago.
+        let recorded = fingerprints.iter().flat_map(|prints| prints.files.keys());
+        files.extend(recorded.map(String::as_str));
         let basis = Basis::new(checkpoint.updated_at(), Some(self.clock.now()))
             .with_fingerprints(fingerprints.as_ref());
         let staleness = Staleness::judge(files, &basis, &tracking);
@@ -746,18 +817,18 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             None => staleness,
         })
     }
+}
 
-    /// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint
-    /// still has: a crash can leave a record of what was not cut after all.
-    fn cut_from(&self, key: &Key, checkpoint: &C) -> Result<Vec<C>> {
-        let here = checkpoint.handoff().done;
-        let dropped = self.store.overflow(key)?;
-        Ok(dropped
-            .iter()
-            .filter_map(as_checkpoint::<C>)
-            .filter(|cut| !cut.handoff().done.iter().any(|done| here.contains(done)))
-            .collect())
-    }
+/// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint still has: a
+/// crash can leave a log of what was not cut after all.
+fn cut_from<C: Checkpoint>(dropped: &[Dropped], checkpoint: &C) -> Vec<C> {
+    let here = checkpoint.handoff().done;
+    let here = work::Known::of(&here);
+    dropped
+        .iter()
+        .filter_map(as_checkpoint::<C>)
+        .filter(|cut| !cut.handoff().done.iter().any(|done| here.has(done)))
+        .collect()
 }
 
 /// For how long after a report its agent may well be at work still.
@@ -791,14 +862,18 @@ pub trait CheckpointStoreExt: CheckpointStore {
     fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C>;
 
     /// Puts an earlier state of a key in place again, to the byte. The state that was there is in the
-    /// history afterwards.
+    /// history afterwards. A state of the task that was deleted brings it back, with what was left out of it.
     ///
     /// # Errors
     ///
     /// Those of [`CheckpointStore::load_revision`] and of [`CheckpointStore::put`].
     fn restore(&self, key: &Key, entry: &EntryId, options: &PutOptions) -> Result<Saved> {
         let stored = self.load_revision(key, entry)?;
-        self.put(key, &stored.document, options)
+        let history = self.history(key)?;
+        let mut history = history.iter();
+        let is_of_this_task = history.any(|known| known.id == *entry && known.tasks_since == 0);
+        let options = options.clone().as_brought_back(is_of_this_task);
+        self.put(key, &stored.document, &options)
     }
 }
 

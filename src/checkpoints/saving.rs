@@ -8,8 +8,8 @@ use super::work::Work;
 use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
     Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key,
-    Knowledge, Result, Revision, Truncation, UnreadableItem, any_migration, read, unreadable_items,
-    version_is_unreadable, violations,
+    Knowledge, Limits, Result, Revision, Truncation, UnreadableItem, any_migration, read,
+    unreadable_items, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
@@ -90,12 +90,19 @@ impl Prepared {
             // Judged by the times alone.
             return Ok(());
         }
-        let recorded = checkpoints.store.overflow(key)?;
+        // The record before has the files of all that was moved out before it.
+        let recorded = match &before {
+            Some(_) => Vec::new(),
+            None => checkpoints.store.newest_overflow(key, super::NEWEST)?,
+        };
+        let moved_out = before.iter().flat_map(|before| before.files.keys());
+        let moved_out = moved_out.filter(|file| !work.named_before.contains(*file));
         let cut: Vec<String> = recorded
             .iter()
             .chain(&self.truncation.dropped)
             .filter_map(super::as_checkpoint::<C>)
             .flat_map(|cut| own(cut.files()))
+            .chain(moved_out.cloned())
             .collect();
         let files = self.files.iter().chain(&cut).map(String::as_str);
         let renewal = Renewal {
@@ -177,12 +184,14 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             return Ok(None);
         }
         refuse_newer(&current)?;
-        self.edited(&current.document, reading, wanted).map(Some)
+        self.edited(key, &current.document, reading, wanted)
+            .map(Some)
     }
 
     /// The text of a whole checkpoint, over the text that is there.
     pub(super) fn whole(
         &self,
+        key: &Key,
         present: Option<&Document>,
         mut wanted: C,
         mode: PutMode,
@@ -208,16 +217,21 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
                 if wanted == current.reading.value {
                     return Ok(Prepared::new(present.clone()));
                 }
-                self.edited(&current.document, &current.reading, wanted)
+                self.edited(key, &current.document, &current.reading, wanted)
             }
-            _ => self.replaced(current.as_ref(), wanted),
+            _ => self.replaced(key, current.as_ref(), wanted),
         }
     }
 
     /// A new text, in the style of the one that is there.
-    fn replaced(&self, present: Option<&Current<'_, C>>, mut wanted: C) -> Result<Prepared> {
+    fn replaced(
+        &self,
+        key: &Key,
+        present: Option<&Current<'_, C>>,
+        mut wanted: C,
+    ) -> Result<Prepared> {
         let before = present.map(|present| &present.reading.value);
-        let mut truncation = self.finish(&mut wanted, before)?;
+        let mut truncation = self.finish(key, &mut wanted, before)?;
         let mut lost = Vec::new();
         if let Some(present) = present {
             lost = present.reading.left_out().to_vec();
@@ -261,9 +275,15 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
     }
 
     /// The text that is there with what was changed, and nothing else.
-    fn edited(&self, document: &Document, reading: &Reading<C>, mut wanted: C) -> Result<Prepared> {
+    fn edited(
+        &self,
+        key: &Key,
+        document: &Document,
+        reading: &Reading<C>,
+        mut wanted: C,
+    ) -> Result<Prepared> {
         let asked = wanted.clone();
-        let mut truncation = self.finish(&mut wanted, Some(&reading.value))?;
+        let mut truncation = self.finish(key, &mut wanted, Some(&reading.value))?;
         keep_whole(document, reading, &mut truncation);
         let rewrite = Rewrite::new().identities(C::IDENTITIES);
         let rewritten = match document.rewrite(reading, &wanted, &rewrite) {
@@ -330,7 +350,7 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
 
     /// Redaction, stamp and limits, in this order: a secret must not survive in the record of what
     /// was cut, and the stamp counts for the size.
-    fn finish(&self, wanted: &mut C, before: Option<&C>) -> Result<Truncation> {
+    fn finish(&self, key: &Key, wanted: &mut C, before: Option<&C>) -> Result<Truncation> {
         if let Some(redaction) = &self.redaction {
             let mut text = Document::new(wanted)?;
             let old = before.map(Document::new).transpose()?;
@@ -345,9 +365,17 @@ impl<C: Checkpoint> Checkpoints<'_, C> {
             }
         }
         wanted.stamp_change(before, self.clock.now());
-        let truncation = wanted.shrink(&self.limits, before);
+        let limits = Limits {
+            dropped_log: self.store.dropped_log(key)?,
+            ..self.limits.clone()
+        };
+        let truncation = wanted.shrink(&limits, before);
         if let Some(over) = &truncation.over_budget {
-            tracing::warn!(bytes = over.bytes, limit = over.limit, "over the size");
+            tracing::info!(
+                bytes = over.bytes,
+                limit = over.limit,
+                "over the target size"
+            );
         }
         Ok(truncation)
     }

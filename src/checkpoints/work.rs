@@ -1,6 +1,6 @@
 //! What a save tells of the work, for the record of its files.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::checkpoint::{Checkpoint, DoneItem, Timestamp};
 
@@ -9,6 +9,8 @@ use crate::checkpoint::{Checkpoint, DoneItem, Timestamp};
 pub(super) struct Work {
     /// Files that it names for the first time, or with newly finished work.
     pub(super) named: HashSet<String>,
+    /// Files that the state before named.
+    pub(super) named_before: HashSet<String>,
     /// Whether work is finished that was not.
     finished: bool,
     /// Whether work is begun that was not.
@@ -53,6 +55,7 @@ impl Work {
         });
         Work {
             named,
+            named_before: known.into_iter().map(str::to_owned).collect(),
             finished,
             begun,
             was: was.agent,
@@ -80,10 +83,26 @@ impl Work {
     }
 }
 
-/// The finished work that was not there before. Most often that is the tail: lists only grow.
+/// The finished work that was not there before.
 fn new_items<'i>(was: &'i [DoneItem], is: &'i [DoneItem]) -> impl Iterator<Item = &'i DoneItem> {
-    let same = was.iter().zip(is).take_while(|(was, is)| was == is).count();
-    let rest = was.get(same..).unwrap_or_default();
-    let is = is.get(same..).unwrap_or_default();
-    is.iter().filter(move |item| !rest.contains(item))
+    let known = Known::of(was);
+    is.iter().filter(move |item| !known.has(item))
+}
+
+/// Finished work, found by its text: lists may be long, and their beginnings go.
+pub(super) struct Known<'i>(HashMap<&'i str, Vec<&'i DoneItem>>);
+
+impl<'i> Known<'i> {
+    pub(super) fn of(items: &'i [DoneItem]) -> Self {
+        let mut known: HashMap<&str, Vec<&DoneItem>> = HashMap::new();
+        for item in items {
+            known.entry(&item.text).or_default().push(item);
+        }
+        Known(known)
+    }
+
+    pub(super) fn has(&self, item: &DoneItem) -> bool {
+        let same_text = self.0.get(item.text.as_str());
+        same_text.is_some_and(|same| same.contains(&item))
+    }
 }

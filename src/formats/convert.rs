@@ -167,6 +167,11 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
             }
         }
     }
+    let elsewhere = wanted.done_elsewhere.saturating_sub(held.done_elsewhere);
+    if elsewhere > 0 {
+        let place = wanted.elsewhere.as_deref().unwrap_or("a dropped log");
+        lost.push(format!("{elsewhere} finished before, kept in {place}"));
+    }
     for open in &wanted.in_progress {
         match held.in_progress.iter().find(|item| item.text == open.text) {
             None => lost.push(format!("in progress: {}", open.text)),

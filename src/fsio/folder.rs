@@ -105,8 +105,15 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
         .map_err(FileError::on(Operation::SyncFolder, folder))
 }
 
+/// What git is to ignore of our own folder: all but the dropped logs, which a clone needs to know what was done.
+const IGNORED: &str = "*\n!/overflow/\n!/overflow/**\n.agent-checkpoint-*.tmp\n";
+
+/// What earlier versions of this library wrote.
+const ALL_IGNORED: [&[u8]; 2] = [b"*\n", b"*"];
+
 /// The folder for our own files in `parent`, created on demand together with a `.gitignore` that keeps
-/// it out of version control. A `.gitignore` that is there already is left alone.
+/// it out of version control, but for the dropped logs. A `.gitignore` that is there already is left alone,
+/// unless it is the one of an earlier version, which ignored these as well.
 ///
 /// # Errors
 ///
@@ -114,15 +121,24 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
 pub fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
     let folder = parent.join(OWN_FOLDER);
     create_folder_durably(&folder)?;
+    let stamp;
     let ignore = folder.join(".gitignore");
-    if look(&ignore)?.is_none() {
-        match super::replace(&ignore, b"*\n", Present::Absent) {
-            // Somebody was faster: it is there, which is all that was wanted.
-            Ok(_) | Err(FileError::Changed { .. }) => {}
-            Err(error) => return Err(error),
-        }
+    let present = match look(&ignore)? {
+        None => Present::Absent,
+        Some(found) if found.len() > 2 => return Ok(folder),
+        Some(_) => match super::read_limited(&ignore, 2) {
+            Ok(Some(read)) if ALL_IGNORED.contains(&&*read.bytes) => {
+                stamp = read.stamp;
+                Present::Same(&stamp)
+            }
+            _ => return Ok(folder),
+        },
+    };
+    match super::replace(&ignore, IGNORED.as_bytes(), present) {
+        // Somebody was faster: it is there, which is all that was wanted.
+        Ok(_) | Err(FileError::Changed { .. }) => Ok(folder),
+        Err(error) => Err(error),
     }
-    Ok(folder)
 }
 
 /// An open folder that can be synced. It is opened *before* a file in it is touched, so that a folder
@@ -199,10 +215,18 @@ mod tests {
         let own = own_folder(folder.path()).unwrap();
         assert_eq!(own, folder.path().join(".agent-checkpoint"));
         let ignore = own.join(".gitignore");
-        assert_eq!(fs::read(&ignore).unwrap(), b"*\n");
-        fs::write(&ignore, "!history\n").unwrap();
-        own_folder(folder.path()).unwrap();
-        assert_eq!(fs::read(&ignore).unwrap(), b"!history\n");
+        assert_eq!(fs::read(&ignore).unwrap(), IGNORED.as_bytes());
+        for changed in ["!history\n", "", "a\n"] {
+            fs::write(&ignore, changed).unwrap();
+            own_folder(folder.path()).unwrap();
+            assert_eq!(fs::read(&ignore).unwrap(), changed.as_bytes());
+        }
+        // That of an earlier version kept the dropped logs out of every clone.
+        for earlier in ["*\n", "*"] {
+            fs::write(&ignore, earlier).unwrap();
+            own_folder(folder.path()).unwrap();
+            assert_eq!(fs::read(&ignore).unwrap(), IGNORED.as_bytes());
+        }
     }
 
     #[test]
@@ -218,7 +242,7 @@ mod tests {
         });
         assert_eq!(
             fs::read(folder.path().join("new/store/.agent-checkpoint/.gitignore")).unwrap(),
-            b"*\n"
+            IGNORED.as_bytes()
         );
     }
 }

@@ -35,6 +35,7 @@ mod folder;
 mod in_place;
 mod list;
 mod lock;
+mod queue;
 mod read;
 mod remove;
 mod rename;

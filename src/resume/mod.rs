@@ -76,7 +76,8 @@ pub struct Resume {
     pub staleness: Staleness,
     /// What the agent before left.
     pub handoff: Handoff,
-    /// Finished work that was cut from the checkpoint to keep within its limits, oldest first.
+    /// Finished work that was moved out of the checkpoint to keep within its limits, oldest first: the newest
+    /// thousand of it. [`Handoff::done_elsewhere`] counts all.
     pub earlier: Vec<DoneItem>,
     /// What success looks like, where the contract that the checkpoint names could be read.
     pub criteria: Vec<String>,
@@ -152,6 +153,12 @@ impl Resume {
             own: found.own,
             work_has_ids: found.work_has_ids,
         }
+    }
+
+    /// How many finished steps the checkpoint no longer holds.
+    #[cfg(feature = "template")]
+    fn done_elsewhere(&self) -> usize {
+        usize::try_from(self.handoff.done_elsewhere).unwrap_or(usize::MAX)
     }
 
     /// Who worked on the task, for a sentence: the agents before, else the checkpoint's maker.

@@ -236,7 +236,7 @@ impl Prompts {
             let text = format!("{header}{text}");
             let budget = options.budget.as_ref();
             Ok(Rendered {
-                omitted_steps: resume.earlier.len() + left_out.steps,
+                omitted_steps: resume.done_elsewhere() + left_out.steps,
                 omitted_reasons: left_out.reasons,
                 tokens: budget.map_or_else(|| estimate(&text), |budget| budget.size(&text)),
                 over_budget: budget.is_some_and(|budget| !budget.fits(&text)),

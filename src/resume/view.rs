@@ -96,7 +96,7 @@ impl<'r> View<'r> {
             criteria: &resume.criteria,
             violations: &resume.violations,
             worked_on_by: resume.worked_on_by(),
-            omitted: resume.earlier.len() + left_out.steps,
+            omitted: resume.done_elsewhere() + left_out.steps,
             omitted_reasons: left_out.reasons,
             omitted_notes: left_out.notes,
             foreign,

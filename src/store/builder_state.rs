@@ -6,8 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::file::{
-    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, Owner, discard,
-    entry_named, listed, no_history, no_such, not_recoverable, recover_with,
+    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, OnAbsent, OverflowFile,
+    Owner, discard, entry_named, listed, no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
     Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
@@ -82,6 +82,23 @@ impl BuilderStateStore {
         let file = self.file_of(key);
         let history = file.history()?.ok_or_else(no_history)?;
         work(&slot, &file, &history).map_err(|error| self.with_place(error, key))
+    }
+
+    /// Works on the dropped log of the task that is in a slot.
+    fn with_log<T>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(&OverflowFile, Owner<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let slot = self.slot(key)?;
+        let host = self.file().load()?;
+        let place = host.map_or(Ok(None), |host| find(&slot, &host.document));
+        let place = place.map_err(|error| self.with_place(error, key))?;
+        let owner = Owner {
+            slot: Some(key.as_str()),
+            task: place.as_ref().and_then(|place| place.task.as_deref()),
+        };
+        work(&self.file().overflow()?, owner)
     }
 
     fn change_claim(&self, key: &Key, anew: bool, next: &mut NextClaim<'_>) -> Result<Claim> {
@@ -215,6 +232,7 @@ impl BuilderStateStore {
                 record: Entries::default(),
                 companion: None,
                 sign_of_life: false,
+                goes_on: false,
             }))
         })
         .map_err(|error| self.with_place(error, key))?;
@@ -327,6 +345,7 @@ impl CheckpointStore for BuilderStateStore {
             let put = put.with_companion(options.companion.clone());
             let put = put.as_sign_of_life(options.sign_of_life);
             let put = put.archiving(options.archive);
+            let put = put.as_brought_back(options.brings_back);
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -340,10 +359,12 @@ impl CheckpointStore for BuilderStateStore {
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
         let mut archive = None;
+        let mut once = OnAbsent::default();
         let file = self.file_of(key);
         let result = file
             .transact(&mut |host, beside| {
                 discard(archive.take());
+                let is_host = host.is_some();
                 let empty;
                 let host = match host {
                     Some(host) => host,
@@ -355,7 +376,11 @@ impl CheckpointStore for BuilderStateStore {
                 };
                 let place = slot.find(&host.document)?;
                 let present = stored(host, &place)?;
-                let put = match change(present.as_ref())? {
+                let change = match is_host {
+                    true => change(present.as_ref())?,
+                    false => once.change(None, change)?,
+                };
+                let put = match change {
                     Change::Keep => {
                         saved = Some(Saved::unchanged(key, present.as_ref())?);
                         return Ok(None);
@@ -386,7 +411,10 @@ impl CheckpointStore for BuilderStateStore {
                     task: place.task.as_deref(),
                 };
                 let begins = outcome == Outcome::Created;
-                let record = beside.overflow.entries(owner, begins, &put.overflow)?;
+                let goes_on = begins && put.brings_back;
+                let record = beside
+                    .overflow
+                    .entries(owner, begins && !goes_on, &put.overflow)?;
                 let revision = Some(result.revision.clone());
                 // Whose it was it stays, until another begins in its place.
                 let before = match (&result.previous, put.archive) {
@@ -407,6 +435,7 @@ impl CheckpointStore for BuilderStateStore {
                     record,
                     companion: Some(text),
                     sign_of_life: put.sign_of_life,
+                    goes_on,
                 }))
             })
             .map_err(|error| self.with_place(error, key));
@@ -441,15 +470,15 @@ impl CheckpointStore for BuilderStateStore {
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        let slot = self.slot(key)?;
-        let host = self.file().load()?;
-        let place = host.map_or(Ok(None), |host| find(&slot, &host.document));
-        let place = place.map_err(|error| self.with_place(error, key))?;
-        let owner = Owner {
-            slot: Some(key.as_str()),
-            task: place.as_ref().and_then(|place| place.task.as_deref()),
-        };
-        self.file().overflow()?.read(owner)
+        self.with_log(key, |log, owner| log.read(owner))
+    }
+
+    fn newest_overflow(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        self.with_log(key, |log, owner| log.newest(owner, most))
+    }
+
+    fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
+        Ok(Some(self.file().overflow()?.place_beside()))
     }
 
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
@@ -493,6 +522,7 @@ impl CheckpointStore for BuilderStateStore {
                     record: Entries::default(),
                     companion: None,
                     sign_of_life: true,
+                    goes_on: false,
                 }))
             })
             .map_err(|error| self.with_place(error, key))?;

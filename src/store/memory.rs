@@ -141,7 +141,7 @@ impl CheckpointStore for MemoryStore {
         let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
         let now = SystemTime::from(self.clock.now());
         let keep = (!options.sign_of_life).then_some(&self.keep);
-        let saved = entry.put(document, &options.overflow, keep, now);
+        let saved = entry.put(document, &options.overflow, keep, now, options.brings_back);
         if saved.outcome != Outcome::Unchanged {
             entry.companion.clone_from(&options.companion);
         }
@@ -306,12 +306,7 @@ impl CheckpointStore for MemoryStore {
         recovered.entry = Some(newest.id());
         recovered.written = newest.stored.modified;
         let now = SystemTime::from(self.clock.now());
-        // Brought back, it is not created anew: what was cut from it still belongs to it, and so does its history.
-        let overflow = std::mem::take(&mut entry.overflow);
-        let ended = entry.ended.clone();
-        recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now));
-        entry.overflow = overflow;
-        entry.ended = ended;
+        recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now, true));
         recovered.document = Some(document);
         Ok(recovered)
     }
@@ -344,6 +339,7 @@ impl Entry {
         overflow: &[Dropped],
         keep: Option<&Keep>,
         now: SystemTime,
+        brings_back: bool,
     ) -> Saved {
         let mut stored = Stored::new(document.clone());
         stored.modified = Some(now);
@@ -354,7 +350,9 @@ impl Entry {
             .map(|present| present.revision.clone());
         let outcome = Outcome::of(previous.as_ref(), &revision);
         let mut saved = Saved::new(outcome, revision, previous);
-        if outcome == Outcome::Created {
+        // Brought back, a task is not created anew: what was left out of it still belongs to it, and so does its
+        // history.
+        if outcome == Outcome::Created && !brings_back {
             self.overflow.clear();
             self.end_task();
         }

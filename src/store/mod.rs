@@ -61,7 +61,8 @@ const TRANSACT_ATTEMPTS: usize = 16;
 ///   of life ([`PutOptions::sign_of_life`]) replaces without that.
 /// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where none was
 ///   end the one before: the history has its states ([`HistoryEntry::tasks_since`]), and they come back by their
-///   names, but no recovery goes back to them. A mere deletion ends nothing yet. Inside a larger file
+///   names, but no recovery goes back to them. A mere deletion ends nothing yet, and a put may bring the task back
+///   ([`PutOptions::brings_back`]). Inside a larger file
 ///   ([`Capabilities::embedded`]) the recovery is of that file, whatever tasks it has.
 /// * Nothing recovers by itself: what cannot be read stays until
 ///   [`recover`](CheckpointStore::recover) is called, and is put aside, not lost.
@@ -122,7 +123,8 @@ pub trait CheckpointStore: Send + Sync {
                 .fenced(put.fence)
                 .with_companion(put.companion)
                 .as_sign_of_life(put.sign_of_life)
-                .archiving(put.archive);
+                .archiving(put.archive)
+                .as_brought_back(put.brings_back);
             match self.put(key, &put.document, &options) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                     last = Some(error);
@@ -155,6 +157,29 @@ pub trait CheckpointStore: Send + Sync {
     ///
     /// Whatever keeps it from being read.
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>>;
+
+    /// The newest `most` of what [`overflow`](CheckpointStore::overflow) gives, oldest first, in time that does
+    /// not grow with the rest.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`overflow`](CheckpointStore::overflow).
+    fn newest_overflow(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        let mut all = self.overflow(key)?;
+        all.drain(..all.len().saturating_sub(most));
+        Ok(all)
+    }
+
+    /// Where [`overflow`](CheckpointStore::overflow) is kept, as the checkpoint itself is to name it: of files a
+    /// path relative to the folder of the checkpoint's file, with `/`. `None` where no one could look there.
+    ///
+    /// # Errors
+    ///
+    /// When the place of the key cannot be told.
+    fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
+        let _ = key;
+        Ok(None)
+    }
 
     /// The text that the last write kept beside the document, if that write made this revision: what was
     /// known of the files that it names.
@@ -349,6 +374,14 @@ macro_rules! forward {
 
             fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
                 (**self).overflow(key)
+            }
+
+            fn newest_overflow(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+                (**self).newest_overflow(key, most)
+            }
+
+            fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
+                (**self).dropped_log(key)
             }
 
             fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {

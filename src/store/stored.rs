@@ -73,6 +73,9 @@ pub struct PutOptions {
     /// Why what it replaces is archived before it goes, and when; a store that has no archives replaces it all the
     /// same.
     pub archive: Option<(Archive, DateTime<Utc>)>,
+    /// Whether the document is a state of the task that was deleted: then that goes on where nothing is, with its
+    /// history and what was left out of it.
+    pub brings_back: bool,
 }
 
 impl PutOptions {
@@ -125,6 +128,13 @@ impl PutOptions {
         self.archive = archive;
         self
     }
+
+    /// Says that the document is a state of the task that was deleted.
+    #[must_use]
+    pub fn as_brought_back(mut self, brings_back: bool) -> Self {
+        self.brings_back = brings_back;
+        self
+    }
 }
 
 /// What a transaction decided.
@@ -156,6 +166,9 @@ pub struct Put {
     /// Why what it replaces is archived before it goes, and when; a store that has no archives replaces it all the
     /// same.
     pub archive: Option<(Archive, DateTime<Utc>)>,
+    /// Whether the document is a state of the task that was deleted: then that goes on where nothing is, with its
+    /// history and what was left out of it.
+    pub brings_back: bool,
 }
 
 impl Put {
@@ -169,6 +182,7 @@ impl Put {
             companion: None,
             sign_of_life: false,
             archive: None,
+            brings_back: false,
         }
     }
 
@@ -204,6 +218,13 @@ impl Put {
     #[must_use]
     pub fn archiving(mut self, archive: Option<(Archive, DateTime<Utc>)>) -> Self {
         self.archive = archive;
+        self
+    }
+
+    /// Says that the document is a state of the task that was deleted.
+    #[must_use]
+    pub fn as_brought_back(mut self, brings_back: bool) -> Self {
+        self.brings_back = brings_back;
         self
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::arbitrary::arbitrary;
 use crate::checkpoint::{Checkpoint, Timestamp};
 use crate::formats::task::{
-    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
-    Verification, VerificationResult,
+    CompletedStep, CurrentStep, Decision, DroppedSteps, Metadata, Phase, Reason, ResultStatus,
+    TaskCheckpoint, Verification, VerificationResult,
 };
 
 fn phrase() -> impl Strategy<Value = String> {
@@ -80,9 +80,14 @@ arbitrary! {
         },
     );
 
+    /// 1 to 99 steps; every other time with the place.
+    DroppedSteps => (1..100_u64, option::of(path())).prop_map(
+        |(completed_steps, place)| DroppedSteps { completed_steps: Some(completed_steps), place },
+    );
+
     /// Each phase as often; 0 to 11 finished and as many pending steps, a current step every other time,
-    /// 0 to 3 decisions, 1 or 2 blockers (1 of 5), a verification every other time, the schema's
-    /// version 1 of 5 times.
+    /// 0 to 3 decisions, 1 or 2 blockers (1 of 5), a verification every other time, dropped
+    /// steps and the schema's version 1 of 5 times.
     ///
     /// Texts keep the protocol's lengths; the whole may be over the size that a save keeps to.
     TaskCheckpoint => (
@@ -93,11 +98,14 @@ arbitrary! {
         option::of(any::<CurrentStep>()),
         vec(any::<Decision>(), 0..4),
         prop_oneof![4 => Just(Vec::new()), 1 => vec(phrase(), 1..3)],
-        option::of(any::<Verification>()),
+        (
+            option::of(any::<Verification>()),
+            prop_oneof![4 => Just(None), 1 => any::<DroppedSteps>().prop_map(Some)],
+        ),
         any::<Metadata>(),
     )
         .prop_map(
-            |(schema_version, phase, completed, pending, current, decisions, blockers, verification, metadata)| {
+            |(schema_version, phase, completed, pending, current, decisions, blockers, (verification, dropped), metadata)| {
                 TaskCheckpoint {
                     schema_version,
                     phase: Some(phase),
@@ -107,6 +115,7 @@ arbitrary! {
                     decisions,
                     blockers,
                     verification,
+                    dropped,
                     metadata,
                 }
             },

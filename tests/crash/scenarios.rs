@@ -9,8 +9,8 @@ use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::fsio::{self, Durability, Present, Replace};
 use agent_checkpoint::store::{DeleteOptions, EntryId, Keep, PutOptions, RecoverOptions, Recovery};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Document, ErrorKind, Expect,
-    FileOptions, FileStore, Key, PutMode, Result,
+    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, Document,
+    ErrorKind, Expect, FileOptions, FileStore, Key, PutMode, Result,
 };
 
 use super::oracle::{Seen, told};
@@ -154,39 +154,86 @@ fn finish(root: &Path, number: usize) -> Result<()> {
     tasks.try_update(&a(), finish).map(drop)
 }
 
-/// What a save cuts is in the record, or still in the checkpoint.
-pub(crate) fn cut() -> Scenario {
-    fn many_steps(root: &Path) {
-        let tasks = &*open_few(root);
-        let tasks = typed(tasks);
-        tasks.create(&a(), &task(&[])).unwrap();
-        for number in 0..STEPS {
-            finish(root, number).unwrap();
-        }
+fn begin_with_steps(root: &Path, steps: usize) {
+    let tasks = &*open_few(root);
+    let tasks = typed(tasks);
+    tasks.create(&a(), &task(&[])).unwrap();
+    for number in 0..steps {
+        finish(root, number).unwrap();
     }
-    fn nothing_is_lost(look: &Look<'_>) -> Judged {
-        let tasks = Checkpoints::<TaskCheckpoint>::new(&look.store);
-        let loaded = tasks.get(&a()).map_err(told("load"))?;
-        let cut = tasks.overflow(&a()).map_err(told("read what was cut"))?;
-        let steps = loaded.checkpoint.completed_steps.iter();
-        let steps = steps.filter_map(|step| step.step.clone());
-        let cut = cut.iter().map(|piece| &piece.value["step"]);
-        let all: Vec<String> = cut
-            .filter_map(|step| step.as_str().map(str::to_owned))
-            .chain(steps)
-            .collect();
-        for number in 0..STEPS + look.acknowledged {
-            let step = format!("did {number}");
-            ensure(all.contains(&step), || format!("{step} is gone"))?;
+}
+
+/// Each of so many steps is in the dropped log, or still in the checkpoint.
+fn no_step_is_lost(look: &Look<'_>, count: usize) -> Judged {
+    let tasks = Checkpoints::<TaskCheckpoint>::new(&look.store);
+    let loaded = tasks.get(&a()).map_err(told("load"))?;
+    let cut = tasks.overflow(&a()).map_err(told("read what was cut"))?;
+    let steps = loaded.checkpoint.completed_steps.iter();
+    let steps = steps.filter_map(|step| step.step.clone());
+    let cut = cut.iter().map(|piece| &piece.value["step"]);
+    let all: Vec<String> = cut
+        .filter_map(|step| step.as_str().map(str::to_owned))
+        .chain(steps)
+        .collect();
+    for number in 0..count {
+        let step = format!("did {number}");
+        ensure(all.contains(&step), || format!("{step} is gone"))?;
+    }
+    Ok(())
+}
+
+/// The first save that moves a step out: the log, its name and its folder are new.
+pub(crate) fn first_cut() -> Scenario {
+    const FIT: usize = 10;
+    Scenario {
+        open: open_few,
+        also: |look| no_step_is_lost(look, FIT + look.acknowledged),
+        ..scenario(
+            "first save that cuts",
+            |root| begin_with_steps(root, FIT),
+            &[|root| finish(root, FIT), |root| finish(root, FIT + 1)],
+        )
+    }
+}
+
+/// A checkpoint that was deleted and is brought back, with what is in its dropped log.
+pub(crate) fn restored_after_a_delete() -> Scenario {
+    fn restore(root: &Path) -> Result<()> {
+        let store = &*open_few(root);
+        let history = store.history(&a())?;
+        let newest = history.iter().find(|entry| !entry.is_current());
+        match newest {
+            Some(newest) => store
+                .restore(&a(), &newest.id, &PutOptions::new())
+                .map(drop),
+            None => Ok(()),
         }
-        Ok(())
     }
     Scenario {
         open: open_few,
-        also: nothing_is_lost,
+        also: |look| match look.found {
+            Seen::Text(_) => no_step_is_lost(look, STEPS + 1),
+            _ => Ok(()),
+        },
+        ..scenario(
+            "restored after a delete",
+            |root| {
+                begin_with_steps(root, STEPS + 1);
+                delete(root).unwrap();
+            },
+            &[restore],
+        )
+    }
+}
+
+/// What a save cuts is in the record, or still in the checkpoint.
+pub(crate) fn cut() -> Scenario {
+    Scenario {
+        open: open_few,
+        also: |look| no_step_is_lost(look, STEPS + look.acknowledged),
         ..scenario(
             "save that cuts",
-            many_steps,
+            |root| begin_with_steps(root, STEPS),
             &[|root| finish(root, STEPS), |root| finish(root, STEPS + 1)],
         )
     }
@@ -839,6 +886,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         save_over(),
         updates(),
         cut(),
+        first_cut(),
+        restored_after_a_delete(),
         history_beyond_its_limit(),
         pruned(),
         archived(),

@@ -674,6 +674,7 @@ impl Model {
         document: &Document,
         outcome: Outcome,
         cut: Option<u64>,
+        brings_back: bool,
         place: &str,
     ) {
         let stored = subject.store().load(&self.keys[key].key).unwrap().unwrap();
@@ -694,9 +695,13 @@ impl Model {
         if outcome == Outcome::Unchanged {
             return;
         }
-        if outcome == Outcome::Created {
-            self.keys[key].cut.clear();
+        // A task that was deleted goes on where one of its states comes back; in a larger file the history shows that
+        // nothing was there for a while.
+        if outcome == Outcome::Created && (!brings_back || self.embedded) {
             self.end_task(key);
+        }
+        if outcome == Outcome::Created && !brings_back {
+            self.keys[key].cut.clear();
         }
         if let Some(cut) = cut.filter(|cut| !self.keys[key].cut.contains(cut)) {
             self.keys[key].cut.push(cut);
@@ -732,7 +737,7 @@ impl Model {
                     .store()
                     .put(&self.keys[key].key, &document, &options);
                 if let Some(saved) = judged(saved, &faults, place) {
-                    self.was_put(subject, key, &document, saved.outcome, cut, place);
+                    self.was_put(subject, key, &document, saved.outcome, cut, false, place);
                 }
             }
             Step::Transact {
@@ -845,11 +850,25 @@ impl Model {
                     faults.extend(self.expectation_faults(key, &Expect::Any));
                     faults.extend(self.write_faults(key, fence));
                 }
+                let entries = subject
+                    .store()
+                    .history(&self.keys[key].key)
+                    .unwrap_or_default();
+                let mut entries = entries.iter();
+                let of_this_task = entries.any(|known| known.id == id && known.tasks_since == 0);
                 let options = PutOptions::new().fenced(fence);
                 let saved = subject.store().restore(&self.keys[key].key, &id, &options);
                 if let Some(saved) = judged(saved, &faults, place) {
                     let document = state.unwrap().document;
-                    self.was_put(subject, key, &document, saved.outcome, None, place);
+                    self.was_put(
+                        subject,
+                        key,
+                        &document,
+                        saved.outcome,
+                        None,
+                        of_this_task,
+                        place,
+                    );
                 }
             }
             Step::Recover { key, with, shown } => self.recover(subject, key, with, shown, place),
@@ -951,7 +970,7 @@ impl Model {
         match decision {
             Decision::Put(text) => {
                 let document = Document::from_text(TEXTS[text]).unwrap();
-                self.was_put(subject, key, &document, saved.outcome, None, place);
+                self.was_put(subject, key, &document, saved.outcome, None, false, place);
             }
             _ => assert_eq!(saved.outcome, Outcome::Unchanged, "{place}"),
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 use chrono::{DateTime, NaiveDateTime, Utc};
 
 use crate::checkpoint::{
-    Archive, Backups, Error, ErrorKind, Evidence, FileRole, Key, Layout, Result, is_unique_number,
+    Archive, Backups, Error, ErrorKind, Evidence, FileRole, Key, Layout, Result, Timestamp,
+    is_unique_number,
 };
 use crate::json::Document;
 
@@ -26,8 +27,16 @@ pub(super) fn layout() -> Layout {
         archive_stem: |stem, archive, now| {
             format!("{stem}_{}_{}", archive.as_str(), now.timestamp())
         },
-        backups: Some(Backups::new(BACKUPS, backup_stem, is_backup, BACKUPS_KEPT)),
+        backups: Some(
+            Backups::new(BACKUPS, backup_stem, is_backup, BACKUPS_KEPT)
+                .with_stamp_in(last_checkpoint),
+        ),
     }
+}
+
+fn last_checkpoint(document: &Document) -> Option<DateTime<Utc>> {
+    let text = document.get("/last_checkpoint")?.as_str()?.into_owned();
+    Some(Timestamp::parse(text).time()?.to_utc())
 }
 
 /// The file of an agent: its id in lower case with `-` as `_`, without a leading `agent_`. Whatever

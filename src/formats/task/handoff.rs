@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
-    Verification, VerificationResult,
+    CompletedStep, CurrentStep, Decision, DroppedSteps, Metadata, Phase, Reason, ResultStatus,
+    TaskCheckpoint, Verification, VerificationResult,
 };
 use crate::checkpoint::{
     DecisionItem, DoneItem, Handoff, OpenEnum, OpenItem, Status, Timestamp, VerificationItem,
@@ -30,13 +30,24 @@ pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
         Status::Failed
     } else if !checkpoint.blockers.is_empty() {
         Status::Blocked
-    } else if checkpoint.completed_steps.is_empty() && checkpoint.current_step.is_none() {
+    } else if checkpoint.completed_steps.is_empty()
+        && checkpoint.current_step.is_none()
+        && dropped_steps(checkpoint) == 0
+    {
         Status::NotStarted
     } else if work_is_left || unverified || is_planning {
         Status::InProgress
     } else {
         Status::Complete
     }
+}
+
+/// How many finished steps are only in the dropped log.
+fn dropped_steps(checkpoint: &TaskCheckpoint) -> u64 {
+    let dropped = checkpoint.dropped.as_ref();
+    dropped
+        .and_then(|dropped| dropped.completed_steps)
+        .unwrap_or(0)
 }
 
 pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
@@ -49,6 +60,11 @@ pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
         updated_at: metadata.last_updated_at.clone(),
         reason: metadata.reason.as_ref().map(ToString::to_string),
         done: checkpoint.completed_steps.iter().map(done).collect(),
+        done_elsewhere: dropped_steps(checkpoint),
+        elsewhere: checkpoint
+            .dropped
+            .as_ref()
+            .and_then(|dropped| dropped.place.clone()),
         in_progress: checkpoint.current_step.iter().map(open).collect(),
         pending: checkpoint.pending_steps.clone(),
         decisions: checkpoint.decisions.iter().map(decision).collect(),
@@ -146,6 +162,10 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpo
         verification: handoff.verification.as_ref().map(|shown| Verification {
             contract_ref: shown.contract.clone(),
             results: shown.results.iter().map(from_result).collect(),
+        }),
+        dropped: (handoff.done_elsewhere > 0).then(|| DroppedSteps {
+            completed_steps: Some(handoff.done_elsewhere),
+            place: handoff.elsewhere.clone(),
         }),
         metadata: Metadata {
             created_by: handoff.agent.clone(),

@@ -105,9 +105,26 @@ pub struct TaskCheckpoint {
     pub blockers: Vec<String>,
     /// How success is shown, and what has been shown.
     pub verification: Option<Verification>,
+    /// How many finished steps the checkpoint no longer holds, and where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<DroppedSteps>,
     /// Who made the checkpoint, when and why.
     #[serde(deserialize_with = "null_is_default")]
     pub metadata: Metadata,
+}
+
+/// The finished steps that saves moved out of a checkpoint to keep within its limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = Shape::new("the dropped log of this library").null_is_absent().required(Self::REQUIRED)))]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DroppedSteps {
+    /// How many they are; all of them are older than those in `completedSteps`.
+    pub completed_steps: Option<u64>,
+    /// The dropped log that has them, as a path relative to the folder of the checkpoint's file.
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// A finished step.

@@ -1,7 +1,7 @@
 //! The rules of the format; source: the checkpoint schema of the builder-state protocol.
 
 use super::{
-    CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification,
+    CompletedStep, CurrentStep, Decision, DroppedSteps, Metadata, TaskCheckpoint, Verification,
     VerificationResult,
 };
 use crate::checkpoint::Inspection;
@@ -11,6 +11,11 @@ impl TaskCheckpoint {
     /// Members that must be there.
     pub(super) const REQUIRED: &'static [&'static str] =
         &["phase", "completedSteps", "pendingSteps", "metadata"];
+}
+
+impl DroppedSteps {
+    /// Members that must be there.
+    pub(super) const REQUIRED: &'static [&'static str] = &["completedSteps"];
 }
 
 impl CompletedStep {
@@ -56,6 +61,11 @@ pub(in crate::formats) fn inspect(checkpoint: &TaskCheckpoint, inspection: &mut 
     inspection.each("decisions", &checkpoint.decisions, decision);
     if let Some(shown) = &checkpoint.verification {
         inspection.within("verification", |inspection| verification(shown, inspection));
+    }
+    if checkpoint.dropped.is_some() {
+        inspection.within("dropped", |inspection| {
+            inspection.require_all(DroppedSteps::REQUIRED);
+        });
     }
     if inspection.is_present("metadata") {
         inspection.within("metadata", |inspection| {

@@ -1,22 +1,21 @@
-//! Cutting what a save adds to its limits, so that the hand-off stays useful.
+//! Keeping what a save adds within the limits, so that the hand-off stays useful.
 //!
-//! What has no place in the new checkpoint is kept too. In this order, each only as far as needed: the note on partial work and the reasons of new
-//! decisions to their lengths, finished steps to the newest, then for the size of the whole the
-//! oldest finished steps, reasons, and the note. Where all of these together would not bring it within
-//! its size, none of them is cut for it. Pending steps, decisions, blockers, the current step and the
-//! words of a finished one are never cut.
+//! The note on partial work and the reasons of new decisions are cut to their lengths. Then the oldest
+//! finished steps are moved out, as few as cover what the save adds: steps against the limit of the list,
+//! bytes against the target of the whole. What the checkpoint was over before, it stays over. Where the
+//! steps that may go would not cover it, none goes for the size. Nothing else is cut for the size.
+//!
+//! What has no place in the new checkpoint is kept in the dropped log, and the checkpoint says how many
+//! steps are there.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::TaskCheckpoint;
+use super::{DroppedSteps, TaskCheckpoint};
 use crate::checkpoint::{DropReason, Dropped, Limits, OverBudget, Truncation};
 use crate::json::{Document, Kind, Node};
-
-/// How short a reason and a note become before the checkpoint is called over its size.
-const SHORTEST_TEXT: usize = 40;
 
 pub(super) fn shrink(
     checkpoint: &mut TaskCheckpoint,
@@ -118,14 +117,9 @@ fn cut(
     truncation: &mut Truncation,
 ) {
     if let Some(short) = limits.cut(text, limit) {
-        let whole = std::mem::replace(text, short);
-        // A text may be cut twice, for its length and then for the size: the record keeps it whole.
-        if !truncation.dropped.iter().any(|cut| cut.pointer == pointer) {
-            let value = Value::String(whole);
-            truncation
-                .dropped
-                .push(Dropped::new(pointer, reason, value));
-        }
+        let whole = Value::String(std::mem::replace(text, short));
+        let dropped = Dropped::new(pointer, reason, whole);
+        truncation.dropped.push(dropped);
     }
 }
 
@@ -135,39 +129,22 @@ fn keep_newest_steps(
     before: Option<&TaskCheckpoint>,
     truncation: &mut Truncation,
 ) {
-    let count = checkpoint.completed_steps.len();
-    let lengthened = before.is_none_or(|before| count > before.completed_steps.len());
     let Some(limit) = limits.completed_steps else {
         return;
     };
-    if lengthened && count > limit {
-        drop_oldest_steps(
-            checkpoint,
-            count - limit,
-            DropReason::Elements(limit),
-            truncation,
-        );
-    }
-}
-
-fn drop_oldest_steps(
-    checkpoint: &mut TaskCheckpoint,
-    count: usize,
-    reason: DropReason,
-    truncation: &mut Truncation,
-) {
-    let gone_before = truncation
-        .dropped
-        .iter()
-        .filter(|dropped| dropped.pointer.starts_with("/completedSteps/"))
-        .count();
-    for (index, step) in checkpoint.completed_steps.drain(..count).enumerate() {
-        let pointer = format!("/completedSteps/{}", gone_before + index);
-        let value = serde_json::to_value(step).unwrap_or_default();
-        truncation
-            .dropped
-            .push(Dropped::new(pointer, reason, value));
-    }
+    let had = before.map_or(0, |before| before.completed_steps.len());
+    let surplus = checkpoint
+        .completed_steps
+        .len()
+        .saturating_sub(limit.max(had));
+    move_out(
+        checkpoint,
+        surplus,
+        0,
+        DropReason::Elements(limit),
+        limits,
+        truncation,
+    );
 }
 
 fn fit_size(
@@ -179,109 +156,137 @@ fn fit_size(
     let Some(limit) = limits.total_bytes else {
         return;
     };
+    let had = before.map_or(0, compact_size);
     let size = compact_size(checkpoint);
-    if size <= limit || before.is_some_and(|before| size <= compact_size(before)) {
+    if size <= limit.max(had) {
         return;
     }
-    let whole = checkpoint.clone();
-    let cut_so_far = truncation.dropped.len();
-    cut_to_size(checkpoint, size, limit, limits, truncation);
-    let cut_to = compact_size(checkpoint);
-    if cut_to <= limit {
-        return;
+    let gone = before_these(truncation);
+    let surplus = steps_that_cover(checkpoint, size, limit.max(had), limits);
+    move_out(
+        checkpoint,
+        surplus,
+        gone,
+        DropReason::Bytes(limit),
+        limits,
+        truncation,
+    );
+    let size = compact_size(checkpoint);
+    if size > limit && size > had {
+        let over = OverBudget::new(size, limit);
+        truncation.over_budget = Some(name_longest(over, checkpoint));
     }
-    // What does not bring it within its size is no reason to lose anything: one long text would take all
-    // finished steps with it.
-    *checkpoint = whole;
-    truncation.dropped.truncate(cut_so_far);
-    let over = OverBudget::new(size, limit);
-    truncation.over_budget = Some(match longest_text(checkpoint) {
-        Some(pointer) => over.with_longest(pointer),
-        None => over,
-    });
 }
 
-/// Cuts what may be cut, as far as needed.
-fn cut_to_size(
+/// How many steps were moved out already.
+fn before_these(truncation: &Truncation) -> usize {
+    let pointers = truncation.dropped.iter().map(|dropped| &dropped.pointer);
+    pointers
+        .filter(|pointer| pointer.starts_with("/completedSteps/"))
+        .count()
+}
+
+/// How many of the oldest steps must go so that `size` bytes become `allowed`; none where those that may go
+/// would not do: one long text would take all of them with it.
+fn steps_that_cover(
+    checkpoint: &TaskCheckpoint,
+    size: usize,
+    allowed: usize,
+    limits: &Limits,
+) -> usize {
+    let steps = &checkpoint.completed_steps;
+    let may_go = steps.len().saturating_sub(limits.steps_kept_over_size);
+    // The member that counts them has bytes, too.
+    let member = |dropped: Option<&DroppedSteps>| {
+        dropped.map_or(0, |dropped| compact_size(dropped) + ",\"dropped\":".len())
+    };
+    let rest = size - member(checkpoint.dropped.as_ref());
+    let mut freed = 0;
+    for (step, count) in steps.iter().take(may_go).zip(1..) {
+        freed += compact_size(step) + 1;
+        let counted = counted(checkpoint.dropped.clone(), count, limits);
+        if rest + member(Some(&counted)) <= allowed + freed {
+            return count;
+        }
+    }
+    0
+}
+
+/// The count of the steps that are only in the dropped log, with so many more.
+fn counted(dropped: Option<DroppedSteps>, more: usize, limits: &Limits) -> DroppedSteps {
+    let dropped = dropped.unwrap_or_default();
+    let before = dropped.completed_steps.unwrap_or(0);
+    DroppedSteps {
+        completed_steps: Some(before.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))),
+        place: limits.dropped_log.clone().or(dropped.place),
+    }
+}
+
+/// Moves the oldest steps out, of which `gone` went before.
+fn move_out(
     checkpoint: &mut TaskCheckpoint,
-    mut size: usize,
-    limit: usize,
+    count: usize,
+    gone: usize,
+    reason: DropReason,
     limits: &Limits,
     truncation: &mut Truncation,
 ) {
-    let reason = DropReason::Bytes(limit);
-
-    let mut oldest = 0;
-    let droppable = checkpoint
-        .completed_steps
-        .len()
-        .saturating_sub(limits.steps_kept_over_size);
-    while size > limit && oldest < droppable {
-        size -= compact_size(&checkpoint.completed_steps[oldest]) + 1;
-        oldest += 1;
+    if count == 0 {
+        return;
     }
-    drop_oldest_steps(checkpoint, oldest, reason, truncation);
-
-    for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
-        if size <= limit {
-            break;
-        }
-        if let Some(rationale) = &mut decision.rationale {
-            let pointer = format!("/decisions/{index}/rationale");
-            size -= shorten(rationale, reason, &pointer, limits, truncation);
-        }
+    for (step, index) in checkpoint.completed_steps.drain(..count).zip(gone..) {
+        let pointer = format!("/completedSteps/{index}");
+        let value = serde_json::to_value(step).unwrap_or_default();
+        truncation
+            .dropped
+            .push(Dropped::new(pointer, reason, value));
     }
-    if size > limit
-        && let Some(note) = checkpoint
-            .current_step
-            .as_mut()
-            .and_then(|step| step.partial_work.as_mut())
-    {
-        shorten(note, reason, "/currentStep/partialWork", limits, truncation);
+    checkpoint.dropped = Some(counted(checkpoint.dropped.take(), count, limits));
+}
+
+/// Names the part of a checkpoint that has most of its bytes and can be made smaller: a list, or a free text.
+fn name_longest(over: OverBudget, checkpoint: &TaskCheckpoint) -> OverBudget {
+    let compact = serde_json::to_string(checkpoint).ok();
+    let Some(document) = compact.and_then(|text| Document::from_text(text).ok()) else {
+        return over;
+    };
+    match longest(document.root()) {
+        Some(part) => {
+            let entries = part.elements().count();
+            let entries = (part.kind() == Kind::Array).then_some(entries);
+            over.with_longest(part.pointer(), part.raw().len(), entries)
+        }
+        None => over,
     }
 }
 
-/// Where the longest text of a checkpoint is.
-fn longest_text(checkpoint: &TaskCheckpoint) -> Option<String> {
-    let document = Document::new(checkpoint).ok()?;
-    let mut longest = (0, None);
-    measure(document.root(), &mut longest);
-    longest.1
-}
+/// Members that hold no free text: times and words of the schema.
+const NOT_FREE: [&str; 8] = [
+    "timestamp",
+    "startedAt",
+    "lastUpdatedAt",
+    "runAt",
+    "phase",
+    "status",
+    "reason",
+    "dropped",
+];
 
-fn measure(node: Node<'_>, longest: &mut (usize, Option<String>)) {
-    match node.kind() {
-        Kind::Object => node
-            .members()
-            .for_each(|(_, member)| measure(member, longest)),
-        Kind::Array => node
-            .elements()
-            .for_each(|element| measure(element, longest)),
-        Kind::String if node.raw().len() > longest.0 => {
-            *longest = (node.raw().len(), Some(node.pointer().to_string()));
-        }
-        _ => {}
+/// The longest list below a node; what is in it instead, where that alone makes up most of it.
+fn longest(node: Node<'_>) -> Option<Node<'_>> {
+    let members = node.members();
+    let members = members.filter(|(name, _)| !NOT_FREE.contains(&&**name));
+    let members = members.map(|(_, member)| member);
+    let heaviest = members
+        .chain(node.elements())
+        .max_by_key(|part| part.raw().len());
+    let inside = heaviest.and_then(longest);
+    match (node.kind(), inside) {
+        (Kind::String, _) => Some(node),
+        (Kind::Array, Some(inside)) if inside.raw().len() * 2 <= node.raw().len() => Some(node),
+        (Kind::Array, None) => Some(node),
+        (_, inside) => inside,
     }
-}
-
-/// Cuts a text to its shortest, where that makes it smaller (the mark has bytes too), and says by how
-/// many bytes.
-fn shorten(
-    text: &mut String,
-    reason: DropReason,
-    pointer: &str,
-    limits: &Limits,
-    truncation: &mut Truncation,
-) -> usize {
-    let long = compact_size(text);
-    let short = limits
-        .cut(text, SHORTEST_TEXT)
-        .map_or(long, |short| compact_size(&short));
-    if short >= long {
-        return 0;
-    }
-    cut(text, SHORTEST_TEXT, reason, pointer, limits, truncation);
-    long - short
 }
 
 /// The bytes of a value in its compact form.
@@ -311,22 +316,60 @@ mod tests {
     #[test]
     fn the_newest_ten_steps_stay_and_the_rest_is_recorded_whole() {
         let mut checkpoint = task(12);
-        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(11)));
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(10)));
         assert_eq!(checkpoint.completed_steps, steps(12)[2..]);
         let gone: Vec<_> = truncation.dropped.iter().map(|d| &*d.pointer).collect();
         assert_eq!(gone, ["/completedSteps/0", "/completedSteps/1"]);
         let value: CompletedStep =
             serde_json::from_value(truncation.dropped[1].value.clone()).unwrap();
         assert_eq!(value, steps(2)[1]);
+        // And the checkpoint says how many, as often as some go.
+        assert_eq!(checkpoint.dropped.clone().unwrap().completed_steps, Some(2));
+        let before = checkpoint.clone();
+        checkpoint.completed_steps.push(CompletedStep::new("more"));
+        let limits = Limits {
+            dropped_log: Some("log".into()),
+            ..Limits::default()
+        };
+        assert_eq!(
+            shrink(&mut checkpoint, &limits, Some(&before))
+                .dropped
+                .len(),
+            1
+        );
+        let dropped = checkpoint.dropped.unwrap();
+        assert_eq!(dropped.completed_steps, Some(3));
+        assert_eq!(dropped.place.as_deref(), Some("log"));
     }
 
     #[test]
-    fn a_list_that_was_long_before_is_left_alone() {
-        let mut checkpoint = task(12);
+    fn what_was_over_before_stays_over_and_only_what_a_save_adds_is_covered() {
+        let mut before = task(30);
+        for step in &mut before.completed_steps {
+            step.files_created = vec!["f".repeat(200)];
+        }
+        let mut checkpoint = before.clone();
         checkpoint.blockers.push("x".into());
-        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(12)));
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&before));
+        assert_eq!(
+            truncation.dropped.len(),
+            1,
+            "a blocker is as long as a part of a step"
+        );
+        assert_eq!(checkpoint.completed_steps, before.completed_steps[1..]);
+        assert!(compact_size(&checkpoint) <= compact_size(&before));
+        assert!(truncation.over_budget.is_none());
+        // Nothing was lengthened: nothing goes.
+        let mut checkpoint = before.clone();
+        checkpoint.pending_steps.clear();
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&before));
         assert!(truncation.is_empty());
-        assert_eq!(checkpoint.completed_steps.len(), 12);
+        // One step more: one goes.
+        let mut checkpoint = before.clone();
+        checkpoint.completed_steps.push(CompletedStep::new("more"));
+        let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&before));
+        assert_eq!(truncation.dropped.len(), 1);
+        assert_eq!(checkpoint.completed_steps.len(), 30);
     }
 
     #[test]
@@ -366,7 +409,47 @@ mod tests {
         let over = truncation.over_budget.unwrap();
         assert_eq!(over.bytes, compact_size(&checkpoint));
         assert_eq!(over.limit, 2048);
-        assert_eq!(over.longest.unwrap(), "/pendingSteps/100");
+        assert_eq!(over.longest.unwrap(), "/pendingSteps");
+        assert_eq!(over.entries, Some(200));
+        let list = serde_json::to_vec(&pending).unwrap().len();
+        assert!(
+            over.longest_bytes >= list,
+            "{} of {list}",
+            over.longest_bytes
+        );
+    }
+
+    #[test]
+    fn neither_a_stamp_nor_a_word_of_the_schema_is_called_too_long() {
+        let mut checkpoint = task(0);
+        checkpoint.pending_steps.clear();
+        let now = crate::checkpoint::Timestamp::parse("2026-03-02T08:00:00.000000000Z");
+        for number in 0..60 {
+            checkpoint.decisions.push(Decision {
+                timestamp: Some(now.clone()),
+                ..Decision::new(format!("d{number}"))
+            });
+        }
+        let over = shrink(&mut checkpoint, &Limits::default(), None);
+        let over = over.over_budget.unwrap();
+        assert_eq!(over.longest.as_deref(), Some("/decisions"));
+        assert_eq!(over.entries, Some(60));
+        // Through sixty names of files it is these.
+        let mut step = CompletedStep::new("a");
+        step.files_modified = (0..200).map(|n| format!("src/file{n}.rs")).collect();
+        let mut checkpoint = task(0);
+        checkpoint.completed_steps = vec![step];
+        checkpoint.decisions = vec![Decision {
+            rationale: Some("r".repeat(100)),
+            ..Decision::new("b")
+        }];
+        let over = shrink(&mut checkpoint, &Limits::default(), None);
+        let over = over.over_budget.unwrap();
+        assert_eq!(
+            over.longest.as_deref(),
+            Some("/completedSteps/0/filesModified")
+        );
+        assert_eq!(over.entries, Some(200));
     }
 
     #[test]
@@ -387,7 +470,7 @@ mod tests {
         let over = truncation.over_budget.unwrap();
         assert_eq!(over.longest.unwrap(), "/completedSteps/9/step");
 
-        // What is too many or too long by itself goes all the same.
+        // What is too many by itself goes all the same.
         checkpoint.completed_steps.push(CompletedStep::new("more"));
         let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(9)));
         assert_eq!(checkpoint.completed_steps.len(), 10);
@@ -438,19 +521,22 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_the_mark_would_make_longer_is_left() {
+    fn reasons_are_not_cut_to_stumps_for_the_size_of_the_whole() {
+        let reason = "It keeps the store serialisable and avoids a second lock on every save here";
         let mut checkpoint = task(0);
-        checkpoint.decisions = vec![Decision {
-            rationale: Some("x".repeat(41)),
-            ..Decision::new("b")
-        }];
-        let limits = Limits {
-            total_bytes: Some(1),
-            ..Limits::default()
-        };
-        let truncation = shrink(&mut checkpoint, &limits, None);
-        assert!(truncation.dropped.is_empty());
-        assert!(truncation.over_budget.is_some());
-        assert_eq!(checkpoint.decisions[0].rationale, Some("x".repeat(41)));
+        for number in 0..40 {
+            checkpoint.decisions.push(Decision {
+                rationale: Some(reason.into()),
+                ..Decision::new(format!("decision {number}"))
+            });
+        }
+        let whole = checkpoint.clone();
+        let truncation = shrink(&mut checkpoint, &Limits::default(), None);
+        assert_eq!(checkpoint, whole);
+        assert_eq!(truncation.dropped, []);
+        assert_eq!(
+            truncation.over_budget.unwrap().longest.as_deref(),
+            Some("/decisions")
+        );
     }
 }

@@ -56,6 +56,8 @@ pub(in crate::store) struct Next {
     pub(in crate::store) companion: Option<String>,
     /// Whether what it replaces is no state of the history.
     pub(in crate::store) sign_of_life: bool,
+    /// Whether a task that was deleted goes on, where nothing is there.
+    pub(in crate::store) goes_on: bool,
 }
 
 /// What lies beside a file, for those who decide what it shall hold.
@@ -314,6 +316,9 @@ impl<'o> DurableFile<'o> {
                     _ => history.entries()?.into_iter().find(is_good),
                 },
             };
+            // First, so that an error leaves the history as it was.
+            let log = OverflowFile::beside(&self.target()?);
+            log.shorten(keep.bytes, self.options.durability)?;
             history.prune(keep, spared.as_ref().map(|entry| &entry.id))
         })
     }
@@ -465,8 +470,10 @@ impl<'o> DurableFile<'o> {
     /// its file looks after the clock was set.
     fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
-            let inside =
-                ["", "archive", "claims", "files", "lineage"].map(|inside| own.join(inside));
+            let inside = [
+                "", "archive", "claims", "files", "lineage", "order", "overflow",
+            ]
+            .map(|inside| own.join(inside));
             [&[folder.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
@@ -565,14 +572,15 @@ impl<'o> DurableFile<'o> {
             _ => None,
         };
         let ended = match (present, &self.slot) {
-            (None, None) => self.end_lineage_of(target)?,
+            (None, None) if !next.goes_on => self.end_lineage_of(target)?,
             _ => Ended::default(),
         };
         let now = self.options.clock.now();
         let mut kept = Kept::default();
+        let mut added = None;
         let mut before_rename = |_: &Pending<'_>| {
-            let added = overflow.add(&next.record, durability);
-            added.map_err(FileError::of_a_step)?;
+            let lines = overflow.add(&next.record, durability);
+            added = lines.map_err(FileError::of_a_step)?;
             if let (Some(history), Some((stored, contents)), false) =
                 (&history, present, next.sign_of_life)
             {
@@ -622,6 +630,9 @@ impl<'o> DurableFile<'o> {
                 noting.undone();
                 History::undo(kept);
                 ended.undo();
+                if let Some(added) = added {
+                    added.take_back();
+                }
                 Err(error.into())
             }
         }

@@ -1,5 +1,6 @@
 //! Earlier states of one file: under the protocol's own names where it has some, else numbered.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use super::past::no_such;
 use super::unique::{counter_of, in_order, unique_names};
 use super::{FileOptions, Owner};
 use crate::checkpoint::{Backups, Error, Key, Layout, Result};
-use crate::fsio::{self, Contents, Durability, FileError, FileStamp};
+use crate::fsio::{self, Contents, Durability, FileError, FileStamp, Present, Replace};
+use crate::json::Document;
 use crate::store::{EntryId, Keep};
 
 /// What stands between the number of an entry and the slot of a host file that it belongs to.
@@ -147,6 +149,7 @@ impl<'o> History<'o> {
         let pinned = texts(fsio::names(&self.pins())?);
         for path in self.free_names(&folder, &names, &pinned, now) {
             if self.second_name(&path, present)? {
+                self.note_order(&names, &path);
                 let names = names.iter().map(String::as_str);
                 let names = names.chain(path.file_name().and_then(|name| name.to_str()));
                 return Ok(Kept {
@@ -215,7 +218,11 @@ impl<'o> History<'o> {
         present: &[u8],
     ) -> Result<Option<(PathBuf, Contents)>, FileError> {
         let ours = names.iter().filter(|name| self.is_ours(name));
-        let Some(newest) = ours.max_by_key(|name| in_order(name)) else {
+        let newest = match &self.naming {
+            Naming::Numbers { .. } => ours.max_by_key(|name| in_order(name)).cloned(),
+            Naming::Protocol(_) => self.in_order_made(ours.cloned().collect()).pop(),
+        };
+        let Some(newest) = newest else {
             return Ok(None);
         };
         let path = folder.join(newest);
@@ -270,8 +277,7 @@ impl<'o> History<'o> {
                     .filter_map(|name| counter_of(name, &stem))
                     .max();
                 let first = used.map_or(0, |counter| counter + 1);
-                let all: Vec<PathBuf> = unique_names(folder, &stem).skip(first).collect();
-                Box::new(all.into_iter())
+                Box::new(unique_names(folder, &stem).skip(first))
             }
         }
     }
@@ -436,11 +442,104 @@ impl<'o> History<'o> {
         let number = |entry: &Entry| in_order(entry.id.as_str());
         match &self.naming {
             Naming::Numbers { .. } => entries.sort_by_key(|entry| std::cmp::Reverse(number(entry))),
-            // By the time they were written, as protocols' own scripts do: these stamp names with local
-            // time.
             Naming::Protocol(_) => {
-                entries.sort_by_key(|entry| std::cmp::Reverse((entry.saved, number(entry))));
+                let names = entries.iter().map(name_of).collect();
+                let made = self.in_order_made(names);
+                let places: HashMap<&str, usize> =
+                    made.iter().map(String::as_str).zip(0..).collect();
+                entries
+                    .sort_by_key(|entry| std::cmp::Reverse(places.get(&*name_of(entry)).copied()));
             }
+        }
+    }
+
+    /// Where the order is noted in which a protocol's backups were made: one name a line, the oldest first.
+    fn order_note(&self) -> PathBuf {
+        self.own("order")
+    }
+
+    /// The order of the backups as far as it is noted, also of some that are gone. Without the note nothing is
+    /// lost but the order.
+    fn noted_order(&self) -> Vec<String> {
+        let read = fsio::read_limited(&self.order_note(), MOST_NOTED as u64 * 512);
+        let bytes = read.ok().flatten().map(|read| read.bytes);
+        let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// These backups in the order in which they were made, the oldest first. Neither names nor the times of files
+    /// tell it, since clocks are set and checkouts give new times. Those that others made join by what they
+    /// say of themselves, else by their names.
+    fn in_order_made(&self, names: Vec<String>) -> Vec<String> {
+        let noted = self.noted_order();
+        let known: HashSet<&String> = noted.iter().collect();
+        let mut others: Vec<String> = Vec::new();
+        let mut present: HashSet<String> = HashSet::new();
+        for name in names {
+            if !known.contains(&name) {
+                others.push(name.clone());
+            }
+            present.insert(name);
+        }
+        let mut ordered = noted;
+        ordered.retain(|name| present.contains(name));
+        if others.is_empty() {
+            return ordered;
+        }
+        let mut stamps = HashMap::new();
+        for name in &present {
+            stamps.insert(name.clone(), self.written_in(name));
+        }
+        others.sort_by_cached_key(|name| (stamps.get(name).copied().flatten(), in_order(name)));
+        for other in others {
+            let is_before = |known: &String| {
+                let stamp = |name| stamps.get(name).copied().flatten();
+                match (stamp(known), stamp(&other)) {
+                    (Some(known), Some(other)) => known <= other,
+                    _ => in_order(known) <= in_order(&other),
+                }
+            };
+            let at = ordered.iter().rposition(is_before).map_or(0, |at| at + 1);
+            ordered.insert(at, other);
+        }
+        ordered
+    }
+
+    /// The time that a backup says it is of.
+    fn written_in(&self, name: &str) -> Option<DateTime<Utc>> {
+        let Naming::Protocol(backups) = &self.naming else {
+            return None;
+        };
+        let stamp_in = backups.stamp_in?;
+        let read = |folder: PathBuf| {
+            let read = fsio::read_limited(&folder.join(name), self.options.max_bytes);
+            read.ok().flatten()
+        };
+        let read = read(self.folder()).or_else(|| read(self.pins()))?;
+        stamp_in(&Document::parse(&read.bytes).ok()?)
+    }
+
+    /// Notes that a backup is the newest. Best effort: what is not noted joins by what it says.
+    fn note_order(&self, names: &[String], made: &Path) {
+        let (Naming::Protocol(_), Some(made)) = (&self.naming, made.file_name()) else {
+            return;
+        };
+        let present = names.iter().filter(|name| self.is_ours(name));
+        let present = self.in_order_made(present.cloned().collect());
+        // Those that are gone stay for a while: a task may have ended with one of them.
+        let mut order = self.noted_order();
+        order.retain(|name| !present.contains(name));
+        order.drain(..order.len().saturating_sub(MOST_NOTED));
+        order.extend(present);
+        order.push(made.to_string_lossy().into_owned());
+        let note = self.order_note();
+        let written = fsio::create_folder(fsio::parent_of(&note)).and_then(|()| {
+            Replace::new(&note, Present::Whatever)
+                .durability(Durability::None)
+                .write(format!("{}\n", order.join("\n")).as_bytes())
+        });
+        if let Err(error) = written {
+            tracing::warn!(path = %note.display(), %error, "the order of backups is not noted");
         }
     }
 
@@ -455,7 +554,18 @@ impl<'o> History<'o> {
                 let is_later = saved.zip(border.saved).is_some_and(|(is, was)| is > was);
                 entry_order <= border_order && !is_later
             }
-            Naming::Protocol(_) => (saved, entry_order) <= (border.saved, border_order),
+            Naming::Protocol(_) => {
+                let noted = self.noted_order();
+                let place = |id: &str| {
+                    noted
+                        .iter()
+                        .position(|name| name.strip_suffix(".json") == Some(id))
+                };
+                match (place(entry.id.as_str()), place(&border.entry)) {
+                    (Some(entry), Some(border)) => entry <= border,
+                    _ => (saved, entry_order) <= (border.saved, border_order),
+                }
+            }
         }
     }
 
@@ -511,6 +621,14 @@ impl<'o> History<'o> {
         }
         Ok(Some(newest))
     }
+}
+
+/// How many names of backups that are gone are still noted.
+const MOST_NOTED: usize = 256;
+
+fn name_of(entry: &Entry) -> String {
+    let name = entry.path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// What a folder is like: it changes with every entry that comes or goes.

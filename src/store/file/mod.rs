@@ -255,8 +255,10 @@ impl FileStore {
     /// The key in the content of a file; `None` when it cannot be read or has none.
     fn key_inside(&self, path: &Path, layout: &Layout) -> Option<Key> {
         let key_in = layout.key_in?;
-        let file = DurableFile::new(path.to_path_buf(), &self.options);
-        key_in(&file.load().ok()??.document)
+        self.options.ids.of(path, || {
+            let file = DurableFile::new(path.to_path_buf(), &self.options);
+            key_in(&file.load().ok()??.document)
+        })
     }
 
     /// Puts the checkpoint of a key aside, under the protocol's name for that, and says where.
@@ -319,6 +321,28 @@ pub(in crate::store) fn discard(copy: Option<PathBuf>) {
     }
 }
 
+/// What a change makes of nothing, asked before the lock is taken: it counts if there is still nothing then.
+#[derive(Default)]
+pub(super) struct OnAbsent(Option<Change>);
+
+impl OnAbsent {
+    pub(super) fn change(
+        &mut self,
+        present: Option<&Stored>,
+        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
+    ) -> Result<Change> {
+        match (present, self.0.take()) {
+            (None, Some(made)) => Ok(made),
+            (None, None) => {
+                let made = change(None)?;
+                self.0 = Some(made.clone());
+                Ok(made)
+            }
+            (Some(_), _) => change(present),
+        }
+    }
+}
+
 impl CheckpointStore for FileStore {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
         let file = self.file(key)?;
@@ -333,6 +357,7 @@ impl CheckpointStore for FileStore {
             let put = put.with_companion(options.companion.clone());
             let put = put.as_sign_of_life(options.sign_of_life);
             let put = put.archiving(options.archive);
+            let put = put.as_brought_back(options.brings_back);
             Ok(Change::Put(put.fenced(options.fence)))
         })
     }
@@ -346,12 +371,13 @@ impl CheckpointStore for FileStore {
         let _span = tracing::debug_span!("transact", %key).entered();
         let mut saved = None;
         let mut archive = None;
+        let mut once = OnAbsent::default();
         let mut ended = Ended::default();
         let result = file.transact(&mut |present, beside| {
             // It may run again, on what a faster writer left: only the last copy is the archive.
             discard(archive.take());
             std::mem::take(&mut ended).undo();
-            let put = match change(present)? {
+            let put = match once.change(present, change)? {
                 Change::Keep => {
                     saved = Some(Saved::unchanged(key, present)?);
                     return Ok(None);
@@ -368,9 +394,11 @@ impl CheckpointStore for FileStore {
                 result.truncation.kept_in = Some(beside.overflow.place());
             }
             let begins = outcome == Outcome::Created;
-            let record = beside
-                .overflow
-                .entries(Owner::default(), begins, &put.overflow)?;
+            let goes_on = begins && put.brings_back;
+            let owner = Owner {
+                slot: None,
+                task: Some(key.as_str()),
+            };
             let revision = Some(result.revision.clone());
             saved = Some(result);
             // This may be run again, after another program was faster.
@@ -379,6 +407,10 @@ impl CheckpointStore for FileStore {
             let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
             // Whoever takes over goes on with the task; else what is archived is of no later one.
             let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
+            let record =
+                beside
+                    .overflow
+                    .entries(owner, (begins && !goes_on) || ends, &put.overflow)?;
             if let Some((why, at)) = asked {
                 let name = |stem: &str| (self.layout().archive_stem)(stem, why, at);
                 archive = Some(file.copy_aside(&name)?);
@@ -392,6 +424,7 @@ impl CheckpointStore for FileStore {
                 record,
                 companion: put.companion,
                 sign_of_life: put.sign_of_life || ends,
+                goes_on,
             }))
         });
         if let Err(error) = result {
@@ -454,6 +487,15 @@ impl CheckpointStore for FileStore {
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
         let file = self.file(key)?;
         file.overflow()?.read(Owner::default())
+    }
+
+    fn newest_overflow(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        let file = self.file(key)?;
+        file.overflow()?.newest(Owner::default(), most)
+    }
+
+    fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
+        Ok(Some(self.file(key)?.overflow()?.place_beside()))
     }
 
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {

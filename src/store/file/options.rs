@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::checkpoint::{Clock, SystemClock};
+use crate::checkpoint::{Clock, Key, SystemClock};
 use crate::fsio::{self, Durability, FileStamp};
 use crate::store::Keep;
 
@@ -40,6 +40,52 @@ pub struct FileOptions {
     pub(super) recent: Recent,
     /// What was swept already.
     swept: Swept,
+    /// The ids that were read in files.
+    pub(super) ids: Ids,
+}
+
+/// How many files are remembered in each of the maps below. More are forgotten all at once, and looked at
+/// again when they come up.
+const MOST: usize = 65_536;
+
+/// The keys that were found in files, so that each is read once. Each clone begins anew.
+#[derive(Debug, Default)]
+pub(super) struct Ids(Mutex<HashMap<PathBuf, (FileStamp, Option<Key>)>>);
+
+impl Clone for Ids {
+    fn clone(&self) -> Self {
+        Ids::default()
+    }
+}
+
+impl Ids {
+    /// The clock of files may stand still for so long: a file that was written later than that before it was
+    /// looked at may have changed since, and look the same.
+    const TICK: Duration = Duration::from_millis(20);
+
+    /// The key in a file, from memory where the file is as it was when it was read.
+    pub(super) fn of(&self, path: &Path, read: impl FnOnce() -> Option<Key>) -> Option<Key> {
+        let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = fsio::look(path).ok().flatten()?;
+        let stamp = FileStamp::of(&found);
+        if let Some((_, key)) = all().get(path).filter(|(known, _)| *known == stamp) {
+            return key.clone();
+        }
+        let age = found
+            .modified()
+            .ok()
+            .and_then(|modified| modified.elapsed().ok());
+        let key = read();
+        // What a link leads to may change without it.
+        if found.is_file() && age.is_some_and(|age| age >= Self::TICK) {
+            let mut all = all();
+            if all.len() >= MOST {
+                all.clear();
+            }
+            all.insert(path.to_path_buf(), (stamp, key.clone()));
+        }
+        key
+    }
 }
 
 impl fmt::Debug for FileOptions {
@@ -81,7 +127,11 @@ impl Recent {
     }
 
     pub(super) fn put(&self, folder: &Path, numbers: Vec<u64>, stamp: FileStamp) {
-        self.all().insert(folder.to_path_buf(), (numbers, stamp));
+        let mut all = self.all();
+        if all.len() >= MOST {
+            all.clear();
+        }
+        all.insert(folder.to_path_buf(), (numbers, stamp));
     }
 }
 
@@ -109,6 +159,7 @@ impl Default for FileOptions {
             clock: Arc::new(SystemClock),
             recent: Recent::default(),
             swept: Swept::default(),
+            ids: Ids::default(),
         }
     }
 }
@@ -198,6 +249,9 @@ impl FileOptions {
         let mut swept = self.swept.0.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.contains(of) {
             return;
+        }
+        if swept.len() >= MOST {
+            swept.clear();
         }
         swept.insert(of.to_path_buf());
         drop(swept);

@@ -1,5 +1,6 @@
-//! The record of what saves left out: one JSON object a line, beside the checkpoint.
+//! The dropped log: what saves left out, one JSON object a line, beside the checkpoint.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -7,20 +8,22 @@ use serde_json::Value;
 
 use super::durable_file::sidecar_name;
 use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result};
-use crate::fsio::{self, Durability, FileError};
+use crate::fsio::{self, Durability, FileError, Present, Replace};
 
-/// How large one file of the record may become. A record is two files: when the newer one is full it takes
-/// the place of the older one, so the newest 4 MiB at least can be found again, and never more than 8 are
-/// kept. A single save may go over, so that nothing is torn apart.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// The folder of the dropped logs, in ours.
+const FOLDER: &str = "overflow";
 
-/// One line of the record.
+/// How many bytes of the end are read at first by those who want the newest pieces.
+const END: u64 = 64 * 1024;
+
+/// One line of the log.
 #[derive(Serialize, Deserialize)]
 struct Line {
     /// Which checkpoint of a host file; absent where the file has one only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     slot: Option<String>,
-    /// Which task of that slot: a slot has one after the other.
+    /// Which task: the key, of a host file the task in the slot, which has one after the other. A copy of the
+    /// log can be read alone.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     task: Option<String>,
     /// What was left out; absent where a checkpoint was created, to which nothing before belongs.
@@ -28,7 +31,7 @@ struct Line {
     dropped: Option<Piece>,
 }
 
-#[derive(Serialize, Deserialize, PartialEq)]
+#[derive(Serialize, Deserialize)]
 struct Piece {
     pointer: String,
     reason: DropReason,
@@ -60,31 +63,56 @@ impl Owner<'_> {
     }
 }
 
-/// Lines that are ready to be added to the record.
+/// Lines that are ready to be added to the log.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Entries {
     lines: Vec<u8>,
-    /// Whether something is cut, be it in the record already.
-    cuts: bool,
 }
 
-/// The record beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, and what is older in
-/// `{file}.1.jsonl`.
+/// Lines that were added, to be taken back when the save fails.
+#[derive(Debug)]
+pub(super) struct Added {
+    path: PathBuf,
+    /// The bytes of the log before; `None` where there was none.
+    before: Option<u64>,
+    lines: u64,
+}
+
+impl Added {
+    /// The save failed: the log is as it was. Best effort, for lines too many harm no reader.
+    pub(super) fn take_back(self) {
+        let Some(before) = self.before else {
+            let _ = fsio::remove(&self.path, Durability::None);
+            return;
+        };
+        let now = fsio::look(&self.path).ok().flatten();
+        let is_ours = |now: &std::fs::Metadata| now.len().saturating_sub(before) <= self.lines + 1;
+        if now.is_some_and(|now| now.is_file() && now.len() > before && is_ours(&now)) {
+            let file = std::fs::OpenOptions::new().write(true).open(&self.path);
+            let _ = file.and_then(|file| file.set_len(before));
+        }
+    }
+}
+
+/// The log beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, in which nothing rotates away.
 pub(in crate::store) struct OverflowFile {
     target: PathBuf,
     path: PathBuf,
+    /// What is older: earlier versions of this library moved a full log there.
     older: PathBuf,
+    /// A log that could not be synced. What is in it may be lost in a power cut although a later sync of it
+    /// succeeds, so it is written anew before anything is added.
+    unsynced: PathBuf,
 }
 
 impl OverflowFile {
     pub(super) fn beside(target: &Path) -> Self {
-        let folder = fsio::parent_of(target)
-            .join(fsio::OWN_FOLDER)
-            .join("overflow");
+        let folder = fsio::parent_of(target).join(fsio::OWN_FOLDER).join(FOLDER);
         OverflowFile {
             target: target.to_path_buf(),
             path: folder.join(sidecar_name(target, ".jsonl")),
             older: folder.join(sidecar_name(target, ".1.jsonl")),
+            unsynced: folder.join(sidecar_name(target, ".unsynced.jsonl")),
         }
     }
 
@@ -93,28 +121,25 @@ impl OverflowFile {
         self.path.display().to_string()
     }
 
-    /// What a save adds: the pieces that are not in it yet, and where a checkpoint begins.
+    /// Where it is, as a checkpoint in the file names it.
+    pub(in crate::store) fn place_beside(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{}/{FOLDER}/{name}", fsio::OWN_FOLDER)
+    }
+
+    /// The files of the log that are there, oldest first.
+    fn files(&self) -> [&Path; 3] {
+        [&self.older, &self.unsynced, &self.path]
+    }
+
+    /// What a save adds: the pieces, and where a checkpoint begins. Nothing is read for that: a piece that a
+    /// killed writer added already is added again, since nobody knows whether it was synced.
     pub(in crate::store) fn entries(
         &self,
         owner: Owner<'_>,
         begins: bool,
         dropped: &[Dropped],
     ) -> Result<Entries> {
-        let has_record = || {
-            Ok::<_, Error>(
-                fsio::look(&self.path)?
-                    .or(fsio::look(&self.older)?)
-                    .is_some(),
-            )
-        };
-        if dropped.is_empty() && !(begins && has_record()?) {
-            return Ok(Entries::default());
-        }
-        let known = if begins {
-            Vec::new()
-        } else {
-            self.pieces(owner)?
-        };
         let mut lines = Vec::new();
         let mut add = |line: &Line| {
             serde_json::to_writer(&mut lines, line).map_err(|error| {
@@ -125,74 +150,214 @@ impl OverflowFile {
             lines.push(b'\n');
             Ok::<_, Error>(())
         };
-        if begins {
+        if begins && self.is_there()? {
             add(&owner.line(None))?;
         }
         for piece in dropped {
-            let piece = Piece {
+            add(&owner.line(Some(Piece {
                 pointer: piece.pointer.clone(),
                 reason: piece.reason,
                 value: piece.value.clone(),
-            };
-            if !known.contains(&piece) {
-                add(&owner.line(Some(piece)))?;
-            }
+            })))?;
         }
-        Ok(Entries {
-            lines,
-            cuts: !dropped.is_empty(),
-        })
+        Ok(Entries { lines })
     }
 
-    /// Adds to the record and has it on disk. Called under the lock, when the new checkpoint is on disk
-    /// and about to take its name: a crash between the two leaves a record of what was not dropped after
+    fn is_there(&self) -> Result<bool, FileError> {
+        for file in self.files() {
+            if fsio::look(file)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds to the log and has it on disk. Called under the lock, when the new checkpoint is on disk
+    /// and about to take its name: a crash between the two leaves a log of what was not dropped after
     /// all, never the other way round.
-    pub(super) fn add(&self, entries: &Entries, durability: Durability) -> Result<(), FileError> {
-        // A piece that a killed writer recorded may not be on disk: then nothing is added, and waited all the
-        // same.
-        if entries.lines.is_empty() && !entries.cuts {
-            return Ok(());
+    pub(super) fn add(
+        &self,
+        entries: &Entries,
+        durability: Durability,
+    ) -> Result<Option<Added>, FileError> {
+        if entries.lines.is_empty() {
+            return Ok(None);
         }
         fsio::own_folder(fsio::parent_of(&self.target))?;
-        tracing::info!(path = %self.path.display(), "cut to the limits");
-        let size = fsio::look(&self.path)?.map_or(0, |found| found.len());
-        if size > 0 && size.saturating_add(entries.lines.len() as u64) > MAX_BYTES {
-            if fsio::look(&self.older)?.is_some() {
-                fsio::remove(&self.older, durability)?;
-            }
-            fsio::rename_new(&self.path, &self.older, durability)?;
+        tracing::info!(path = %self.path.display(), "moved out to keep within the limits");
+        if fsio::look(&self.unsynced)?.is_some() {
+            self.write_anew(durability)?;
         }
-        fsio::append(&self.path, &entries.lines, durability, Some(&self.target))
+        let added = Added {
+            path: self.path.clone(),
+            before: fsio::look(&self.path)?.map(|found| found.len()),
+            lines: entries.lines.len() as u64,
+        };
+        match fsio::append(&self.path, &entries.lines, durability, Some(&self.target)) {
+            Ok(()) => Ok(Some(added)),
+            Err(error) => {
+                let is_sync = matches!(
+                    &error,
+                    FileError::Io { operation, .. }
+                        if matches!(operation, fsio::Operation::Sync | fsio::Operation::SyncFolder)
+                );
+                added.take_back();
+                // Also the next call must not believe what is in it, and that may be in another process.
+                if is_sync && matches!(fsio::look(&self.path), Ok(Some(_))) {
+                    let _ = fsio::rename_new(&self.path, &self.unsynced, Durability::None);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Copies a log that could not be synced to a new file, which is synced before it takes the name.
+    fn write_anew(&self, durability: Durability) -> Result<(), FileError> {
+        let mut bytes = fsio::read_end(&self.unsynced, u64::MAX)?.unwrap_or_default();
+        if let Some(newer) = fsio::read_end(&self.path, u64::MAX)? {
+            bytes.push(b'\n');
+            bytes.extend(newer);
+        }
+        Replace::new(&self.path, Present::Whatever)
+            .durability(durability)
+            .write(&bytes)
+            .map_err(FileError::of_a_step)?;
+        fsio::remove(&self.unsynced, Durability::None)
+    }
+
+    /// Removes what belongs to tasks that ended, and of the rest the oldest beyond so many bytes: on request, for
+    /// nothing goes by itself.
+    pub(super) fn shorten(&self, bytes: Option<u64>, durability: Durability) -> Result<()> {
+        let mut all: Vec<u8> = Vec::new();
+        for file in self.files() {
+            all.extend(fsio::read_end(file, u64::MAX)?.unwrap_or_default());
+            all.push(b'\n');
+        }
+        let mut stay: Vec<(&[u8], Option<Line>)> = Vec::new();
+        let mut known = HashSet::new();
+        for line in all.split(|byte| *byte == b'\n') {
+            let line = without_zeros(line);
+            match serde_json::from_slice::<Line>(line) {
+                Ok(begun) if begun.dropped.is_none() => {
+                    let of_before = Owner {
+                        slot: begun.slot.as_deref(),
+                        task: begun.slot.as_ref().and(begun.task.as_deref()),
+                    };
+                    stay.retain(|(_, line)| !line.as_ref().is_some_and(|line| of_before.has(line)));
+                }
+                Ok(of_task) if known.insert(line) => stay.push((line, Some(of_task))),
+                Err(_) if !line.is_empty() => stay.push((line, None)),
+                _ => {}
+            }
+        }
+        let mut size: u64 = stay.iter().map(|(line, _)| line.len() as u64 + 1).sum();
+        let mut first = 0;
+        while bytes.is_some_and(|bytes| size > bytes) && first < stay.len() {
+            size -= stay[first].0.len() as u64 + 1;
+            first += 1;
+        }
+        let lines = stay.iter().skip(first).map(|(line, _)| *line);
+        let text = lines.fold(Vec::new(), |mut text, line| {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+            text
+        });
+        let before = all.len() - self.files().len();
+        if text.len() == before {
+            return Ok(());
+        }
+        Replace::new(&self.path, Present::Whatever)
+            .durability(durability)
+            .write(&text)
+            .map_err(FileError::of_a_step)?;
+        for other in [&self.older, &self.unsynced] {
+            if fsio::look(other)?.is_some() {
+                fsio::remove(other, Durability::None)?;
+            }
+        }
+        Ok(())
     }
 
     /// What was left out since the checkpoint was created, oldest first.
     pub(in crate::store) fn read(&self, owner: Owner<'_>) -> Result<Vec<Dropped>> {
-        let pieces = self.pieces(owner)?.into_iter();
-        Ok(pieces
-            .map(|piece| Dropped::new(piece.pointer, piece.reason, piece.value))
-            .collect())
+        let mut found = Found::default();
+        for file in self.files() {
+            let bytes = fsio::read_end(file, u64::MAX)?.unwrap_or_default();
+            found.take(&bytes, owner, file);
+        }
+        Ok(found.pieces)
     }
 
+    /// The newest `most` of these. Reads the end of the log, and more of it only as far as it has to.
+    pub(in crate::store) fn newest(&self, owner: Owner<'_>, most: usize) -> Result<Vec<Dropped>> {
+        let mut size = END;
+        let mut pieces = loop {
+            let bytes = fsio::read_end(&self.path, size)?.unwrap_or_default();
+            if (bytes.len() as u64) < size {
+                break self.read(owner)?;
+            }
+            // The first line may have lost its beginning.
+            let whole = bytes.iter().position(|byte| *byte == b'\n');
+            let mut found = Found::default();
+            found.take(&bytes[whole.unwrap_or(bytes.len())..], owner, &self.path);
+            if found.began || found.pieces.len() >= most {
+                break found.pieces;
+            }
+            size = size.saturating_mul(4);
+        };
+        pieces.drain(..pieces.len().saturating_sub(most));
+        Ok(pieces)
+    }
+}
+
+/// A line without the zeros that a lost line leaves before it.
+fn without_zeros(line: &[u8]) -> &[u8] {
+    let lost = line.iter().take_while(|byte| **byte == 0).count();
+    line.get(lost..).unwrap_or_default()
+}
+
+/// What was found in a log.
+#[derive(Default)]
+struct Found {
+    pieces: Vec<Dropped>,
+    /// The lines they are in: one that stands there twice was added by a writer that was killed and by the one
+    /// after it.
+    known: HashSet<Vec<u8>>,
+    /// Whether the line was found with which the checkpoint begins.
+    began: bool,
+}
+
+impl Found {
     /// A torn line is passed over: what it was to record was not dropped.
-    fn pieces(&self, owner: Owner<'_>) -> Result<Vec<Piece>> {
-        let mut pieces: Vec<Piece> = Vec::new();
-        let mut bytes = fsio::read_end(&self.older, MAX_BYTES)?.unwrap_or_default();
-        bytes.push(b'\n');
-        bytes.extend(fsio::read_end(&self.path, MAX_BYTES)?.unwrap_or_default());
+    fn take(&mut self, bytes: &[u8], owner: Owner<'_>, path: &Path) {
         for line in bytes.split(|byte| *byte == b'\n') {
+            let line = without_zeros(line);
             match serde_json::from_slice::<Line>(line) {
-                Ok(line) if !owner.has(&line) => {}
-                Ok(Line { dropped: None, .. }) => pieces.clear(),
+                Ok(found) if !owner.has(&found) => {}
+                Ok(Line { dropped: None, .. }) => {
+                    *self = Found {
+                        began: true,
+                        ..Found::default()
+                    };
+                }
                 Ok(Line {
                     dropped: Some(piece),
                     ..
-                }) => pieces.push(piece),
+                }) => {
+                    if self.known.insert(line.to_vec()) {
+                        let Piece {
+                            pointer,
+                            reason,
+                            value,
+                        } = piece;
+                        self.pieces.push(Dropped::new(pointer, reason, value));
+                    }
+                }
                 Err(_) if line.is_empty() => {}
                 Err(error) => {
-                    tracing::warn!(path = %self.path.display(), %error, "a line of the record is unreadable");
+                    tracing::warn!(path = %path.display(), %error, "a line of the dropped log is unreadable");
                 }
             }
         }
-        Ok(pieces)
     }
 }

@@ -8,7 +8,8 @@ use crate::checkpoint::UNIQUE_SEPARATOR;
 const MOST_IN_A_SECOND: u32 = 10_000;
 
 /// The names `{stem}.json`, `{stem}-1.json`, … in a folder.
-pub(super) fn unique_names(folder: &Path, stem: &str) -> impl Iterator<Item = PathBuf> {
+pub(super) fn unique_names(folder: &Path, stem: &str) -> impl Iterator<Item = PathBuf> + use<> {
+    let (folder, stem) = (folder.to_path_buf(), stem.to_owned());
     (0..MOST_IN_A_SECOND).map(move |counter| {
         folder.join(match counter {
             0 => format!("{stem}.json"),

@@ -35,22 +35,15 @@ pub(crate) struct View<'t> {
     target: &'t Target,
     stored: Stored,
     examined: Examined,
-    earlier: usize,
 }
 
 impl<'t> View<'t> {
-    /// The view of a checkpoint, with the number of finished steps that it no longer holds.
-    pub(crate) fn new(
-        target: &'t Target,
-        stored: Stored,
-        examined: Examined,
-        earlier: usize,
-    ) -> Self {
+    /// The view of a checkpoint.
+    pub(crate) fn new(target: &'t Target, stored: Stored, examined: Examined) -> Self {
         View {
             target,
             stored,
             examined,
-            earlier,
         }
     }
 
@@ -99,12 +92,12 @@ impl<'t> View<'t> {
         page.field("Agent", &agents(handoff));
         page.field("Status", handoff.status.as_str());
         page.field("Phase", handoff.phase.as_deref().unwrap_or("(none)"));
-        page.field("Progress", &self.progress(handoff));
+        page.field("Progress", &progress(handoff));
         page.field("Updated", &updated(handoff, global));
         if let Some(reason) = &handoff.reason {
             page.field("Reason", reason);
         }
-        page.steps(handoff, self.earlier);
+        page.steps(handoff);
         page.list(
             "Decisions",
             handoff
@@ -149,12 +142,11 @@ impl<'t> View<'t> {
             None => format!("{path} ({format})"),
         }
     }
+}
 
-    fn progress(&self, handoff: &Handoff) -> String {
-        let done = handoff.count_done() + self.earlier as u64;
-        let all = handoff.count_all() + self.earlier as u64;
-        format!("{done} of {}", count(all, "step"))
-    }
+fn progress(handoff: &Handoff) -> String {
+    let (done, all) = (handoff.count_done(), handoff.count_all());
+    format!("{done} of {}", count(all, "step"))
 }
 
 fn agents(handoff: &Handoff) -> String {
@@ -203,13 +195,15 @@ impl Page<'_> {
         }
     }
 
-    fn steps(&mut self, handoff: &Handoff, earlier: usize) {
+    fn steps(&mut self, handoff: &Handoff) {
         let heading = self.style.strong("Steps");
         self.outcome.line(heading);
+        let earlier = handoff.done_elsewhere;
         if earlier > 0 {
             let text = format!(
-                "{} no longer in the checkpoint",
-                count(earlier, "earlier step")
+                "{} no longer in the checkpoint but in {}",
+                count(earlier, "earlier step"),
+                handoff.elsewhere.as_deref().unwrap_or("a dropped log")
             );
             self.item("✓", &text);
         }

@@ -1,5 +1,7 @@
 //! What is to be known of a step that the plan does not have: it may be mistyped.
 
+use std::collections::HashSet;
+
 use agent_checkpoint::Handoff;
 use agent_checkpoint::checkpoint::Operation;
 
@@ -21,12 +23,11 @@ pub(crate) fn of_step(operation: &Operation, before: &Handoff, after: &Handoff) 
 
 /// Steps that a plan has more than once: a report finishes one of them.
 pub(crate) fn twice(plan: &[String]) -> Vec<String> {
-    let mut told: Vec<&String> = Vec::new();
-    for (index, step) in plan.iter().enumerate() {
-        if plan[..index].contains(step) && !told.contains(&step) {
-            told.push(step);
-        }
-    }
+    let (mut seen, mut again) = (HashSet::new(), HashSet::new());
+    let told = plan
+        .iter()
+        .filter(|step| !seen.insert(*step) && again.insert(*step));
+    let told: Vec<&String> = told.collect();
     let note = |step| format!("{step:?} is in the plan more than once; each has to be finished");
     told.into_iter().map(note).collect()
 }

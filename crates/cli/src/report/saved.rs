@@ -1,10 +1,10 @@
 //! What came of a change.
 
 use agent_checkpoint::Saved;
-use agent_checkpoint::checkpoint::{Dropped, FilesTold, OverBudget};
+use agent_checkpoint::checkpoint::{Dropped, FilesTold, OverBudget, Truncation};
 use serde::Serialize;
 
-use super::violation;
+use super::{count, violation};
 use crate::address::Target;
 use crate::args::Global;
 use crate::output::Outcome;
@@ -53,15 +53,11 @@ pub(crate) fn report_of_plan(
             outcome.line(crate::output::one_line(&line));
         }
     }
-    for dropped in &saved.truncation.dropped {
-        outcome.note(cut(dropped, saved.truncation.kept_in.as_deref()));
+    if let Some(note) = of_size(&saved.truncation, target) {
+        outcome.note(note);
     }
     for note in of_files(&saved.files, global) {
         outcome.note(note);
-    }
-    if let Some(over) = &saved.truncation.over_budget {
-        outcome.warn(too_large(over, target));
-        outcome.found();
     }
     for found in &saved.transient {
         outcome.note(format!("until the next report: {}", violation(found)));
@@ -102,25 +98,63 @@ fn of_files(files: &FilesTold, global: &Global) -> Vec<String> {
     notes
 }
 
-/// What was cut, why, and where it is.
-fn cut(dropped: &Dropped, kept_in: Option<&str>) -> String {
-    let kept = match kept_in {
-        Some(place) => format!("the whole of it is kept in {place}"),
-        None => "it is not kept".to_owned(),
-    };
-    if dropped.pointer.is_empty() {
-        return format!("the checkpoint as it was before is put aside; {kept}");
+/// What was left out, why and where it is, and whether the checkpoint is over its target: one line for all of it.
+fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
+    let mut parts = Vec::new();
+    let steps = |dropped: &&Dropped| dropped.pointer.starts_with("/completedSteps/");
+    let moved = truncation.dropped.iter().filter(steps).count();
+    let mut reasons: Vec<String> = Vec::new();
+    for dropped in truncation.dropped.iter().filter(steps) {
+        let reason = dropped.reason.to_string();
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
-    format!("cut {} ({}); {kept}", dropped.pointer, dropped.reason)
+    if moved > 0 {
+        parts.push(format!(
+            "moved out {} ({})",
+            count(moved, "oldest finished step"),
+            reasons.join("; ")
+        ));
+    }
+    for dropped in truncation.dropped.iter().filter(|dropped| !steps(dropped)) {
+        parts.push(match dropped.pointer.as_str() {
+            "" => "the checkpoint as it was before is put aside".to_owned(),
+            pointer => format!("cut {pointer} ({})", dropped.reason),
+        });
+    }
+    if !parts.is_empty() {
+        parts.push(match &truncation.kept_in {
+            Some(place) => format!("the whole of it is kept in {place}"),
+            None => "it is not kept".to_owned(),
+        });
+    }
+    parts.extend(
+        truncation
+            .over_budget
+            .as_ref()
+            .map(|over| too_large(over, target)),
+    );
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// That a checkpoint is too large, where most of it is, and what makes it smaller.
+/// That a checkpoint is over its target, where most of it is, and what makes it smaller.
 fn too_large(over: &OverBudget, target: &Target) -> String {
     let (bytes, limit, place) = (over.bytes, over.limit, target.path.display());
-    let pointer = over.longest.as_deref().unwrap_or_default();
+    let size = format!("the checkpoint has {bytes} bytes, more than its target of {limit}");
+    let Some(pointer) = &over.longest else {
+        return size;
+    };
     let pointer = target.pointer_in_file(pointer);
-    format!(
-        "the checkpoint has {bytes} bytes, more than the {limit} it should have, and nothing that may be cut would \
-         bring it there; its longest text is {pointer}, shorten it with: ckpt set {place} '{pointer}=\"…\"'"
-    )
+    let longest = over.longest_bytes;
+    match over.entries {
+        Some(entries) => format!(
+            "{size}: its longest list is {pointer} ({entries} entries, {longest} bytes); where some are no longer \
+             needed, write it shorter with: ckpt set {place} '{pointer}=[…]'"
+        ),
+        None => format!(
+            "{size}: its longest text is {pointer} ({longest} bytes), shorten it with: ckpt set {place} \
+             '{pointer}=\"…\"'"
+        ),
+    }
 }

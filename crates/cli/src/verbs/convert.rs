@@ -64,8 +64,13 @@ pub(super) fn run(
     }
     handoff.description = resume.description;
     handoff.agent = handoff.agent.or_else(|| global.agent.clone());
-    let earlier: Vec<_> = resume.earlier.iter().map(finished).collect();
-    handoff.done.splice(0..0, resume.earlier);
+    // All of them; where the file cannot be read, those of the state that stands in for it.
+    let all = dispatch!(target.format.name, C => target.checkpoints::<C>(global).earlier(&target.key).ok(), else None);
+    let earlier_steps = all.unwrap_or(resume.earlier);
+    let earlier: Vec<_> = earlier_steps.iter().map(finished).collect();
+    let listed = u64::try_from(earlier.len()).unwrap_or(u64::MAX);
+    handoff.done_elsewhere = handoff.done_elsewhere.saturating_sub(listed);
+    handoff.done.splice(0..0, earlier_steps);
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());

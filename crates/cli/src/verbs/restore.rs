@@ -46,9 +46,11 @@ pub(super) fn run(
             "{entry} is what is there already; nothing was written"
         ));
     } else {
-        outcome.line(format!(
-            "restored {entry}; the state before is in the history"
-        ));
+        let before = match saved.previous {
+            Some(_) => "the state before is in the history",
+            None => "no checkpoint was there",
+        };
+        outcome.line(format!("restored {entry}; {before}"));
     }
     Ok(outcome)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::checkpoint::{Handoff, Knowledge};
 use agent_checkpoint::{Checkpoint, Error, ErrorKind};
 
 use crate::address::Target;
@@ -34,15 +34,23 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     let knowledge = Knowledge::none()
         .with_now(super::now(global))
         .with_key(&target.key);
-    let examined = (target.format.open)(&stored.document, &knowledge).map_err(at)?;
-    // What is no checkpoint of a task has no steps to cut.
-    let earlier = dispatch!(target.format.name, C => earlier::<C>(target, global)?, else 0);
-    Ok(View::new(target, stored, examined, earlier))
+    let mut examined = (target.format.open)(&stored.document, &knowledge).map_err(at)?;
+    // What is no checkpoint of a task has no steps to move out.
+    let handoff = dispatch!(target.format.name, C => handoff::<C>(target, &examined.handoff, global)?, else None);
+    examined.handoff = handoff.unwrap_or(examined.handoff);
+    Ok(View::new(target, stored, examined))
 }
 
-/// How many finished steps saves cut from the checkpoint.
-fn earlier<C: Checkpoint>(target: &Target, global: &Global) -> Result<usize, Failure> {
-    let earlier = target.checkpoints::<C>(global).earlier(&target.key);
-    let earlier = earlier.map_err(|error| target.error(error))?;
-    Ok(earlier.len())
+/// The hand-off with what the dropped log knows.
+fn handoff<C: Checkpoint>(
+    target: &Target,
+    handoff: &Handoff,
+    global: &Global,
+) -> Result<Option<Handoff>, Failure> {
+    let checkpoints = target.checkpoints::<C>(global);
+    let loaded = checkpoints.get(&target.key);
+    let handoff = loaded.and_then(|loaded| {
+        checkpoints.complete_handoff(&target.key, &loaded.checkpoint, handoff.clone())
+    });
+    handoff.map(Some).map_err(|error| target.error(error))
 }

@@ -1,0 +1,270 @@
+//! Whose turn it is among those who wait for a lock.
+//!
+//! The lock of the system wakes nobody in order: whoever tries most often gets it, and the one that just gave
+//! it back tries first. So those who have to wait line up: each makes an empty file in a folder beside the
+//! lock, named by the time it came, and only the first tries. Nothing hangs on it: the lock alone says who has
+//! it, so whatever goes wrong here only costs the order. A file of a process that was killed or is suspended
+//! keeps the others for an instant, then who comes after it takes the lock if that is free, and removes it.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// After how long whoever is before may be dead: then the lock is tried, and taken only if it is free.
+const DOUBTFUL: Duration = Duration::from_millis(20);
+
+/// A place among those who wait for one lock.
+#[derive(Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+    /// Our file; `None` before we had to wait, and where none can be made.
+    ticket: Option<PathBuf>,
+    /// The file of the one that comes before, and since when it does.
+    before: Option<(PathBuf, Instant)>,
+    pauses: Pauses,
+}
+
+impl Place {
+    pub(super) fn beside(sidecar: &Path) -> Self {
+        let mut name = sidecar.as_os_str().to_owned();
+        name.push(".queue");
+        Place {
+            folder: name.into(),
+            ticket: None,
+            before: None,
+            pauses: Pauses::new(),
+        }
+    }
+
+    /// Whether nobody waits, so that whoever comes may try at once.
+    pub(super) fn is_free(&self) -> bool {
+        fs::read_dir(&self.folder).map_or(true, |mut waiting| waiting.next().is_none())
+    }
+
+    /// Waits a little, in line, but not for longer than `most`. Says whether it is our turn to try.
+    pub(super) fn wait(&mut self, most: Duration) -> bool {
+        if self.ticket.is_none() {
+            self.line_up();
+        }
+        std::thread::sleep(self.pauses.next().min(most));
+        let Some((before, since)) = &mut self.before else {
+            return true;
+        };
+        if fs::symlink_metadata(before).is_err() {
+            self.look();
+            return self.before.is_none();
+        }
+        let is_doubtful = since.elapsed() >= DOUBTFUL;
+        if is_doubtful {
+            *since = Instant::now();
+        }
+        is_doubtful
+    }
+
+    /// We have the lock. Whoever was before us and did not take it is out of the line.
+    pub(super) fn leave(mut self) {
+        if let Some((before, _)) = self.before.take() {
+            let _ = fs::remove_file(before);
+        }
+    }
+
+    fn line_up(&mut self) {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let name = format!(
+            "{:020}-{}-{}",
+            now.map_or(0, |now| now.as_nanos()),
+            process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let ticket = self.folder.join(name);
+        if self.make(&ticket) {
+            self.ticket = Some(ticket);
+            self.look();
+        }
+    }
+
+    /// Makes our file. The last to leave removes the folder, perhaps just now.
+    fn make(&self, ticket: &Path) -> bool {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        for _ in 0..3 {
+            match options.open(ticket) {
+                Ok(_) => return true,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let _ = fs::create_dir(&self.folder);
+                }
+                Err(error) => return error.kind() == io::ErrorKind::AlreadyExists,
+            }
+        }
+        false
+    }
+
+    /// Finds who is before us now.
+    fn look(&mut self) {
+        let Some(ticket) = self.ticket.clone() else {
+            return;
+        };
+        let Some(own) = ticket.file_name() else {
+            return;
+        };
+        let waiting = fs::read_dir(&self.folder).into_iter().flatten();
+        let waiting: Vec<OsString> = waiting.flatten().map(|entry| entry.file_name()).collect();
+        if !waiting.iter().any(|name| name == own) {
+            // Somebody took us for dead.
+            self.make(&ticket);
+        }
+        let earlier = waiting.iter().filter(|name| name.as_os_str() < own);
+        let ahead = earlier.clone().count();
+        self.before = earlier
+            .max()
+            .map(|name| (self.folder.join(name), Instant::now()));
+        self.pauses.begin(ahead);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let _ = fs::remove_file(ticket);
+            // It stays where others wait.
+            let _ = fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+/// How long to wait between tries: longer with each, and the longer the more are before us. Each is shortened
+/// by up to a quarter at random, so that waiters do not march in step.
+#[derive(Debug)]
+struct Pauses {
+    next: Duration,
+    longest: Duration,
+    random: RandomState,
+    count: u64,
+}
+
+impl Pauses {
+    const FIRST: Duration = Duration::from_micros(200);
+    const LONGEST: Duration = Duration::from_millis(20);
+    /// For the one whose turn it is: with each of these the lock may lie idle.
+    const LONGEST_OF_FIRST: Duration = Duration::from_millis(2);
+
+    fn new() -> Self {
+        Self {
+            next: Self::FIRST,
+            longest: Self::LONGEST,
+            random: RandomState::new(),
+            count: 0,
+        }
+    }
+
+    /// Begins anew, with so many before us.
+    fn begin(&mut self, ahead: usize) {
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        self.next = Self::FIRST.saturating_mul(ahead.saturating_mul(2).max(1));
+        self.longest = match ahead {
+            0 => Self::LONGEST_OF_FIRST,
+            _ => Self::LONGEST,
+        };
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.next.min(self.longest);
+        self.next = (pause + pause / 4).min(self.longest);
+        self.count += 1;
+        // 0 to 255 of 1024 parts.
+        let cut = (self.random.hash_one(self.count) % 256) as u32;
+        pause - pause * cut / 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(folder: &Path) -> Place {
+        Place::beside(&folder.join("a.lock"))
+    }
+
+    #[test]
+    fn who_came_first_is_first_and_the_folder_goes_with_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut places: Vec<Place> = (0..3)
+            .map(|_| {
+                let mut place = place(folder.path());
+                place.line_up();
+                place
+            })
+            .collect();
+        assert!(!place(folder.path()).is_free());
+        assert!(places[0].before.is_none());
+        let second = places[1].ticket.clone().unwrap();
+        assert_eq!(places[2].before.as_ref().unwrap().0, second);
+        places.remove(0).leave();
+        places[0].look();
+        assert!(places[0].before.is_none());
+        assert_eq!(places[1].before.as_ref().unwrap().0, second);
+        drop(places);
+        assert!(place(folder.path()).is_free());
+        assert!(!folder.path().join("a.lock.queue").exists());
+    }
+
+    #[test]
+    fn a_dead_waiter_keeps_the_others_for_an_instant_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut dead = place(folder.path());
+        dead.line_up();
+        let stale = dead.ticket.clone().unwrap();
+        std::mem::forget(dead);
+        let mut next = place(folder.path());
+        let mut last = place(folder.path());
+        next.line_up();
+        last.line_up();
+        let started = Instant::now();
+        while !next.wait(Duration::from_millis(1)) {
+            assert!(started.elapsed() < Duration::from_secs(10));
+        }
+        assert!(started.elapsed() >= DOUBTFUL);
+        next.leave();
+        assert!(!stale.exists());
+        last.look();
+        assert!(last.before.is_none());
+    }
+
+    #[test]
+    fn who_was_taken_for_dead_has_its_place_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut first, mut second) = (place(folder.path()), place(folder.path()));
+        first.line_up();
+        second.line_up();
+        fs::remove_file(first.ticket.as_ref().unwrap()).unwrap();
+        first.look();
+        second.look();
+        assert_eq!(
+            second.before.as_ref().unwrap().0,
+            *first.ticket.as_ref().unwrap()
+        );
+    }
+
+    #[test]
+    fn where_nobody_can_line_up_waiters_try_now_and_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut place = place(&folder.path().join("missing"));
+        assert!(place.is_free());
+        assert!(place.wait(Duration::from_millis(1)));
+        assert!(place.ticket.is_none());
+        for _ in 0..40 {
+            place.pauses.next();
+        }
+        let last = place.pauses.next();
+        assert!(
+            last <= Pauses::LONGEST && last >= Pauses::LONGEST * 3 / 4,
+            "{last:?}"
+        );
+    }
+}
