@@ -838,6 +838,8 @@ fn what_could_not_be_read_counts() {
             "{pointer}"
         );
     }
+}
+
 /// The count of the steps that were moved out is judged as any member is.
 #[test]
 fn bad_counts_of_dropped_steps_are_violations() {
