@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use agent_checkpoint::checkpoint;
-use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::fleet::{Finding, Fleet, FleetOptions, Source};
+use agent_checkpoint::formats::{AgentCheckpoint, PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Violation};
 use agent_checkpoint::resume::{ForeignMember, PromptOptions, Prompts, Rendered};
 use agent_checkpoint::staleness::{Reason, TrackedFile};
@@ -18,6 +19,7 @@ use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
 use crate::args::{Global, Known};
 use crate::dispatch::dispatch;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::{Given, state_beside};
 use crate::output::Outcome;
@@ -87,6 +89,9 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     options.description = how.description.map(str::to_owned);
     options.worked = how.worked;
     let mut outcome = Outcome::new();
+    if !ABOUT_THE_TASK.contains(&how.name) {
+        refuse_taken_over(&target, global)?;
+    }
     let judged = judge(&target, &mut given, options, global, &mut outcome)?;
     let (mut resume, restarts) = judged;
     if let Some(state) = &given.state {
@@ -168,6 +173,41 @@ pub(super) fn judge(
         options.recording = recording(target, C::OPERATIONS, global);
         Ok((of::<C>(target, &options, global)?, C::OPERATIONS.contains(&"restart")))
     })
+}
+
+/// Refuses a checkpoint whose work another agent took over into one of its own beside it, as `status` finds it: two would
+/// do the same work.
+fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
+    if target.format.name != AgentCheckpoint::FORMAT {
+        return Ok(());
+    }
+    let folder = target
+        .path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let options = FleetOptions::new()
+        .with_depth(0)
+        .with_format(target.format.name);
+    let fleet = Fleet::scan(&[Source::folder(folder)], &options, super::now(global));
+    let is_this = |place: &String| Path::new(place).file_name() == target.path.file_name();
+    let newer = fleet.findings().iter().find_map(|finding| match finding {
+        Finding::TakenOver {
+            place, by, now_in, ..
+        } if is_this(place) => Some((by, now_in)),
+        _ => None,
+    });
+    match newer {
+        Some((by, now_in)) => Err(Failure {
+            exit: Exit::Refused,
+            message: format!(
+                "{}: {by} took the work over in {now_in}: resume that one, and put this one aside with `ckpt archive \
+                 {0} --as crashed`",
+                target.path.display()
+            ),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The messages that tell of a task, and are no prompts for going on with it.
