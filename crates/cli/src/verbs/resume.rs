@@ -198,14 +198,14 @@ fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
         _ => None,
     });
     match newer {
-        Some((by, now_in)) => Err(Failure {
-            exit: Exit::Refused,
-            message: format!(
-                "{}: {by} took the work over in {now_in}: resume that one, and put this one aside with `ckpt archive \
+        Some((by, now_in)) => Err(Failure::exiting(
+            Exit::Refused,
+            format!(
+                "{}: {by} took the work over in {now_in}; resume that one, and put this one aside with `ckpt archive \
                  {0} --as crashed`",
                 target.path.display()
             ),
-        }),
+        )),
         None => Ok(()),
     }
 }
