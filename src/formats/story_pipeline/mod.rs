@@ -294,9 +294,10 @@ impl Checkpoint for StoryCheckpoint {
     }
 
     fn shrink(&mut self, _: &Limits, before: Option<&Self>) -> Truncation {
-        let mut truncation = Truncation::default();
-        truncation.dropped = before.map_or_else(Vec::new, |before| self.kept_beside(before));
-        truncation
+        Truncation {
+            dropped: before.map_or_else(Vec::new, |before| self.kept_beside(before)),
+            ..Truncation::default()
+        }
     }
 
     fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {
