@@ -1930,7 +1930,7 @@ mod schemas {
         }
         let state = validator(&schema::<PipelineState>(Contract::Read));
         assert!(state.is_valid(&serde_json::from_str(STATE).unwrap()));
-        assert!(state.is_valid(&json!({})));
+        assert!(!state.is_valid(&json!({})));
         assert!(!state.is_valid(&json!({"story_state": {"SHOP-1": "STAGE_9"}})));
         assert!(!state.is_valid(&json!({"quality_cycles": {"SHOP-1": 3}})));
     }

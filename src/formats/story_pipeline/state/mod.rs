@@ -113,6 +113,7 @@ open_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
+#[cfg_attr(feature = "schema", schemars(transform = schema::any_variable))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PipelineState {
