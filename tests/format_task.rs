@@ -806,6 +806,7 @@ fn what_could_not_be_read_counts() {
     let mut done = whole();
     done["pendingSteps"] = json!([]);
     done["currentStep"] = json!(null);
+    done["dropped"] = json!(null);
     assert_eq!(counted(&done), ("complete".to_owned(), 1, 1));
     for (pointer, value, status, of) in [
         (
