@@ -345,8 +345,9 @@ fn a_hostile_template_ends_soon_and_holds_little() {
             matches!(error.kind(), ErrorKind::Template { .. }),
             "{source}"
         );
+        // Without fuel these run for hours. The bound is wide, for a machine that is busy with other things.
         assert!(
-            begun.elapsed() < std::time::Duration::from_secs(10),
+            begun.elapsed() < std::time::Duration::from_secs(120),
             "{source}"
         );
     }
