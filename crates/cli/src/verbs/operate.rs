@@ -355,13 +355,22 @@ fn apply<C: Checkpoint>(
     match (saved, at_line) {
         (Ok(saved), _) => Ok((saved, told)),
         (Err(failure), None) => Err(failure),
-        (Err(failure), Some(line)) => Err(Failure {
-            message: format!(
-                "line {line} of standard input: {}; nothing was written",
-                failure.message
-            ),
-            ..failure
-        }),
+        (Err(failure), Some(line)) => {
+            // The file comes first, as in every other message.
+            let place = failure
+                .file
+                .as_ref()
+                .map(|file| format!("{}: ", file.display()));
+            let place = place.filter(|place| failure.message.starts_with(place.as_str()));
+            let place = place.unwrap_or_default();
+            let why = &failure.message[place.len()..];
+            Err(Failure {
+                message: format!(
+                    "{place}line {line} of standard input: {why}; nothing was written"
+                ),
+                ..failure
+            })
+        }
     }
 }
 
