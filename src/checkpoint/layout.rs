@@ -73,7 +73,7 @@ pub struct Backups {
     /// How many are kept, the newest.
     pub keep: usize,
     /// The time that a backup says it is of: the order of those that others made.
-    pub stamp_in: Option<fn(&Document) -> Option<DateTime<Utc>>>,
+    pub stamp_in: fn(&Document) -> Option<DateTime<Utc>>,
 }
 
 impl Backups {
@@ -90,14 +90,14 @@ impl Backups {
             stem,
             is_backup,
             keep,
-            stamp_in: None,
+            stamp_in: |_| None,
         }
     }
 
     /// Says where a backup has the time that it is of.
     #[must_use]
     pub const fn with_stamp_in(mut self, stamp_in: fn(&Document) -> Option<DateTime<Utc>>) -> Self {
-        self.stamp_in = Some(stamp_in);
+        self.stamp_in = stamp_in;
         self
     }
 }

@@ -667,6 +667,7 @@ impl Model {
     }
 
     /// A put that the store did.
+    #[allow(clippy::too_many_arguments, reason = "all that a put is, in one place")]
     fn was_put(
         &mut self,
         subject: &dyn Subject,

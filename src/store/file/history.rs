@@ -510,13 +510,12 @@ impl<'o> History<'o> {
         let Naming::Protocol(backups) = &self.naming else {
             return None;
         };
-        let stamp_in = backups.stamp_in?;
         let read = |folder: PathBuf| {
             let read = fsio::read_limited(&folder.join(name), self.options.max_bytes);
             read.ok().flatten()
         };
         let read = read(self.folder()).or_else(|| read(self.pins()))?;
-        stamp_in(&Document::parse(&read.bytes).ok()?)
+        (backups.stamp_in)(&Document::parse(&read.bytes).ok()?)
     }
 
     /// Notes that a backup is the newest. Best effort: what is not noted joins by what it says.
