@@ -54,6 +54,7 @@ mod crash_after_each_call {
         copies,
         lazy,
         begun_anew,
+        restarted,
         recovered_newest,
         recovered_fresh,
         recovered_by_salvage,

@@ -12,11 +12,11 @@ mod crash;
 
 use std::error::Error as StdError;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent_checkpoint::checkpoint::{Claim, ClaimRequest};
+use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped};
 use agent_checkpoint::fsio::Operation;
 use agent_checkpoint::fsio::seam::Call;
 use agent_checkpoint::store::PutOptions;
@@ -30,6 +30,31 @@ struct View {
     seen: Seen,
     history: Vec<(String, Option<Revision>, bool, usize)>,
     claim: Option<Claim>,
+    dropped: Vec<Dropped>,
+    /// The checkpoints that lie open and those that were archived.
+    files: Vec<PathBuf>,
+}
+
+impl View {
+    /// What holds although a save may not last. Of the history an entry beyond its limit may still be there.
+    fn outcome(&self) -> (&Seen, &Option<Claim>, &[Dropped], &[PathBuf]) {
+        (&self.seen, &self.claim, &self.dropped, &self.files)
+    }
+}
+
+/// The files that a restart, an archive or a recovery may add to.
+fn files(root: &Path) -> Vec<PathBuf> {
+    let is_wanted = |name: &PathBuf| {
+        let folder = name.parent().unwrap();
+        let is_open = ["store", "docs"].map(Path::new).contains(&folder);
+        let is_json = name.extension().is_some_and(|ending| ending == "json");
+        is_json && (is_open || folder.ends_with("archive"))
+    };
+    Tree::read(root)
+        .names
+        .into_keys()
+        .filter(is_wanted)
+        .collect()
 }
 
 fn view(scenario: &Scenario, root: &Path) -> View {
@@ -43,6 +68,8 @@ fn view(scenario: &Scenario, root: &Path) -> View {
         seen: observe(&*store, &scenario.key),
         history: history.collect(),
         claim: store.claimed(&scenario.key).unwrap(),
+        dropped: store.overflow(&scenario.key).unwrap_or_default(),
+        files: files(root),
     }
 }
 
@@ -119,7 +146,7 @@ fn one_call_fails(
     match outcome.result {
         Ok(()) => {
             let last = views.last().unwrap();
-            if (&found.seen, &found.claim) != (&last.seen, &last.claim) {
+            if found.outcome() != last.outcome() {
                 return Err(format!("{what}: no error, and found {found:?}"));
             }
         }
@@ -130,7 +157,7 @@ fn one_call_fails(
             let is_in_place = *error.kind() == ErrorKind::NotDurable;
             let expected = &views[act + usize::from(is_in_place)];
             let is_as_it_was = match is_in_place {
-                true => (&found.seen, &found.claim) == (&expected.seen, &expected.claim),
+                true => found.outcome() == expected.outcome(),
                 false => found == *expected,
             };
             // What is asked of the file that is there may fail on its own disk, and change nothing.
@@ -246,6 +273,7 @@ fail_in_turn!(
     copies: [EIO, ENOSPC],
     lazy: [EIO],
     begun_anew: [EIO],
+    restarted: [EIO, ENOSPC],
     recovered_newest: [EIO],
     recovered_fresh: [EIO, ENOSPC],
     recovered_by_salvage: [EIO],
@@ -374,6 +402,7 @@ fn a_save_that_was_killed_is_no_state_that_came_back() {
         scenarios::host_file(),
         scenarios::recovered_newest(),
         scenarios::begun_anew(),
+        scenarios::restarted(),
     ] {
         let folder = scratch();
         (scenario.before)(folder.path());
@@ -483,6 +512,63 @@ fn an_edit_during_a_recovery_is_never_lost() {
             assert_eq!(found, edit, "{} at call {at}", scenario.name);
         }
     }
+}
+
+/// An editor saves while a task begins anew in place: what it wrote is archived in place of what was read first, once,
+/// and the task ends once.
+#[test]
+fn a_restart_that_an_edit_came_between_leaves_nothing_of_its_first_try() {
+    let scenario = scenarios::restarted();
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let initial = Tree::read(folder.path());
+    let undisturbed = {
+        run(&scenario, folder.path()).unwrap();
+        view(&scenario, folder.path())
+    };
+    let aside = |view: &View| {
+        let is_aside = |name: &&PathBuf| !name.ends_with("a.json");
+        let aside: Vec<PathBuf> = view.files.iter().filter(is_aside).cloned().collect();
+        assert_eq!(aside.len(), 1, "{aside:?}");
+        aside[0].clone()
+    };
+    let mut tried = 0;
+    for at in 0.. {
+        let folder = scratch();
+        initial.write(folder.path());
+        let path = folder.path().join("store/a.json");
+        let edit = std::fs::read_to_string(&path).unwrap();
+        let edit = edit.replace("did 3", "an edit");
+        let is_act = Arc::new(AtomicUsize::new(0));
+        let edits = {
+            let (path, edit, is_act) = (path.clone(), edit.clone(), Arc::clone(&is_act));
+            move |call, made: &Call<'_>| {
+                if call == at {
+                    std::fs::write(&path, &edit).unwrap();
+                    let acts = made.operation == Operation::Rename && made.path == path;
+                    is_act.store(usize::from(acts), Ordering::Relaxed);
+                }
+                false
+            }
+        };
+        let run = with_fault(EIO, edits, || run(&scenario, folder.path()));
+        // In the one instant between the last look and the act nobody can see it.
+        if is_act.load(Ordering::Relaxed) > 0 {
+            break;
+        }
+        assert!(at < run.calls, "there was no act");
+        run.result.unwrap();
+        let found = view(&scenario, folder.path());
+        let archived = std::fs::read_to_string(folder.path().join(aside(&found))).unwrap();
+        assert_eq!(archived, edit, "the edit came at call {at}");
+        assert_eq!(found.seen, undisturbed.seen);
+        assert_eq!(found.dropped, undisturbed.dropped);
+        let ages = |view: &View| view.history.iter().map(|entry| entry.3).max();
+        assert_eq!(ages(&found), ages(&undisturbed), "the edit came at {at}");
+        tried += 1;
+    }
+    assert!(tried > 10, "nothing was tried");
+    aside(&undisturbed);
 }
 
 /// Somebody removed the lock file, so two processes are in the middle of a claim: the slower one sees what the other

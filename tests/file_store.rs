@@ -441,6 +441,50 @@ fn what_was_cut_belongs_to_its_task_not_to_its_slot() {
     assert!(tasks.earlier(&key("active")).unwrap().is_empty());
 }
 
+/// What was cut of a task that was archived in place was counted to the one that began there, in all stores but that of
+/// files.
+#[test]
+fn a_task_that_begins_anew_in_place_has_nothing_of_what_was_cut_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let (files, hosts) = (
+        FileStore::open(folder.path().join("files")),
+        BuilderStateStore::open(&host),
+    );
+    let memory = MemoryStore::new();
+    let stores: [(&dyn CheckpointStore, &str); 3] =
+        [(&files, "a"), (&memory, "a"), (&hosts, "active")];
+    let piece = |n: u32| {
+        let reason = DropReason::Elements(2);
+        Dropped::new("/completedSteps/0", reason, serde_json::json!({"step": n}))
+    };
+    let now = time("2026-03-02T08:00:00Z");
+    for (store, name) in stores {
+        let save = |n: u32, why: Option<Archive>| {
+            let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
+            let put = PutOptions::new().with_overflow(vec![piece(n)]);
+            let put = put.archiving(why.map(|why| (why, now)));
+            store.put(&key(name), &document, &put).unwrap();
+            store.overflow(&key(name)).unwrap()
+        };
+        save(0, None);
+        let taken_over = save(1, Some(Archive::Crashed));
+        assert!(taken_over.ends_with(&[piece(0), piece(1)]), "{name}");
+        assert_eq!(save(2, Some(Archive::Aborted)), [piece(2)], "{name}");
+        assert_eq!(save(3, None), [piece(2), piece(3)], "{name}");
+    }
+    for store in [&files as &dyn CheckpointStore, &memory] {
+        let ages: Vec<usize> = store
+            .history(&key("a"))
+            .unwrap()
+            .iter()
+            .map(|entry| entry.tasks_since)
+            .collect();
+        assert_eq!(ages[..3], [0, 0, 1]);
+    }
+}
+
 /// A crash between the record and the checkpoint leaves a record of what is still there.
 #[test]
 fn a_step_that_is_still_there_is_not_counted_as_cut() {

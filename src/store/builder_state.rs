@@ -412,9 +412,13 @@ impl CheckpointStore for BuilderStateStore {
                 };
                 let begins = outcome == Outcome::Created;
                 let goes_on = begins && put.brings_back;
-                let record = beside
-                    .overflow
-                    .entries(owner, begins && !goes_on, &put.overflow)?;
+                // Of what is archived nothing is of a later task, but whoever takes over goes on with it.
+                let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
+                let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
+                let record =
+                    beside
+                        .overflow
+                        .entries(owner, (begins && !goes_on) || ends, &put.overflow)?;
                 let revision = Some(result.revision.clone());
                 // Whose it was it stays, until another begins in its place.
                 let before = match (&result.previous, put.archive) {

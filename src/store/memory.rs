@@ -13,7 +13,7 @@ use super::{
     PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision,
+    Archive, Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision,
     SystemClock,
 };
 use crate::json::Document;
@@ -141,7 +141,7 @@ impl CheckpointStore for MemoryStore {
         let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
         let now = SystemTime::from(self.clock.now());
         let keep = (!options.sign_of_life).then_some(&self.keep);
-        let saved = entry.put(document, &options.overflow, keep, now, options.brings_back);
+        let saved = entry.put(document, options, keep, now);
         if saved.outcome != Outcome::Unchanged {
             entry.companion.clone_from(&options.companion);
         }
@@ -306,7 +306,8 @@ impl CheckpointStore for MemoryStore {
         recovered.entry = Some(newest.id());
         recovered.written = newest.stored.modified;
         let now = SystemTime::from(self.clock.now());
-        recovered.saved = Some(entry.put(&document, &[], Some(&self.keep), now, true));
+        let options = PutOptions::new().as_brought_back(true);
+        recovered.saved = Some(entry.put(&document, &options, Some(&self.keep), now));
         recovered.document = Some(document);
         Ok(recovered)
     }
@@ -336,10 +337,9 @@ impl Entry {
     fn put(
         &mut self,
         document: &Document,
-        overflow: &[Dropped],
+        options: &PutOptions,
         keep: Option<&Keep>,
         now: SystemTime,
-        brings_back: bool,
     ) -> Saved {
         let mut stored = Stored::new(document.clone());
         stored.modified = Some(now);
@@ -352,21 +352,30 @@ impl Entry {
         let mut saved = Saved::new(outcome, revision, previous);
         // Brought back, a task is not created anew: what was left out of it still belongs to it, and so does its
         // history.
-        if outcome == Outcome::Created && !brings_back {
+        if outcome == Outcome::Created && !options.brings_back {
             self.overflow.clear();
             self.end_task();
         }
+        // Where it would be archived it ends a task, although there are no archives here.
+        let asked = options.archive.filter(|_| outcome == Outcome::Replaced);
+        let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
+        if ends {
+            self.overflow.clear();
+        }
         if outcome != Outcome::Unchanged {
-            for piece in overflow {
+            for piece in &options.overflow {
                 if !self.overflow.contains(piece) {
                     self.overflow.push(piece.clone());
                 }
             }
-            if !overflow.is_empty() {
+            if !options.overflow.is_empty() {
                 saved.truncation.kept_in = Some("memory".to_owned());
             }
             if let Some(keep) = keep {
                 self.remember(keep, now);
+            }
+            if ends {
+                self.end_task();
             }
             self.document = Some(stored);
         }

@@ -60,6 +60,10 @@ pub(crate) fn in_place(steps: &[Step]) -> Vec<Step> {
             Step::Write(temp, at, bytes) if is_temp(temp) => {
                 changed.push(Step::Write(target(temp).unwrap(), *at, bytes.clone()));
             }
+            Step::SetTime { of, to: temp } if is_temp(temp) => changed.push(Step::SetTime {
+                of: of.clone(),
+                to: target(temp).unwrap(),
+            }),
             Step::Sync(temp) if is_temp(temp) => changed.push(Step::Sync(target(temp).unwrap())),
             // The present file is not linked into the history: it would change there too.
             Step::Link { .. } => {}

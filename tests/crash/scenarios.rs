@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Archive, ClaimRequest, Fence};
+use agent_checkpoint::checkpoint::{Archive, ClaimRequest, Dropped, Fence};
 use agent_checkpoint::formats::AgentCheckpoint;
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::{CompletedStep, StepDone, TaskCheckpoint};
 use agent_checkpoint::fsio::{self, Durability, Present, Replace};
 use agent_checkpoint::store::{DeleteOptions, EntryId, Keep, PutOptions, RecoverOptions, Recovery};
 use agent_checkpoint::{
@@ -15,7 +15,7 @@ use agent_checkpoint::{
 
 use super::oracle::{Seen, told};
 use super::scenario::{Act, Judged, Look, Scenario};
-use super::tree::Tree;
+use super::tree::{Node, Tree};
 use crate::common::{EXAMPLE, clock, key, task, time};
 
 const NOW: &str = "2026-03-02T08:00:00Z";
@@ -744,6 +744,47 @@ pub(crate) fn begun_anew() -> Scenario {
     }
 }
 
+/// A task that begins anew in the place of one that is archived, with pieces of both in the dropped log.
+pub(crate) fn restarted() -> Scenario {
+    fn restart(root: &Path) -> Result<()> {
+        let tasks = &*open_few(root);
+        let tasks = typed(tasks).archiving(Archive::Aborted);
+        let mut anew = task(&[]);
+        let steps = (0..STEPS).map(|number| CompletedStep::new(format!("anew {number}")));
+        anew.completed_steps = steps.collect();
+        let put = tasks.put(&a(), &anew, PutMode::Replace, &Expect::Any);
+        put.map(drop)
+    }
+    fn each_has_its_own(look: &Look<'_>) -> Judged {
+        if !matches!(look.found, Seen::Text(text) if text.contains("anew")) {
+            return no_step_is_lost(look, STEPS);
+        }
+        let cut = look.store.overflow(&a());
+        let cut = cut.map_err(told("read what was cut"))?;
+        let of_now = |piece: &Dropped| piece.value.to_string().contains("anew");
+        ensure(cut.len() == 1 && cut.iter().all(of_now), || {
+            format!("what was cut is {cut:?}")
+        })?;
+        let old = format!("did {}", STEPS - 1);
+        let files = Tree::read(look.folder);
+        let is_archived = files.names.iter().any(|(name, node)| {
+            let Node::File(file) = node else { return false };
+            let text = String::from_utf8_lossy(&files.files[*file].bytes);
+            name.to_string_lossy().starts_with("store/a%aborted-") && text.contains(&old)
+        });
+        ensure(is_archived, || "the archive is gone".to_owned())
+    }
+    Scenario {
+        open: open_few,
+        also: each_has_its_own,
+        ..scenario(
+            "restart in place",
+            |root| begin_with_steps(root, STEPS),
+            &[restart],
+        )
+    }
+}
+
 /// Another program replaces the checkpoint, or makes it, and syncs nothing.
 fn foreign(root: &Path) {
     let path = root.join("store/a.json");
@@ -907,6 +948,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         copies(),
         lazy(),
         begun_anew(),
+        restarted(),
         recovered_newest(),
         recovered_fresh(),
         recovered_by_salvage(),

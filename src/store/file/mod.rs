@@ -374,7 +374,7 @@ impl CheckpointStore for FileStore {
         let mut once = OnAbsent::default();
         let mut ended = Ended::default();
         let result = file.transact(&mut |present, beside| {
-            // It may run again, on what a faster writer left: only the last copy is the archive.
+            // It may run again, on what a faster writer left: of the run before nothing stays.
             discard(archive.take());
             std::mem::take(&mut ended).undo();
             let put = match once.change(present, change)? {
@@ -401,9 +401,6 @@ impl CheckpointStore for FileStore {
             };
             let revision = Some(result.revision.clone());
             saved = Some(result);
-            // This may be run again, after another program was faster.
-            discard(archive.take());
-            std::mem::take(&mut ended).undo();
             let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
             // Whoever takes over goes on with the task; else what is archived is of no later one.
             let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
