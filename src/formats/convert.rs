@@ -170,7 +170,7 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     let elsewhere = wanted.done_elsewhere.saturating_sub(held.done_elsewhere);
     if elsewhere > 0 {
         let place = wanted.elsewhere.as_deref().unwrap_or("a dropped log");
-        lost.push(format!("{elsewhere} finished before, kept in {place}"));
+        lost.push(format!("{elsewhere} finished before, moved to {place}"));
     }
     for open in &wanted.in_progress {
         match held.in_progress.iter().find(|item| item.text == open.text) {
@@ -275,6 +275,14 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
         "status" => !node.pointer().trim_start_matches('/').contains('/'),
         "can_resume" | "resumable" => node.as_bool() == Some(true),
         "total" | "completed" => node.as_f64().is_some(),
+        // The hand-off tells how many earlier steps were moved out, and where.
+        "completedSteps" => {
+            node.pointer().ends_with("/dropped/completedSteps") && node.as_f64().is_some()
+        }
+        "in" => {
+            node.pointer().ends_with("/dropped/in")
+                && node.as_str().is_some_and(|place| place.ends_with(".jsonl"))
+        }
         _ => false,
     }
 }

@@ -201,7 +201,7 @@ impl Page<'_> {
         let earlier = handoff.done_elsewhere;
         if earlier > 0 {
             let text = format!(
-                "{} no longer in the checkpoint but in {}",
+                "{} no longer in the checkpoint, moved to {}",
                 count(earlier, "earlier step"),
                 handoff.elsewhere.as_deref().unwrap_or("a dropped log")
             );

@@ -12,7 +12,7 @@ use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::report::{Style, age, lines};
+use crate::report::{Style, age, count, lines};
 
 #[derive(Serialize)]
 struct Row {
@@ -88,11 +88,21 @@ pub(super) fn prune(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_change(file, global)?;
+    let (log, bytes) = dropped_log(&target);
     let gone = target.store().prune(&target.key, limits);
     let gone = gone.map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
+    let shorter = bytes.saturating_sub(dropped_log(&target).1);
+    if shorter > 0 {
+        outcome.note(format!(
+            "{log}: {} of what was moved out of checkpoints went",
+            count(shorter, "byte")
+        ));
+    }
     if global.json {
         outcome.json(&gone);
+    } else if gone.is_empty() && shorter > 0 {
+        outcome.line("no entry is beyond these limits");
     } else if gone.is_empty() {
         outcome.line("nothing is beyond these limits");
     } else {
@@ -100,6 +110,16 @@ pub(super) fn prune(
         outcome.line(format!("removed {}", names.join(", ")));
     }
     Ok(outcome)
+}
+
+/// The file that has what was moved out of the checkpoint, and its length; of a store without files nothing.
+fn dropped_log(target: &Target) -> (String, u64) {
+    let place = target.store().dropped_log(&target.key).ok().flatten();
+    let path = place.and_then(|place| Some(target.path.parent()?.join(place)));
+    path.map_or_else(Default::default, |path| {
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        (path.display().to_string(), bytes)
+    })
 }
 
 /// The states of a checkpoint, newest first.
