@@ -231,7 +231,7 @@ impl Formats {
                         "its place is one of {}, and it has none of its members",
                         place.format.name
                     ),
-                    None => "it has no member of a known format".to_owned(),
+                    None => "its members tell no known format".to_owned(),
                 }),
             ),
             [first, second, ..] if first.evidence.strength == second.evidence.strength => {

@@ -99,7 +99,7 @@ impl Target {
         };
         let format = match &global.format {
             Some(_) => format_of(&path, None, global)?,
-            None => read::format_of_damaged(&path, &error, global)?.ok_or_else(|| {
+            None => read::format_of_damaged(&path, &error, global.max_bytes)?.ok_or_else(|| {
                 Failure::exiting(Exit::Corrupt, format!(
                     "{error}; nothing that is left of it, of its history or of its place tells its format; name it with \
                      --format"

@@ -158,9 +158,17 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
             "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}, with `--salvage` with the \
              good part of this one, with `--fresh` with none; `ckpt history` lists the states"
         ),
-        None => "nothing was changed, and no earlier state of it is kept; `ckpt recover --salvage` goes on with the good \
-                 part of this one, `ckpt recover --fresh` with none"
-            .to_owned(),
+        None => {
+            let found = error
+                .path()
+                .map(|path| read::format_of_damaged(path, error, u64::MAX));
+            let is_told = matches!(found, Some(Ok(Some(_))));
+            let format = if is_told { "" } else { " --format F" };
+            format!(
+                "nothing was changed, and no earlier state of it is kept; `ckpt recover --salvage{format}` goes on with \
+                 the good part of this one, `ckpt recover --fresh{format}` with none"
+            )
+        }
     }
 }
 

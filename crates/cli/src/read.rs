@@ -22,7 +22,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(20);
 /// damaged object; else it is no checkpoint.
 pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
     document(path, global.max_bytes).map_err(|error| {
-        match format_of_damaged(path, &error, global) {
+        match format_of_damaged(path, &error, global.max_bytes) {
             Err(no_checkpoint) if global.format.is_none() => no_checkpoint,
             _ => error,
         }
@@ -61,17 +61,17 @@ pub(crate) fn good_part(path: &Path, max_bytes: u64) -> Result<Option<Document>,
 pub(crate) fn format_of_damaged(
     path: &Path,
     error: &Error,
-    global: &Global,
+    max_bytes: u64,
 ) -> Result<Option<Format>, Error> {
     let ErrorKind::Corrupt(cause) = error.kind() else {
         return Ok(None);
     };
     let formats = Formats::default();
-    let contents = fsio::read_limited(path, global.max_bytes)?;
+    let contents = fsio::read_limited(path, max_bytes)?;
     let bytes = contents.map_or_else(Vec::new, |contents| contents.bytes);
     match formats.detect_damaged(path, &bytes, cause) {
         Ok(Some(found)) => Ok(Some(found.format)),
-        other => match kept_format(path, global.max_bytes) {
+        other => match kept_format(path, max_bytes) {
             Some(format) => Ok(Some(format)),
             None => other.map(|_| None),
         },

@@ -103,7 +103,7 @@ fn judge(
                 return Err(error.into());
             };
             let detected = || {
-                let format = read::format_of_damaged(file, &error, global).ok()??;
+                let format = read::format_of_damaged(file, &error, global.max_bytes).ok()??;
                 Some(format.name.to_owned())
             };
             let format = global.format.clone().or_else(detected);

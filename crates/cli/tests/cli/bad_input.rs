@@ -59,7 +59,7 @@ fn what_is_no_checkpoint_is_named_and_left_alone() {
         ("status: done\n", "YAML"),
         ("# Plan\n", "Markdown"),
         ("\u{1}\u{2}", "binary"),
-        ("{\"a\": 1}", "it has no member of a known format"),
+        ("{\"a\": 1}", "its members tell no known format"),
     ] {
         let project = Project::with("t.json", text);
         for arguments in verbs("t.json") {

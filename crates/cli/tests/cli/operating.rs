@@ -290,7 +290,7 @@ fn a_format_without_an_operation_says_how_it_comes_to_the_same() {
     let run = project.ckpt_given(&["batch", "--store", "t.json"], batch);
     assert!(
         run.error()
-            .starts_with("line 2 of standard input: t.json: ")
+            .starts_with("t.json: line 2 of standard input: ")
             && run.error().contains("`ckpt block`"),
         "{run:?}"
     );

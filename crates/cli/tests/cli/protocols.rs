@@ -450,7 +450,8 @@ fn the_workstreams_of_a_build() {
         .ckpt_given(&["batch", "--store", place.file], input);
     assert_eq!(run.code, 4, "{run:?}");
     assert!(
-        run.error().starts_with("line 2 of standard input: "),
+        run.error()
+            .starts_with(&format!("{}: line 2 of standard input: ", place.file)),
         "{run:?}"
     );
     assert_eq!(place.project.read(place.file), before);
