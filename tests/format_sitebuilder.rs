@@ -1619,6 +1619,8 @@ fn a_task_becomes_a_sitebuilders_with_what_is_not_held_listed() {
     handoff.blockers.push("no key".into());
     handoff.status = Status::Blocked;
     handoff.previous_agents.push("first".into());
+    // The usual phase is no loss: a task that is converted back is in it again.
+    handoff.phase = Some("verification".into());
     let converted = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
     let made = &converted.checkpoint;
     assert_eq!(rules(made), []);
@@ -1626,7 +1628,7 @@ fn a_task_becomes_a_sitebuilders_with_what_is_not_held_listed() {
     assert_eq!(made.handoff().blockers, ["no key"]);
     assert_eq!(
         converted.not_held,
-        ["phase: implementation", "previous agent: first"]
+        ["phase: verification", "previous agent: first"]
     );
     // And back again.
     let back = convert::<TaskCheckpoint>(&example().handoff(), time(NOW)).unwrap();

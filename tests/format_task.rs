@@ -240,7 +240,7 @@ fn a_failure_is_a_blocker_and_unblocking_ends_it() {
     assert_eq!(failed.metadata.reason, Some(Reason::Failure));
     failed.unblock();
     assert!(failed.blockers.is_empty());
-    assert_eq!(failed.metadata.reason, Some(Reason::Manual));
+    assert_eq!(failed.metadata.reason, Some(Reason::Periodic));
 }
 
 #[test]

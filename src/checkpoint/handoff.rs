@@ -56,7 +56,7 @@ pub struct Handoff {
     /// How many pieces of work there are, where the format states that apart from listing them.
     pub stated_total: Option<u64>,
     /// Whether the checkpoint says that its agent stopped in order: the context was full, the model's service
-    /// asked to wait, another agent was to go on.
+    /// asked to wait, another agent was to go on, it was told to stop.
     pub stopped_in_order: bool,
 }
 
@@ -251,6 +251,23 @@ impl Handoff {
             Status::NotStarted if derived && begun => Status::InProgress,
             status => status.clone(),
         };
+    }
+
+    /// Says of each item without a text that it has none, rather than nothing.
+    pub(crate) fn name_the_unnamed(&mut self) {
+        let done = self
+            .done
+            .iter_mut()
+            .map(|item| (&mut item.text, "finished step"));
+        let begun = self.in_progress.iter_mut();
+        let begun = begun.map(|item| (&mut item.text, "step in progress"));
+        let made = self.decisions.iter_mut();
+        let made = made.map(|item| (&mut item.text, "decision"));
+        for (text, what) in done.chain(begun).chain(made) {
+            if text.trim().is_empty() {
+                *text = format!("(a {what} whose text is missing or could not be read)");
+            }
+        }
     }
 
     /// Where the next agent begins: the work in progress, else the first that is pending.

@@ -26,6 +26,7 @@ pub(crate) fn judge<C: Checkpoint>(
     let mut handoff = reading.value.handoff();
     let is_complete = handoff.status == Status::Complete;
     handoff.count_in(unreadable, C::STATUS_IS_DERIVED);
+    handoff.name_the_unnamed();
     let is_missing = |violation: &Violation| violation.code == Code::MISSING;
     let unsure =
         C::STATUS_IS_DERIVED && (reading.is_partial() || violations.iter().any(is_missing));

@@ -149,14 +149,36 @@ impl<'b, 'a> Walk<'b, 'a> {
 }
 
 /// Whether two elements in the same place are worth comparing: of objects, those that have one of the first members in
-/// common, which are the ones that say what it is.
+/// common, or a part of it; the first ones say what it is.
 fn is_another_state(before: Node<'_>, after: Node<'_>) -> bool {
-    let is_shared = |(name, member): (Cow<'_, str>, Node<'_>)| {
-        let twin = after.get(&name);
-        twin.is_some_and(|twin| member.same_value(&twin))
-    };
     let same_kind = before.kind() == after.kind();
-    same_kind && (before.kind() != Kind::Object || before.members().take(16).any(is_shared))
+    same_kind && (before.kind() != Kind::Object || share(before, after))
+}
+
+/// Whether two values have something in common, among what comes first, or last in an array.
+fn share(before: Node<'_>, after: Node<'_>) -> bool {
+    const COMPARED: usize = 16;
+    match (before.kind(), after.kind()) {
+        (Kind::Object, Kind::Object) => {
+            let in_both = |(name, member): (Cow<'_, str>, Node<'_>)| {
+                after.get(&name).is_some_and(|twin| share(member, twin))
+            };
+            is_empty(before) && is_empty(after) || before.members().take(COMPARED).any(in_both)
+        }
+        (Kind::Array, Kind::Array) => {
+            let old: Vec<_> = before.elements().collect();
+            let new: Vec<_> = after.elements().collect();
+            let first = old.iter().zip(&new).take(COMPARED);
+            let last = old.iter().rev().zip(new.iter().rev()).take(COMPARED);
+            let mut pairs = first.chain(last);
+            old.is_empty() && new.is_empty() || pairs.any(|(one, other)| share(*one, *other))
+        }
+        _ => before.same_value(&after),
+    }
+}
+
+fn is_empty(object: Node<'_>) -> bool {
+    object.members().next().is_none()
 }
 
 /// Pairs of the same elements, in the order of both arrays: as many as possible, or, in long arrays, the next of each.

@@ -49,7 +49,7 @@ fn trigger_reassignment() {
     // It has done nothing yet.
     assert_eq!(task.metadata.created_by.as_deref(), Some("dev"));
     assert!(
-        handed.prompt.contains("partially completed by dev"),
+        handed.prompt.contains("was begun by dev"),
         "{}",
         handed.prompt
     );

@@ -83,6 +83,13 @@ fn whoever_is_told_to_stop_leaves_nothing_in_the_way() {
     assert!(task.blockers.is_empty());
     let plan = recorder.plan().unwrap().plan;
     assert_eq!(plan.decision, ResumeDecision::Continue);
+    // It stopped in order: what was begun is something to look at, and no question.
+    assert!(plan.questions.is_empty(), "{:?}", plan.questions);
+    let told = plan
+        .warnings
+        .iter()
+        .any(|line| line.contains("Begun, and may have taken effect"));
+    assert!(told, "{:?}", plan.warnings);
 }
 
 #[test]

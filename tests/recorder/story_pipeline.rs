@@ -163,7 +163,7 @@ fn a_new_worker_is_the_one_to_resume_from_now_on() {
     let scene = Scene::new();
     let recorder = in_stage_2(&scene);
     let handed = recorder.reassign("story-PROJ-42-s2-retry").unwrap();
-    for part in ["partially completed by abc-123", "PROJ-101", "PROJ-102"] {
+    for part in ["taking on work of abc-123", "PROJ-101", "PROJ-102"] {
         assert!(
             handed.prompt.contains(part),
             "{part:?} in:\n{}",

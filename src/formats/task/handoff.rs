@@ -72,7 +72,7 @@ pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
         verification: checkpoint.verification.as_ref().map(verification),
         stopped_in_order: matches!(
             metadata.reason,
-            Some(Reason::ContextLimit | Reason::RateLimit | Reason::Reassignment)
+            Some(Reason::ContextLimit | Reason::RateLimit | Reason::Reassignment | Reason::Manual)
         ),
         ..Handoff::default()
     };
@@ -149,6 +149,9 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpo
     });
     let reason = match handoff.status {
         Status::Failed => Reason::Failure,
+        Status::Paused => Reason::Manual,
+        // Nobody says that its agent stopped in order: what it began may have taken effect.
+        _ if !handoff.in_progress.is_empty() && !handoff.stopped_in_order => Reason::Periodic,
         _ => Reason::Manual,
     };
     TaskCheckpoint {

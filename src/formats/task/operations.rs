@@ -395,7 +395,8 @@ impl TaskCheckpoint {
     pub fn unblock(&mut self) {
         self.blockers.clear();
         if self.metadata.reason == Some(Reason::Failure) {
-            self.metadata.reason = Some(Reason::Manual);
+            // Not `manual`, as of an agent that stopped in order: this one failed in the middle of its step.
+            self.metadata.reason = Some(Reason::Periodic);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is to be known of a step that the plan does not have: it may be mistyped.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use agent_checkpoint::Handoff;
 use agent_checkpoint::checkpoint::Operation;
@@ -61,23 +61,29 @@ fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
 
 /// The texts that are no longer planned or in progress.
 pub(crate) fn left_plan(before: &Handoff, after: &Handoff) -> Vec<String> {
-    let open = |handoff: &Handoff| {
-        let begun = handoff.in_progress.iter().map(|item| item.text.clone());
-        let begun = begun.filter(|text| !handoff.pending.contains(text));
-        let mut open: Vec<String> = begun.collect();
-        open.extend(handoff.pending.iter().cloned());
-        open
-    };
-    let mut still = open(after);
+    let mut still: HashMap<&str, usize> = HashMap::new();
+    for text in open(after) {
+        *still.entry(text).or_default() += 1;
+    }
     let mut left = open(before);
-    left.retain(|text| match still.iter().position(|other| other == text) {
-        Some(at) => {
-            still.swap_remove(at);
+    left.retain(|text| match still.get_mut(text) {
+        Some(times) if *times > 0 => {
+            *times -= 1;
             false
         }
-        None => true,
+        _ => true,
     });
-    left
+    left.into_iter().map(str::to_owned).collect()
+}
+
+/// What is left, each step once for each time that the plan has it.
+fn open(handoff: &Handoff) -> Vec<&str> {
+    let planned: HashSet<&str> = handoff.pending.iter().map(String::as_str).collect();
+    let begun = handoff.in_progress.iter().map(|item| item.text.as_str());
+    let begun = begun.filter(|text| !planned.contains(text));
+    begun
+        .chain(handoff.pending.iter().map(String::as_str))
+        .collect()
 }
 
 /// The step that reads most like a text, if one does.
@@ -122,6 +128,36 @@ mod tests {
         assert_eq!(distance("Write Tests.", "write tests"), 0);
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
+    }
+
+    fn planned(steps: impl IntoIterator<Item = String>) -> Handoff {
+        let mut handoff = Handoff::default();
+        handoff.pending.extend(steps);
+        handoff
+    }
+
+    #[test]
+    fn a_step_that_is_planned_twice_leaves_once_for_each() {
+        let steps = |texts: &[&str]| planned(texts.iter().map(|text| (*text).to_owned()));
+        let left = left_plan(&steps(&["a", "b", "a", "a"]), &steps(&["a", "c"]));
+        assert_eq!(left, ["b", "a", "a"]);
+    }
+
+    #[test]
+    fn what_left_a_long_plan_is_found_in_time_that_grows_with_it() {
+        // The best of several: another process may have the core.
+        let time = |steps: usize| {
+            let names = |from: usize| planned((from..steps).map(|step| format!("step {step}")));
+            let (before, after) = (names(1), names(2));
+            let runs = (0..5).map(|_| {
+                let begun = std::time::Instant::now();
+                assert_eq!(left_plan(&before, &after), ["step 1"]);
+                begun.elapsed()
+            });
+            runs.min().unwrap()
+        };
+        let (short, long) = (time(2_000), time(16_000));
+        assert!(long < short * 20, "{short:?} became {long:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What came of a change.
 
 use agent_checkpoint::Saved;
-use agent_checkpoint::checkpoint::{Dropped, FilesTold, OverBudget, Truncation};
+use agent_checkpoint::checkpoint::{DropReason, Dropped, FilesTold, OverBudget, Truncation};
 use serde::Serialize;
 
 use super::{count, violation};
@@ -120,6 +120,10 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
     for dropped in truncation.dropped.iter().filter(|dropped| !steps(dropped)) {
         parts.push(match dropped.pointer.as_str() {
             "" => "the checkpoint as it was before is put aside".to_owned(),
+            // A list is not work that other work took the place of, but a plan whose time comes.
+            pointer if dropped.reason == DropReason::PutAside && dropped.value.is_array() => {
+                format!("{pointer} has no place in this stage, and comes back in the one that has")
+            }
             pointer => format!("cut {pointer} ({})", dropped.reason),
         });
     }
