@@ -248,7 +248,11 @@ pub fn members_not_held(source: &Document, held: &Document, not_held: &[String])
             Some(text) => there.texts.contains(text.trim()),
             None => {
                 let leaf = (name.to_owned(), node.raw().to_owned());
-                node.kind() == Kind::Null || there.others.contains(&leaf)
+                // A number where an id belongs is read by its digits.
+                let is_id = matches!(name, "id" | "tasksCompleted" | "tasksRemaining");
+                node.kind() == Kind::Null
+                    || there.others.contains(&leaf)
+                    || is_id && there.texts.contains(node.raw())
             }
         };
         if !is_held && !is_bookkeeping(name, &node) {
@@ -271,8 +275,16 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
         | "interval_seconds" => true,
         "reason" => node.pointer().ends_with("/metadata/reason"),
         "phase" => node.as_str().is_some_and(|phase| phase == USUAL_PHASE),
-        // The hand-off tells it in the words of all formats.
-        "status" => !node.pointer().trim_start_matches('/').contains('/'),
+        // The hand-off tells it in the words of all formats; that of a subtask by the list in which it stands.
+        "status" => {
+            let pointer = node.pointer();
+            !pointer.trim_start_matches('/').contains('/')
+                || pointer.starts_with("/subtasks/items/")
+                    && matches!(
+                        &*node.as_str().unwrap_or_default(),
+                        "pending" | "complete" | "completed" | "done"
+                    )
+        }
         "can_resume" | "resumable" => node.as_bool() == Some(true),
         "total" | "completed" => node.as_f64().is_some(),
         // The hand-off tells how many earlier steps were moved out, and where.
