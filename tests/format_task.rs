@@ -507,7 +507,7 @@ fn a_task_with_work_left_is_not_complete_and_says_what_is_left() {
     let error = open.apply(&Operation::Complete, &by("dev")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Refused { .. }));
     assert!(
-        error.to_string().contains("pending: one; pending: two"),
+        error.to_string().contains("pending: one, pending: two"),
         "{error}"
     );
     for step in ["one", "two"] {

@@ -388,7 +388,7 @@ impl BuildCheckpoint {
         ] {
             if !list.is_empty() {
                 return Err(Error::refused(format!(
-                    "the build is not complete: {what}: {}",
+                    "the build is not complete: {what}: {}; finish them first",
                     list.join(", ")
                 )));
             }

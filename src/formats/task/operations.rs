@@ -364,11 +364,12 @@ impl TaskCheckpoint {
         match self.status() {
             Status::Complete => Ok(()),
             _ if left.is_empty() => Err(Error::refused(
-                "the task is not complete: its verification has not passed, or its phase is planning",
+                "the task is not complete: its verification has not passed, or its phase is planning; report what the verification \
+                 gave, or the phase",
             )),
             _ => Err(Error::refused(format!(
-                "the task is not complete: {}",
-                left.join("; ")
+                "the task is not complete: {}; report what is done, or drop the steps that are not to be done",
+                left.join(", ")
             ))),
         }
     }
