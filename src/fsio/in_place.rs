@@ -2,7 +2,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::resolve::look;
+use super::resolve::{look, refuse_strange};
 use super::{FileError, Operation, seam, system};
 
 /// A small file that is written in place, without waiting for the disk: for notes that have a checksum, so that a
@@ -14,8 +14,16 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// Opens a file for writing, in a folder that is there; a new one gets the mode of the file `like`. One that
-    /// another user made, and that this one may not write, is made anew.
+    /// another user made, and that this one may not write, is made anew. A link or a second name is refused: it
+    /// leads into somebody's file.
     pub(crate) fn open(path: &Path, like: &Path) -> Result<Self, FileError> {
+        refuse_strange(path)?;
+        let opened = Self::open_any(path, like)?;
+        refuse_strange(path)?;
+        Ok(opened)
+    }
+
+    fn open_any(path: &Path, like: &Path) -> Result<Self, FileError> {
         match system::open_with(OpenOptions::new().write(true), Operation::Open, path) {
             Ok(file) => {
                 return Ok(InPlace {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::queue::Place;
-use super::resolve::{look, parent_of};
+use super::resolve::{parent_of, refuse_strange};
 use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder, seam, system};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
@@ -165,24 +165,6 @@ fn open(sidecar: &Path) -> Result<File, FileError> {
     let file = opened.map_err(FileError::on(Operation::Open, sidecar))?;
     refuse_strange(sidecar)?;
     Ok(file)
-}
-
-/// The holder's name is written into the sidecar. Were it a link, or had it another name, the name would
-/// go into somebody's file.
-fn refuse_strange(sidecar: &Path) -> Result<(), FileError> {
-    let Some(found) = look(sidecar)? else {
-        return Ok(());
-    };
-    #[cfg(unix)]
-    let has_other_names = std::os::unix::fs::MetadataExt::nlink(&found) > 1;
-    #[cfg(not(unix))]
-    let has_other_names = false;
-    if !found.is_file() || has_other_names {
-        return Err(FileError::NotAFile {
-            path: sidecar.to_path_buf(),
-        });
-    }
-    Ok(())
 }
 
 fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {

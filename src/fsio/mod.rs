@@ -59,7 +59,7 @@ pub use remove::remove;
 pub(crate) use remove::remove_same;
 pub use rename::rename_new;
 pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
-pub(crate) use resolve::{look, parent_of};
+pub(crate) use resolve::{look, parent_of, refuse_strange};
 pub use resolve::{resolve, within};
 pub use second_name::{copy, link};
 pub(crate) use settled::{is_trusted, make_last, sync_now, trust_name};

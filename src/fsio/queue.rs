@@ -43,7 +43,16 @@ impl Place {
 
     /// Whether nobody waits, so that whoever comes may try at once.
     pub(super) fn is_free(&self) -> bool {
-        fs::read_dir(&self.folder).map_or(true, |mut waiting| waiting.next().is_none())
+        self.waiting().next().is_none()
+    }
+
+    /// Who waits. A link in place of the folder leads to somebody's files: then nobody does.
+    fn waiting(&self) -> impl Iterator<Item = OsString> + use<> {
+        let is_real = fs::symlink_metadata(&self.folder).is_ok_and(|found| found.is_dir());
+        let folder = is_real.then(|| fs::read_dir(&self.folder).ok()).flatten();
+        let entries = folder.into_iter().flatten().flatten();
+        let tickets = entries.filter(|entry| is_ticket(&entry.path()));
+        tickets.map(|entry| entry.file_name())
     }
 
     /// Waits a little, in line, but not for longer than `most`. Says whether it is our turn to try.
@@ -68,7 +77,9 @@ impl Place {
 
     /// We have the lock. Whoever was before us and did not take it is out of the line.
     pub(super) fn leave(mut self) {
-        if let Some((before, _)) = self.before.take() {
+        if let Some((before, _)) = self.before.take()
+            && is_ticket(&before)
+        {
             let _ = fs::remove_file(before);
         }
     }
@@ -91,6 +102,10 @@ impl Place {
 
     /// Makes our file. The last to leave removes the folder, perhaps just now.
     fn make(&self, ticket: &Path) -> bool {
+        let is_strange = |found: fs::Metadata| !found.is_dir();
+        if fs::symlink_metadata(&self.folder).is_ok_and(is_strange) {
+            return false;
+        }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         for _ in 0..3 {
@@ -113,8 +128,7 @@ impl Place {
         let Some(own) = ticket.file_name() else {
             return;
         };
-        let waiting = fs::read_dir(&self.folder).into_iter().flatten();
-        let waiting: Vec<OsString> = waiting.flatten().map(|entry| entry.file_name()).collect();
+        let waiting: Vec<OsString> = self.waiting().collect();
         if !waiting.iter().any(|name| name == own) {
             // Somebody took us for dead.
             self.make(&ticket);
@@ -136,6 +150,16 @@ impl Drop for Place {
             let _ = fs::remove_dir(&self.folder);
         }
     }
+}
+
+/// Whether a file is one that a waiter made: whatever else is in the folder is not ours to remove or wait for.
+fn is_ticket(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let numbers: Vec<&str> = name.split('-').collect();
+    let is_number =
+        |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_named = numbers.len() == 3 && numbers[0].len() == 20 && numbers.iter().all(is_number);
+    is_named && fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }
 
 /// How long to wait between tries: longer with each, and the longer the more are before us. Each is shortened
@@ -234,6 +258,56 @@ mod tests {
         assert!(!stale.exists());
         last.look();
         assert!(last.before.is_none());
+    }
+
+    /// What may be in the folder of somebody to whom a queue leads.
+    fn strangers(folder: &Path) -> Vec<PathBuf> {
+        fs::create_dir_all(folder).unwrap();
+        let files = [
+            (".profile", ""),
+            ("0-1-1", ""),
+            ("00000000000000000000-1-1", "not empty"),
+            ("00000000000000000000-1-1-1", ""),
+        ];
+        let made = files.map(|(name, text)| {
+            fs::write(folder.join(name), text).unwrap();
+            folder.join(name)
+        });
+        made.into()
+    }
+
+    fn wait_in_vain(mut place: Place) {
+        assert!(place.is_free());
+        for _ in 0..3 {
+            assert!(place.wait(Duration::from_millis(1)));
+            std::thread::sleep(DOUBTFUL);
+        }
+        place.leave();
+    }
+
+    #[test]
+    fn what_is_no_place_in_line_is_neither_waited_for_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let strangers = strangers(&folder.path().join("a.lock.queue"));
+        wait_in_vain(place(folder.path()));
+        assert!(strangers.iter().all(|file| file.is_file()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_queue_that_is_a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("home");
+        let strangers = strangers(&elsewhere);
+        let ticket = elsewhere.join("00000000000000000000-2-2");
+        fs::write(&ticket, "").unwrap();
+        std::os::unix::fs::symlink("home", folder.path().join("a.lock.queue")).unwrap();
+        wait_in_vain(place(folder.path()));
+        assert!(ticket.is_file() && strangers.iter().all(|file| file.is_file()));
+        assert_eq!(
+            fs::read_dir(elsewhere).unwrap().count(),
+            strangers.len() + 1
+        );
     }
 
     #[test]

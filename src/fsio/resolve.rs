@@ -93,6 +93,24 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
     }
 }
 
+/// Refuses what is no plain file of one name. Of a file that is written in place: were it a link, or had it another
+/// name, what is written would go into somebody's file.
+pub(crate) fn refuse_strange(path: &Path) -> Result<(), FileError> {
+    let Some(found) = look(path)? else {
+        return Ok(());
+    };
+    #[cfg(unix)]
+    let has_other_names = std::os::unix::fs::MetadataExt::nlink(&found) > 1;
+    #[cfg(not(unix))]
+    let has_other_names = false;
+    if !found.is_file() || has_other_names {
+        return Err(FileError::NotAFile {
+            path: path.to_path_buf(),
+        });
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,8 +83,11 @@ impl SavedNote {
         }
     }
 
-    /// What is noted; a missing or damaged note tells nothing.
+    /// What is noted; a missing or damaged note tells nothing, nor does one that is somebody's file.
     pub(super) fn read(&self) -> Noted {
+        if fsio::refuse_strange(&self.path).is_err() {
+            return Noted::default();
+        }
         let read = fsio::read_limited(&self.path, 2 * RECORD as u64);
         let Ok(Some(read)) = read else {
             return Noted::default();
@@ -310,5 +313,41 @@ mod tests {
         }
         std::fs::write(&note().path, vec![0; whole.len()]).unwrap();
         assert!(note().read().last.is_none());
+    }
+    #[cfg(unix)]
+    #[test]
+    fn a_note_that_is_somebodys_file_is_none_and_not_written_into() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.json");
+        let replaced = fsio::replace(&target, b"{}", fsio::Present::Absent).unwrap();
+        std::fs::create_dir_all(folder.path().join(".agent-checkpoint/locks")).unwrap();
+        let note = || SavedNote::beside(&target, Owner::default());
+        let one = Revision::of(b"1");
+        let save = || {
+            let noting = note().begin(Some(&one));
+            noting.done(Some(&one), &one, &replaced, Durability::Full);
+        };
+        save();
+        let real = std::fs::read(&note().path).unwrap();
+        let victim = folder.path().join("victim");
+        let missing = folder.path().join("missing");
+        for leads_to in [&victim, &missing] {
+            for is_link in [true, false] {
+                std::fs::write(&victim, &real).unwrap();
+                std::fs::remove_file(&note().path).unwrap();
+                if is_link {
+                    std::os::unix::fs::symlink(leads_to, &note().path).unwrap();
+                } else {
+                    std::fs::hard_link(&victim, &note().path).unwrap();
+                }
+                assert!(note().read().last.is_none());
+                let _ = note().begin(Some(&Revision::of(b"2")));
+                assert_eq!(std::fs::read(&victim).unwrap(), real);
+                assert!(!missing.exists());
+                save();
+                assert_eq!(std::fs::read(&victim).unwrap(), real);
+                assert!(note().read().is_ours(&one), "the next note is one of ours");
+            }
+        }
     }
 }
