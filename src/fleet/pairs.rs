@@ -10,10 +10,13 @@ use crate::checkpoint::{Handoff, Key, ResumeDecision};
 /// By what a checkpoint is known in every checkout of its repository: that, its file in it, and its slot.
 pub(super) type Copy = (PathBuf, PathBuf, String);
 
-/// Which checkpoints have which id, by project, format and the file that the id has.
+/// An id: its project, its format and the file that it has.
+type Id = (usize, &'static str, String);
+
+/// Which checkpoints have which id.
 #[derive(Default)]
 pub(super) struct Pairs {
-    ids: BTreeMap<(usize, &'static str, String), Holders>,
+    ids: BTreeMap<Id, Holders>,
     /// The projects and rows of one file in several checkouts; and whether an id inside already tells.
     copies: BTreeMap<Copy, Vec<(usize, bool, usize)>>,
 }
@@ -89,32 +92,38 @@ impl Pairs {
     /// Marks the checkpoints whose work another agent took over into one of its own, as the newer one says.
     pub(super) fn mark_taken_over(&self, rows: &mut [Row], options: &FleetOptions) -> Vec<Finding> {
         let mut findings = Vec::new();
-        for ((project, format, name), holders) in self.ids.iter().filter(|(_, it)| it.is_agent) {
+        let time = |row: &Row| row.updated_at.as_ref().and_then(|stamp| stamp.time());
+        // For each agent from which others took over, the one of those that changed last.
+        let mut newest: BTreeMap<Id, usize> = BTreeMap::new();
+        for ((project, format, name), holders) in &self.ids {
             let Ok(format) = options.formats.get(format) else {
                 continue;
             };
-            let file_of = |agent: &String| {
-                let key = Key::new(agent.as_str()).ok()?;
-                ((format.layout)().file_name)(&key).ok()
-            };
-            let of_format = self.ids.range((*project, format.name, String::new())..);
-            let of_format =
-                of_format.take_while(|((of, has, _), _)| (of, *has) == (project, format.name));
-            let others: Vec<usize> = of_format
-                .filter(|((_, _, other), _)| other != name)
-                .flat_map(|(_, other)| other.rows.iter().copied())
-                .collect();
+            let file_name = (format.layout)().file_name;
+            for number in &holders.rows {
+                let Some(row) = rows.get(*number) else {
+                    continue;
+                };
+                let before = row.previous_agents.iter();
+                let before =
+                    before.filter_map(|agent| file_name(&Key::new(agent.as_str()).ok()?).ok());
+                for file in before.filter(|file| file != name) {
+                    let last = newest
+                        .entry((*project, format.name, file))
+                        .or_insert(*number);
+                    if rows.get(*last).is_none_or(|last| time(row) >= time(last)) {
+                        *last = *number;
+                    }
+                }
+            }
+        }
+        for (id, holders) in self.ids.iter().filter(|(_, it)| it.is_agent) {
             for number in &holders.rows {
                 let Some(old) = rows.get(*number).filter(|row| !is_finished(row)) else {
                     continue;
                 };
-                let time = |row: &Row| row.updated_at.as_ref().and_then(|stamp| stamp.time());
-                let follows = |row: &&Row| {
-                    let mut before = row.previous_agents.iter().filter_map(file_of);
-                    time(row) >= time(old) && before.any(|file| file == *name)
-                };
-                let next = others.iter().filter_map(|other| rows.get(*other));
-                let Some(next) = next.filter(follows).max_by_key(|row| time(row)) else {
+                let next = newest.get(id).and_then(|next| rows.get(*next));
+                let Some(next) = next.filter(|next| time(next) >= time(old)) else {
                     continue;
                 };
                 let by = next.agent.clone().unwrap_or_else(|| next.place.to_string());
@@ -153,4 +162,43 @@ fn places(numbers: &[usize], rows: &[Row]) -> Vec<String> {
         std::cmp::Reverse(row.updated_at.as_ref().and_then(|stamp| stamp.time()))
     });
     rows.iter().map(|row| row.place.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Place;
+    use super::*;
+    use crate::checkpoint::Timestamp;
+
+    #[test]
+    fn who_took_over_from_whom_is_found_in_linear_time() {
+        const AGENTS: usize = 4_000;
+        let mut pairs = Pairs::default();
+        let mut rows = Vec::new();
+        for number in 0..AGENTS {
+            let id = format!("agent-{number}");
+            let mut row = Row::new(Place::file(&id), RowState::Claimed);
+            row.agent = Some(id.clone());
+            row.updated_at = Some(Timestamp::parse(format!(
+                "2026-01-01T{:02}:{:02}:00Z",
+                number / 60 % 24,
+                number % 60
+            )));
+            if let Some(before) = number.checked_sub(1) {
+                row.previous_agents = vec![format!("agent-{before}")];
+            }
+            rows.push(row);
+            let holders = Holders {
+                id: id.clone(),
+                is_agent: true,
+                rows: vec![number],
+            };
+            pairs.ids.insert((0, "task", format!("{id}.json")), holders);
+        }
+        let began = std::time::Instant::now();
+        let found = pairs.mark_taken_over(&mut rows, &FleetOptions::new());
+        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+        // All but the last, and those whose follower changed before them: the clock of this test has 24 hours.
+        assert_eq!(found.len(), AGENTS - 1 - AGENTS / (24 * 60));
+    }
 }

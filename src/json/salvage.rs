@@ -452,17 +452,27 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
+    /// Leaves the innermost container, in which something is broken: with the pointer of what broke first.
+    fn leave(&mut self) -> Option<(Frame, String)> {
+        let junk = self.frames.last_mut()?.junk.take();
+        let at = junk.map_or_else(|| self.pointer(false), |(_, at)| at);
+        Some((self.frames.pop()?, at))
+    }
+
     /// Ends the innermost container: at its bracket, which was just passed, or here, where the bracket is missing.
     fn end_container(&mut self, is_missing: bool) -> Option<()> {
-        let own = self.pointer(false);
-        let frame = self.frames.pop()?;
         let here = self.at;
-        let at = frame.junk.as_ref().map_or(&own, |(_, at)| at).clone();
+        // The room for pointers is for what broke.
+        let is_whole = |frame: &mut Frame| {
+            let ends_well = frame.last_end.is_none_or(|end| frame.tail <= end);
+            !is_missing && frame.junk.is_none() && ends_well
+        };
+        if let Some(frame) = self.frames.pop_if(is_whole) {
+            self.keep(frame.item, here);
+            return Some(());
+        }
+        let (frame, at) = self.leave()?;
         let Some(last_end) = frame.last_end else {
-            if frame.junk.is_none() && !is_missing {
-                self.keep(frame.item, here);
-                return Some(());
-            }
             return self.lose_container(frame.item, at);
         };
         if frame.tail > last_end || is_missing {
@@ -493,9 +503,7 @@ impl<'t> Rescue<'t> {
         self.at = end;
         let mut torn = None;
         while !self.frames.is_empty() {
-            let own = self.pointer(false);
-            let frame = self.frames.pop()?;
-            let at = frame.junk.as_ref().map_or(&own, |(_, at)| at).clone();
+            let (frame, at) = self.leave()?;
             let Some(last_end) = frame.last_end else {
                 self.lose_container(frame.item, at)?;
                 continue;
@@ -859,6 +867,16 @@ mod tests {
             (kept.as_str(), at),
             (text, places.iter().map(ToString::to_string).collect())
         );
+    }
+
+    #[test]
+    fn what_is_whole_takes_no_room_from_the_pointer_of_what_broke() {
+        let steps: Vec<String> = (0..2_000)
+            .map(|step| format!(r#"{{"a":{step}}}"#))
+            .collect();
+        let text = format!(r#"{{"steps": [{}], "score": NaN}}"#, steps.join(","));
+        let (_, places) = saved(text.as_bytes()).unwrap();
+        assert_eq!(places, ["/score"]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Members that nobody declared: what agents write beside their format.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 
-use crate::json::{Document, Kind, Node};
+use crate::json::{Document, Kind, Node, pointer};
 
 /// The names under which agents leave words for whoever goes on.
 const NOTES: [&str; 6] = [
@@ -40,47 +42,71 @@ pub(crate) fn members<T: Serialize>(
 ) -> Vec<ForeignMember> {
     let mut found = Vec::new();
     if let Ok(declared) = Document::new(value) {
-        compare(document.root(), declared.root(), "", left_out, &mut found);
+        let left_out = left_out.iter().map(String::as_str).collect();
+        let root = document.root();
+        let at = At {
+            name: String::new(),
+            pointer: root.pointer(),
+        };
+        compare(root, declared.root(), &at, &left_out, &mut found);
     }
     found
 }
 
+/// Where a value is: as a name of any element, and as the pointer to this one.
+struct At {
+    name: String,
+    pointer: String,
+}
+
+/// Each value is passed once, with its place: whatever looked for that from the root would take the square of the time.
 fn compare(
     text: Node<'_>,
     declared: Node<'_>,
-    at: &str,
-    left_out: &[String],
+    at: &At,
+    left_out: &HashSet<&str>,
     found: &mut Vec<ForeignMember>,
 ) {
     match (text.kind(), declared.kind()) {
         (Kind::Object, Kind::Object) => {
+            let declared: HashMap<_, _> = declared.members().collect();
             for (name, member) in text.members() {
-                let path = match at {
-                    "" => name.to_string(),
-                    at => format!("{at}/{name}"),
+                let inside = At {
+                    name: match at.name.as_str() {
+                        "" => name.to_string(),
+                        at => format!("{at}/{name}"),
+                    },
+                    pointer: pointer::join(&at.pointer, &name),
                 };
                 if let Some(declared) = declared.get(&name) {
-                    compare(member, declared, &path, left_out, found);
-                } else if says_something(member) && !left_out.contains(&member.pointer()) {
-                    let is_known = found.iter().any(|known| known.name == path);
+                    compare(member, *declared, &inside, left_out, found);
+                } else if says_something(member) && !left_out.contains(inside.pointer.as_str()) {
+                    let is_known = found.iter().any(|known| known.name == inside.name);
                     if !is_known && found.len() < MOST_LISTED {
-                        let is_note = at.is_empty() && NOTES.contains(&name.as_ref());
+                        let is_note = at.name.is_empty() && NOTES.contains(&name.as_ref());
                         found.push(ForeignMember {
                             note: is_note.then(|| note(member)),
-                            name: path,
+                            name: inside.name,
                         });
                     }
                 }
             }
         }
         (Kind::Array, Kind::Array) => {
-            let path = format!("{at}/*");
             // Elements that could not be read are missing from the other.
-            let read = text
-                .elements()
-                .filter(|element| !left_out.contains(&element.pointer()));
-            for (element, declared) in read.zip(declared.elements()) {
-                compare(element, declared, &path, left_out, found);
+            let mut declared = declared.elements();
+            for (number, element) in text.elements().enumerate() {
+                let inside = At {
+                    name: format!("{}/*", at.name),
+                    pointer: pointer::join(&at.pointer, &number.to_string()),
+                };
+                if left_out.contains(inside.pointer.as_str()) {
+                    continue;
+                }
+                let Some(declared) = declared.next() else {
+                    break;
+                };
+                compare(element, declared, &inside, left_out, found);
             }
         }
         _ => {}
@@ -161,5 +187,16 @@ mod tests {
             .filter_map(|member| member.note.as_deref())
             .collect();
         assert_eq!(notes, ["one\ntwo: 3", "Call Ann"]);
+    }
+
+    #[test]
+    fn a_long_plan_is_passed_in_linear_time() {
+        let steps: Vec<String> = (0..40_000).map(|step| format!("step {step}")).collect();
+        let plan = serde_json::json!({"phase": "implementation", "pendingSteps": steps});
+        let document = Document::new(&plan).unwrap();
+        let reading = document.read::<TaskCheckpoint>().unwrap();
+        let began = std::time::Instant::now();
+        assert!(members(&document, &reading.value, reading.left_out()).is_empty());
+        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     }
 }
