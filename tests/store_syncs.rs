@@ -107,10 +107,13 @@ fn a_save_waits_for_the_disk_twice_and_one_that_changes_nothing_never() {
         let second = section(&log, &format!("{label}-second"));
         let all = second.join("\n");
         assert_eq!(count(&second, &["fsync(", "fdatasync("]), 2, "{all}");
-        assert_eq!(count(&second, &["rename"]), 1, "{all}");
+        // Whose checkpoint is in a slot is kept beside it, without waiting for the disk.
+        let beside = usize::from(label == "host");
+        assert_eq!(count(&second, &["rename"]), 1 + beside, "{all}");
         assert_eq!(count(&second, &["link"]), 1, "{all}");
         // Lock, read, compare, claims and history and the note come to some 35 cheap calls over the replace itself.
-        assert!(second.len() <= 57, "{} calls:\n{all}", second.len());
+        let most = 57 + beside * 27;
+        assert!(second.len() <= most, "{} calls:\n{all}", second.len());
 
         for quiet in ["unchanged", "load"] {
             let calls = section(&log, &format!("{label}-{quiet}"));

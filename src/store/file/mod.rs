@@ -492,7 +492,9 @@ impl CheckpointStore for FileStore {
     }
 
     fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
-        Ok(Some(self.file(key)?.overflow()?.place_beside()))
+        // Its name only, so it does not matter where links lead.
+        let target = fsio::resolve(&self.path(key)?)?;
+        Ok(Some(OverflowFile::beside(&target).place_beside()))
     }
 
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
