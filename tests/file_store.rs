@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use agent_checkpoint::checkpoint::{Archive, ClaimRequest, DropReason, Dropped};
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::fsio::seam::{Call, Watch, watched};
+use agent_checkpoint::fsio::seam::{Call, Verdict, Watch, watched};
 use agent_checkpoint::fsio::{self, Operation};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{DeleteOptions, EntryId, PutOptions, Query, RolledBack};
@@ -1111,4 +1111,250 @@ fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
     drop(lock);
     put(options).unwrap();
     assert!(!temp.exists());
+}
+
+/// What comes between at the first call of a kind, and whether a folder was synced after it.
+struct Between<'a> {
+    operation: Operation,
+    path: &'a Path,
+    act: Option<Box<dyn FnOnce() -> Verdict>>,
+    folders_synced: usize,
+}
+
+impl Watch for Between<'static> {
+    fn before(&mut self, call: &Call<'_>) -> Verdict {
+        if call.operation == self.operation && call.path.starts_with(self.path) {
+            if let Some(act) = self.act.take() {
+                return act();
+            }
+        }
+        Verdict::Go
+    }
+
+    fn after(&mut self, call: &Call<'_>) {
+        let is_after = self.act.is_none() && call.operation == Operation::SyncFolder;
+        self.folders_synced += usize::from(is_after);
+    }
+}
+
+/// Runs with an act before the first such call on the path or below it; says how many folders were synced after it.
+fn between<T>(
+    (operation, path): (Operation, &Path),
+    act: impl FnOnce() -> Verdict + 'static,
+    run: impl FnOnce() -> T,
+) -> (T, usize) {
+    let watch = Rc::new(RefCell::new(Between {
+        operation,
+        path: Box::leak(path.to_path_buf().into_boxed_path()),
+        act: Some(Box::new(act)),
+        folders_synced: 0,
+    }));
+    let done = watched(watch.clone(), run);
+    let watch = watch.borrow();
+    assert!(watch.act.is_none(), "nothing came between");
+    (done, watch.folders_synced)
+}
+
+#[test]
+fn a_state_that_was_loaded_before_a_save_did_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = FileStore::open(folder.path());
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let hosted = BuilderStateStore::open(&host);
+    let stores: [(&dyn CheckpointStore, &str); 2] = [(&files, "a"), (&hosted, "active")];
+    for (store, name) in stores {
+        put(store, name, r#"{"n":1}"#);
+        put(store, name, r#"{"n":2}"#);
+        let loaded = store.load(&key(name)).unwrap().unwrap().revision;
+        put(store, name, r#"{"n":3}"#);
+        assert_eq!(store.rolled_back(&key(name), &loaded).unwrap(), None);
+        put(store, name, r#"{"n":4}"#);
+        assert_eq!(store.rolled_back(&key(name), &loaded).unwrap(), None);
+    }
+}
+
+#[test]
+fn what_another_deletes_while_we_wait_is_gone_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
+    let path = folder.path().join("a.json");
+    let own = folder.path().join(".agent-checkpoint");
+    let delete = || store.delete(&key("a"), &DeleteOptions::new()).unwrap();
+    let remove = move || {
+        fs::remove_file(path).unwrap();
+        Verdict::Go
+    };
+    let (deleted, synced) = between((Operation::Lock, &own), remove, delete);
+    assert!(!deleted);
+    let is_synced = synced > 0 || cfg!(windows);
+    assert!(is_synced, "who removed it may not have lived to sync it");
+}
+
+#[test]
+fn a_slot_that_another_empties_while_it_is_archived_leaves_no_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    fs::write(&host, EXAMPLE).unwrap();
+    let store = BuilderStateStore::open(&host);
+    put(&store, "active", r#"{"n":1}"#);
+    let archives = folder.path().join(".agent-checkpoint/archive");
+    let archive = || {
+        let now = time("2026-03-02T08:00:00Z");
+        store.archive(&key("active"), Archive::Crashed, now, &DeleteOptions::new())
+    };
+    let empty = move || {
+        let mut document = Document::from_text(&fs::read_to_string(&host).unwrap()).unwrap();
+        document.set("/activePrd/checkpoint", &()).unwrap();
+        fs::write(&host, document.text()).unwrap();
+        Verdict::Go
+    };
+    let (archived, _) = between((Operation::SyncFolder, &archives), empty, archive);
+    assert_eq!(*archived.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(fs::read_dir(&archives).unwrap().count(), 0);
+}
+
+#[test]
+fn a_healthy_file_is_found_healthy_under_its_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = FileOptions::default();
+    options.lock_timeout = Duration::ZERO;
+    let store = FileStore::with_options(folder.path(), options);
+    put(&store, "a", "{}");
+    let newest = RecoverOptions::with(Recovery::Newest);
+    let sidecar = folder.path().join(".agent-checkpoint/locks/a.json.lock");
+    let held = fsio::Lock::acquire(&sidecar, Duration::ZERO, "other").unwrap();
+    // Making sure that it lasts may write it anew.
+    let error = store.recover(&key("a"), &newest).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Locked { .. }), "{error}");
+    drop(held);
+    store.recover(&key("a"), &newest).unwrap();
+}
+
+/// The folder of the checkpoint that a child of the test below saves.
+const CHILD: &str = "AGENT_CHECKPOINT_SAVE_AGAIN";
+
+#[test]
+fn child_saves_again() {
+    if let Some(folder) = std::env::var_os(CHILD) {
+        put(&FileStore::open(folder), "a", r#"{"n":2}"#);
+    }
+}
+
+/// A system that could not write what it was to sync may drop it, and call the next sync a success.
+#[cfg(unix)]
+#[test]
+fn what_could_not_be_synced_is_written_anew_also_by_the_next_process() {
+    use std::os::unix::fs::MetadataExt;
+    for failing in [Operation::SyncFolder, Operation::Sync] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::open(folder.path());
+        put(&store, "a", r#"{"n":1}"#);
+        let path = folder.path().join("a.json");
+        let at = match failing {
+            Operation::Sync => {
+                fs::write(&path, r#"{"n":2}"#).unwrap();
+                path.as_path()
+            }
+            _ => folder.path(),
+        };
+        let save = || {
+            let document = Document::from_text(r#"{"n":2}"#).unwrap();
+            store.put(&key("a"), &document, &PutOptions::new())
+        };
+        let fail = || Verdict::Fail(std::io::Error::from_raw_os_error(5));
+        let (saved, _) = between((failing, at), fail, save);
+        assert_eq!(*saved.unwrap_err().kind(), ErrorKind::NotDurable);
+        assert_eq!(fs::read_to_string(&path).unwrap(), r#"{"n":2}"#);
+        let before = fs::metadata(&path).unwrap();
+        let child = || {
+            let program = std::env::current_exe().unwrap();
+            let mut child = std::process::Command::new(program);
+            child.args(["--exact", "child_saves_again"]);
+            let done = child.env(CHILD, folder.path()).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+            fs::metadata(&path).unwrap()
+        };
+        let anew = child();
+        assert_ne!(before.ino(), anew.ino(), "{failing:?}");
+        assert_eq!(anew.ino(), child().ino(), "once is enough");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_that_is_written_anew_is_no_wider_open_than_the_checkpoint() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
+    let closed = || fs::Permissions::from_mode(0o600);
+    fs::set_permissions(folder.path().join("a.json"), closed()).unwrap();
+    let logs = folder.path().join(".agent-checkpoint/overflow");
+    fs::create_dir(&logs).unwrap();
+    for kept in ["unsynced", "1"] {
+        let older = logs.join(format!("a.json.{kept}.jsonl"));
+        fs::write(&older, "{}\nsecret\n").unwrap();
+        fs::set_permissions(&older, closed()).unwrap();
+        if kept == "unsynced" {
+            let cut = vec![Dropped::new("/x", DropReason::Elements(1), 1.into())];
+            let document = Document::from_text(r#"{"n":1}"#).unwrap();
+            let options = PutOptions::new().with_overflow(cut);
+            store.put(&key("a"), &document, &options).unwrap();
+        } else {
+            let mut keep = Keep::default();
+            keep.bytes = Some(1);
+            store.prune(&key("a"), &keep).unwrap();
+        }
+        let log = logs.join("a.json.jsonl");
+        let mode = fs::metadata(&log).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{kept}");
+        fs::remove_file(log).unwrap();
+    }
+}
+
+/// What is ours is never a link: one that a repository brings along would have us write into somebody's file.
+#[cfg(unix)]
+#[test]
+fn a_link_among_our_own_files_is_not_written_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
+    let victim = folder.path().join("victim");
+    let claims = folder.path().join(".agent-checkpoint/claims");
+    fs::create_dir_all(&claims).unwrap();
+    fs::write(&victim, "{}").unwrap();
+    std::os::unix::fs::symlink("../../victim", claims.join("a.json.json")).unwrap();
+    let claim = ClaimRequest::new("one", Duration::from_secs(60));
+    assert!(store.claim(&key("a"), &claim).is_err());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "{}");
+}
+
+#[test]
+fn a_backup_that_was_taken_back_has_no_place_in_the_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path()).with_layout(AgentCheckpoint::layout());
+    let text =
+        |n: usize| format!(r#"{{"agent_id":"A","last_checkpoint":"2026-03-02T08:{n:02}:00Z"}}"#);
+    put(&store, "A", &text(1));
+    put(&store, "A", &text(2));
+    let path = store.path(&key("A")).unwrap();
+    let orders = folder.path().join(".agent-checkpoint/order");
+    let order = || {
+        fs::read_dir(&orders)
+            .unwrap()
+            .map(|note| fs::read_to_string(note.unwrap().path()).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let before = order();
+    assert_eq!(before.len(), 1);
+    let save = || {
+        let document = Document::from_text(&text(3)).unwrap();
+        store.put(&key("A"), &document, &PutOptions::new())
+    };
+    let fail = || Verdict::Fail(std::io::Error::from_raw_os_error(5));
+    let (saved, _) = between((Operation::Rename, &path), fail, save);
+    saved.unwrap_err();
+    assert_eq!(order(), before);
 }

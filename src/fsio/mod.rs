@@ -62,7 +62,7 @@ pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
 pub(crate) use resolve::{look, parent_of, refuse_strange};
 pub use resolve::{resolve, within};
 pub use second_name::{copy, link};
-pub(crate) use settled::{is_trusted, make_last, sync_now, trust_name};
+pub(crate) use settled::{distrust, is_trusted, make_last, sync_now, trust_name};
 pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};
 

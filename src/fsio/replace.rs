@@ -10,7 +10,8 @@ use tempfile::NamedTempFile;
 use super::folder::FolderHandle;
 use super::resolve::{look, look_through, parent_of};
 use super::{
-    FileError, FileStamp, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam, settled, system,
+    FileError, FileStamp, OWN_FOLDER, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam,
+    settled, system,
 };
 
 /// What must still be true of the file at the moment it is replaced.
@@ -161,6 +162,13 @@ impl<'a> Replace<'a> {
     pub fn write(self, bytes: &[u8]) -> Result<Replaced, FileError> {
         let (target, first) = look_through(self.path)?;
         let target = target.as_ref();
+        // We make no links among our own files: whoever did wants us to write into somebody's.
+        let is_own = |path: &Path| path.iter().any(|part| part == OWN_FOLDER);
+        if target != self.path && is_own(self.path) {
+            return Err(FileError::NotAFile {
+                path: self.path.to_path_buf(),
+            });
+        }
         if let Some(found) = &first {
             check_replaceable(target, found)?;
         }

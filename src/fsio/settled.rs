@@ -23,7 +23,8 @@ mod known {
     /// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
     const MOST: usize = 4096;
 
-    /// What tells a file or folder from all others of this machine that ever were.
+    /// What tells a file or folder from all others of this machine that are there now, and where the file system
+    /// keeps the time when one was made also from those that are gone.
     type Identity = (u64, u64, Option<SystemTime>);
 
     static SYNCED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
@@ -98,6 +99,13 @@ pub(crate) fn trust_name(folder: &Path) -> Result<(), FileError> {
 /// Whether this process knows that the name of a folder is synced; also where it is not there.
 pub(crate) fn is_trusted(folder: &Path) -> Result<bool, FileError> {
     Ok(super::look(folder)?.is_none_or(|found| lasts(&found)))
+}
+
+/// Has the next sync of a file write it anew: one failed before, perhaps in another process.
+pub(crate) fn distrust(path: &Path) -> Result<(), FileError> {
+    let found = system::metadata(path).map_err(FileError::on(Operation::Inspect, path))?;
+    note_failed(&found);
+    Ok(())
 }
 
 /// Makes sure that a file of ours, which is only ever replaced, survives a power cut. Where this process knows that,

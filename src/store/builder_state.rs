@@ -174,7 +174,10 @@ impl BuilderStateStore {
         });
         match emptied {
             Ok(true) => {}
-            Ok(false) => return Err(self.with_place(Error::new(ErrorKind::NotFound), key)),
+            Ok(false) => {
+                discard(aside);
+                return Err(self.with_place(Error::new(ErrorKind::NotFound), key));
+            }
             Err(error) => {
                 if *error.kind() != ErrorKind::NotDurable {
                     discard(aside);

@@ -158,8 +158,8 @@ pub trait CheckpointStore: Send + Sync {
     /// Whatever keeps it from being read.
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>>;
 
-    /// The newest `most` of what [`overflow`](CheckpointStore::overflow) gives, oldest first, in time that does
-    /// not grow with the rest.
+    /// The newest `most` of what [`overflow`](CheckpointStore::overflow) gives, oldest first. Stores of files
+    /// read no more of the rest than they must.
     ///
     /// # Errors
     ///

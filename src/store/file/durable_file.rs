@@ -222,7 +222,14 @@ impl<'o> DurableFile<'o> {
         if note.knows(&read.stamp, revision, wanted) {
             return Ok(read.stamp.clone());
         }
-        let stamp = fsio::sync_now(target, read, wanted)?;
+        if note.has_failed(&read.stamp) {
+            fsio::distrust(target)?;
+        }
+        let stamp = fsio::sync_now(target, read, wanted).inspect_err(|error| {
+            if error.is_of_a_sync() || matches!(error, FileError::NotDurable { .. }) {
+                note.sync_failed();
+            }
+        })?;
         note.synced(&stamp, revision, wanted);
         Ok(stamp)
     }
@@ -368,6 +375,19 @@ impl<'o> DurableFile<'o> {
         let Some(at) = position(Some(present)) else {
             return Ok(None);
         };
+        // A save that came between made an entry of what was loaded before it.
+        let file = Entry {
+            id: EntryId::current(),
+            path: target.clone(),
+            saved: None,
+            bytes: 0,
+            pinned: false,
+        };
+        let is_still = matches!(state(&file), Ok(Some(now)) if now.revision == *present);
+        let now = self.note(&target).read();
+        if !is_still || now.last != noted.last || now.is_ours(present) {
+            return Ok(None);
+        }
         let kept = position(last.checkpoint.as_ref());
         let newer = states[..at].iter().position(Option::is_some);
         let mut rolled_back = RolledBack::new(entries[at].id.clone(), last.at);
@@ -625,7 +645,10 @@ impl<'o> DurableFile<'o> {
                 Ok(())
             }
             // The new contents are in place, so what they replaced belongs to the history.
-            Err(error @ FileError::NotDurable { .. }) => Err(error.into()),
+            Err(error @ FileError::NotDurable { .. }) => {
+                self.note(target).sync_failed();
+                Err(error.into())
+            }
             Err(error) => {
                 noting.undone();
                 History::undo(kept);
@@ -755,6 +778,7 @@ impl<'o> DurableFile<'o> {
         for _ in 0..FOREIGN_CHANGES {
             let Some((stored, contents)) = self.read(&target)? else {
                 check(None)?;
+                self.absence_lasts(&target)?;
                 return Ok(false);
             };
             check(Some(&stored))?;
@@ -819,11 +843,6 @@ impl<'o> DurableFile<'o> {
         let target = self.target()?;
         self.refuse_read_only()?;
         let is_there = look(&target)?.is_some();
-        // Looked at without the lock: somebody was faster, or nothing was ever wrong.
-        if let Ok(Some((stored, contents))) = self.read(&target) {
-            self.saved_lasts(&target, &contents, &stored)?;
-            return Ok(None);
-        }
         let lock = if is_there || look(parent_of(&target))?.is_some() {
             self.lock(&target)?
         } else {
@@ -899,8 +918,11 @@ impl Damaged<'_> {
                         noting.done(revision, &whole, &replaced, durability);
                     }
                     Err(error) => {
-                        if !matches!(error, FileError::NotDurable { .. }) {
-                            noting.undone();
+                        match error {
+                            FileError::NotDurable { .. } => {
+                                self.file.note(&self.target).sync_failed();
+                            }
+                            _ => noting.undone(),
                         }
                         return Err(error.into());
                     }

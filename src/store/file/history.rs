@@ -23,9 +23,9 @@ const SLOT_SEPARATOR: char = '@';
 
 /// The history of one file, or of one slot of a host file.
 ///
-/// An entry is a second name of a file that was replaced: a hard link, so no byte is copied. It is made
-/// when the new contents are on disk and about to take the name, and old ones go only after that. Pinned
-/// entries have one more name, in a folder that nothing is removed from.
+/// An entry is a second name of a file that was replaced: a hard link where that file is known to be on disk, else a
+/// copy. It is made when the new contents are on disk and about to take the name, and old ones go only after that.
+/// Pinned entries are copied to a folder that nothing is removed from.
 pub(in crate::store) struct History<'o> {
     target: PathBuf,
     naming: Naming,
@@ -58,6 +58,8 @@ pub(super) struct Kept {
     count: usize,
     /// The numbers of the entries, oldest first, where these are all that is needed to know them.
     numbers: Option<Vec<u64>>,
+    /// The note of the order of backups, and what it said before.
+    order: Option<(PathBuf, Vec<String>)>,
 }
 
 impl<'o> History<'o> {
@@ -149,13 +151,14 @@ impl<'o> History<'o> {
         let pinned = texts(fsio::names(&self.pins())?);
         for path in self.free_names(&folder, &names, &pinned, now) {
             if self.second_name(&path, present)? {
-                self.note_order(&names, &path);
+                let order = self.note_order(&names, &path);
                 let names = names.iter().map(String::as_str);
                 let names = names.chain(path.file_name().and_then(|name| name.to_str()));
                 return Ok(Kept {
                     numbers: self.numbers(names).filter(|_| pinned.is_empty()),
                     made: Some(path),
                     count: count + 1,
+                    order,
                 });
             }
         }
@@ -188,6 +191,7 @@ impl<'o> History<'o> {
                     made: Some(path),
                     count: numbers.len(),
                     numbers: Some(numbers),
+                    order: None,
                 }))
             }
             Ok(false) => Ok(None),
@@ -312,6 +316,10 @@ impl<'o> History<'o> {
     pub(super) fn undo(kept: Kept) {
         if let Some(path) = kept.made {
             let _ = fsio::remove(&path, Durability::None);
+        }
+        // A later backup of the same name has another place.
+        if let Some((note, before)) = kept.order {
+            let _ = write_order(&note, &before);
         }
     }
 
@@ -460,7 +468,10 @@ impl<'o> History<'o> {
 
     /// The order of the backups as far as it is noted, also of some that are gone. Without the note nothing is
     /// lost but the order.
-    fn noted_order(&self) -> Vec<String> {
+    pub(super) fn noted_order(&self) -> Vec<String> {
+        if matches!(self.naming, Naming::Numbers { .. }) {
+            return Vec::new();
+        }
         let read = fsio::read_limited(&self.order_note(), MOST_NOTED as u64 * 512);
         let bytes = read.ok().flatten().map(|read| read.bytes);
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
@@ -518,32 +529,32 @@ impl<'o> History<'o> {
         (backups.stamp_in)(&Document::parse(&read.bytes).ok()?)
     }
 
-    /// Notes that a backup is the newest. Best effort: what is not noted joins by what it says.
-    fn note_order(&self, names: &[String], made: &Path) {
+    /// Notes that a backup is the newest, and gives what was noted before. Best effort: what is not noted joins by
+    /// what it says.
+    fn note_order(&self, names: &[String], made: &Path) -> Option<(PathBuf, Vec<String>)> {
         let (Naming::Protocol(_), Some(made)) = (&self.naming, made.file_name()) else {
-            return;
+            return None;
         };
         let present = names.iter().filter(|name| self.is_ours(name));
         let present = self.in_order_made(present.cloned().collect());
         // Those that are gone stay for a while: a task may have ended with one of them.
-        let mut order = self.noted_order();
+        let before = self.noted_order();
+        let mut order = before.clone();
         order.retain(|name| !present.contains(name));
         order.drain(..order.len().saturating_sub(MOST_NOTED));
         order.extend(present);
         order.push(made.to_string_lossy().into_owned());
         let note = self.order_note();
-        let written = fsio::create_folder(fsio::parent_of(&note)).and_then(|()| {
-            Replace::new(&note, Present::Whatever)
-                .durability(Durability::None)
-                .write(format!("{}\n", order.join("\n")).as_bytes())
-        });
-        if let Err(error) = written {
+        let written = fsio::create_folder(fsio::parent_of(&note));
+        if let Err(error) = written.and_then(|()| write_order(&note, &order)) {
             tracing::warn!(path = %note.display(), %error, "the order of backups is not noted");
         }
+        Some((note, before))
     }
 
     /// Whether an entry is of the task that ended with this one, or of one before.
-    pub(super) fn is_up_to(&self, entry: &Entry, border: &Border) -> bool {
+    /// `noted` is the [order](History::noted_order) that is noted.
+    pub(super) fn is_up_to(&self, entry: &Entry, border: &Border, noted: &[String]) -> bool {
         let order = |id: &str| in_order(id);
         let (entry_order, border_order) = (order(entry.id.as_str()), order(&border.entry));
         let saved = entry.saved.map(since_epoch);
@@ -554,7 +565,6 @@ impl<'o> History<'o> {
                 entry_order <= border_order && !is_later
             }
             Naming::Protocol(_) => {
-                let noted = self.noted_order();
                 let place = |id: &str| {
                     noted
                         .iter()
@@ -624,6 +634,12 @@ impl<'o> History<'o> {
 
 /// How many names of backups that are gone are still noted.
 const MOST_NOTED: usize = 256;
+
+fn write_order(note: &Path, order: &[String]) -> Result<(), FileError> {
+    let text = format!("{}\n", order.join("\n"));
+    let replace = Replace::new(note, Present::Whatever).durability(Durability::None);
+    replace.write(text.as_bytes()).map(drop)
+}
 
 fn name_of(entry: &Entry) -> String {
     let name = entry.path.file_name().unwrap_or_default();

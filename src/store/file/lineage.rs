@@ -73,10 +73,11 @@ impl Lineage {
     /// How many tasks ended after each of these entries, newest first.
     pub(super) fn ages(&self, history: &History<'_>, entries: &[Entry]) -> Result<Vec<usize>> {
         let (borders, _) = self.read()?;
+        let noted = history.noted_order();
         let age = |entry: &Entry| {
             let ended = borders.iter();
             ended
-                .filter(|border| history.is_up_to(entry, border))
+                .filter(|border| history.is_up_to(entry, border, &noted))
                 .count()
         };
         Ok(entries.iter().map(age).collect())
@@ -89,9 +90,10 @@ impl Lineage {
             return Ok(Ended::default());
         };
         let (mut borders, before) = self.read()?;
+        let noted = history.noted_order();
         if borders
             .iter()
-            .any(|border| history.is_up_to(newest, border))
+            .any(|border| history.is_up_to(newest, border, &noted))
         {
             // Its writer may not have lived to see it on disk.
             if let Some(before) = before {
@@ -100,7 +102,11 @@ impl Lineage {
             }
             return Ok(Ended::default());
         }
-        borders.retain(|border| entries.iter().any(|entry| history.is_up_to(entry, border)));
+        borders.retain(|border| {
+            entries
+                .iter()
+                .any(|entry| history.is_up_to(entry, border, &noted))
+        });
         borders.push(Border::after(newest));
         let mut text = serde_json::to_vec(&borders).map_err(|error| {
             Error::new(ErrorKind::Edit {
@@ -116,6 +122,7 @@ impl Lineage {
         };
         let written = match &ended.changed {
             Some((path, _)) => Replace::new(path, Present::Whatever)
+                .like(&self.target)
                 .durability(durability)
                 .write(&text)
                 .map(drop),

@@ -44,7 +44,7 @@ use crate::json::Document;
 ///
 /// The file of a key is `{key}.json` in the store's folder, with characters that no file name may
 /// have written as `%XX`; no key leaves the folder. Locks and the record of what was cut lie in the
-/// hidden folder `.agent-checkpoint` beside the files, which git ignores.
+/// hidden folder `.agent-checkpoint` beside the files; git ignores it, but for that record.
 ///
 /// # Durability
 ///

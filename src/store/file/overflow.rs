@@ -204,7 +204,13 @@ impl OverflowFile {
                 added.take_back();
                 // Also the next call must not believe what is in it, and that may be in another process.
                 if is_sync && matches!(fsio::look(&self.path), Ok(Some(_))) {
-                    let _ = fsio::rename_new(&self.path, &self.unsynced, Durability::None);
+                    match fsio::rename_new(&self.path, &self.unsynced, Durability::None) {
+                        Ok(true) => {}
+                        not => {
+                            let path = self.path.display();
+                            tracing::warn!(%path, ?not, "a log that could not be synced keeps its name");
+                        }
+                    }
                 }
                 Err(error)
             }
@@ -219,6 +225,7 @@ impl OverflowFile {
             bytes.extend(newer);
         }
         Replace::new(&self.path, Present::Whatever)
+            .like(&self.target)
             .durability(durability)
             .write(&bytes)
             .map_err(FileError::of_a_step)?;
@@ -267,6 +274,7 @@ impl OverflowFile {
             return Ok(());
         }
         Replace::new(&self.path, Present::Whatever)
+            .like(&self.target)
             .durability(durability)
             .write(&text)
             .map_err(FileError::of_a_step)?;

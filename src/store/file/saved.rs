@@ -11,7 +11,8 @@ use super::history::encoded;
 use crate::checkpoint::Revision;
 use crate::fsio::{self, Durability, FileError, FileStamp, InPlace, Replaced};
 
-/// How long a record of the note is. It has two: what was saved last, and what is about to be.
+/// How long a record of the note is. It has three: what was saved last, what is about to be, and which version of
+/// the file could not be synced.
 const RECORD: usize = 512;
 
 /// `.agent-checkpoint/locks/{file}.note`, of a slot of a host file `{file}@{slot}.note`.
@@ -59,6 +60,8 @@ pub(super) struct Noted {
     pub(super) last: Option<Saved>,
     /// What a save was about to write that may have been killed.
     next: Option<Revision>,
+    /// The version of the file that could not be synced.
+    failed: Option<String>,
 }
 
 impl Noted {
@@ -88,14 +91,16 @@ impl SavedNote {
         if fsio::refuse_strange(&self.path).is_err() {
             return Noted::default();
         }
-        let read = fsio::read_limited(&self.path, 2 * RECORD as u64);
+        let read = fsio::read_limited(&self.path, 3 * RECORD as u64);
         let Ok(Some(read)) = read else {
             return Noted::default();
         };
-        let (last, next) = read.bytes.split_at(RECORD.min(read.bytes.len()));
+        let mut records = read.bytes.chunks(RECORD).map(body);
+        let mut record = || records.next().flatten();
         Noted {
-            last: body(last).and_then(Saved::parse),
-            next: body(next).and_then(|text| text.parse().ok()),
+            last: record().and_then(Saved::parse),
+            next: record().and_then(|text| text.parse().ok()),
+            failed: record().map(str::to_owned),
         }
     }
 
@@ -115,6 +120,27 @@ impl SavedNote {
                 remember(&self.target, saved);
                 true
             })
+    }
+
+    /// Notes that a sync of the present file failed: the system may have dropped what it could not write, so that a
+    /// later sync that succeeds, also of another process, tells nothing.
+    pub(super) fn sync_failed(&self) {
+        let Ok(Some(found)) = fsio::look(&self.target) else {
+            return;
+        };
+        let failed = record(&FileStamp::of(&found).text());
+        let noted = InPlace::open(&self.path, &self.target)
+            .and_then(|file| file.write(&failed, 2 * RECORD as u64));
+        if let Err(error) = noted {
+            tracing::warn!(path = %self.path.display(), %error, "that a sync failed is not noted");
+        }
+    }
+
+    /// Whether a sync of exactly this file failed.
+    pub(super) fn has_failed(&self, stamp: &FileStamp) -> bool {
+        self.read()
+            .failed
+            .is_some_and(|failed| failed == stamp.text())
     }
 
     /// Remembers that exactly this file is on disk now.
