@@ -109,11 +109,13 @@ impl Scenario {
     pub(crate) fn survives_crashes(&self, depth: Depth) {
         let began = Instant::now();
         let recorded = self.record();
-        let states = recorded.states(0, depth);
+        let all = recorded.states(0, depth);
+        let found = all.len();
+        let states = sample(all, depth, MOST_STATES);
         let findings = self.judge_all(&recorded, &states);
         report(self.name, &findings);
         println!(
-            "EXPLORED {}: {} calls, {} states, {} ms",
+            "EXPLORED {}: {} calls, {} of {found} states, {} ms",
             self.name,
             recorded.steps.len(),
             states.len(),
@@ -137,6 +139,7 @@ impl Scenario {
             // What the killed one removed may come back.
             again.past.extend([&first.past[..], &first.seen].concat());
             let states = explore(disk, &again.steps, self.acts.len(), depth);
+            let states = sample(states, depth, MOST_STATES_OF_A_KILL);
             count += states.len();
             let findings = self.judge_all(&again, &states);
             report(
@@ -176,6 +179,26 @@ impl Scenario {
         findings.sort();
         findings.into_iter().map(|(_, finding)| finding).collect()
     }
+}
+
+/// How many states of a scenario are judged, unless all are wanted (`scripts/crash`).
+const MOST_STATES: usize = 400;
+
+/// The same for each call after which a program is killed.
+const MOST_STATES_OF_A_KILL: usize = 40;
+
+/// So many of the states, spread evenly, and always the last: nothing more happens after it.
+fn sample(states: Vec<State>, depth: Depth, most: usize) -> Vec<State> {
+    if depth == Depth::Full || states.len() <= most {
+        return states;
+    }
+    let count = states.len();
+    let is_taken = |at: usize| at + 1 == count || (at * most) % count < most;
+    let numbered = states.into_iter().enumerate();
+    numbered
+        .filter(|(at, _)| is_taken(*at))
+        .map(|(_, state)| state)
+        .collect()
 }
 
 /// How many states are judged at a time.
