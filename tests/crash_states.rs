@@ -48,6 +48,7 @@ mod crash_after_each_call {
         pinned_entry,
         unpinned,
         host_file,
+        host_file_begun,
         host_file_taken_over,
         host_file_recovered,
         own_backups,

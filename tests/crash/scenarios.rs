@@ -607,15 +607,30 @@ pub(crate) fn host_file() -> Scenario {
         also: the_builders_own_is_there,
         ..scenario(
             "slot of a host file",
-            host,
+            |root| {
+                host(root);
+                save_slot(root, "first").unwrap();
+            },
             &[
-                |root| save_slot(root, "first"),
                 |root| save_slot(root, "second"),
                 |root| {
                     let store = open_host(root);
                     store.delete(&active(), &DeleteOptions::new()).map(drop)
                 },
             ],
+        )
+    }
+}
+
+pub(crate) fn host_file_begun() -> Scenario {
+    Scenario {
+        open: open_host,
+        key: active(),
+        also: the_builders_own_is_there,
+        ..scenario(
+            "first save in a slot of a host file",
+            host,
+            &[|root| save_slot(root, "first")],
         )
     }
 }
