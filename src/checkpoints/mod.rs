@@ -339,9 +339,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         key: &Key,
         mut change: impl FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
     ) -> Result<Saved> {
-        self.transact(key, &mut |document| {
-            let document = document.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
-            self.changed(key, document, &mut change)
+        self.transact(key, &mut |stored| {
+            let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            stored.context.refuse_former_task()?;
+            self.changed(key, &stored.document, &mut change)
         })
     }
 
@@ -349,10 +350,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
     fn transact(
         &self,
         key: &Key,
-        prepare: &mut dyn FnMut(Option<&Document>) -> Result<Option<Prepared>>,
+        prepare: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Prepared>>,
     ) -> Result<Saved> {
         let mut prepare = |stored: Option<&Stored>| {
-            let mut prepared = prepare(stored.map(|stored| &stored.document))?;
+            let mut prepared = prepare(stored)?;
             if let Some(prepared) = &mut prepared {
                 prepared.look_at_files(self, key, stored)?;
             }

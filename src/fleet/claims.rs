@@ -16,6 +16,8 @@ use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, R
 pub(super) struct Beside {
     pub(super) owner: Option<Owner>,
     pub(super) rolled_back: Option<RolledBack>,
+    /// The task it was made for, and that which its place is for by now.
+    pub(super) former_task: Option<(String, String)>,
 }
 
 pub(super) fn of_file(
@@ -35,7 +37,10 @@ pub(super) fn of_file(
 pub(super) fn of_slot(path: &Path, slot: &Key, present: &Revision, scan: &mut Scan<'_>) -> Beside {
     let store = BuilderStateStore::with_options(path, FileOptions::read_only());
     let place = format!("{} ({slot})", path.display());
-    told(&store, slot, present, &place, scan)
+    let mut beside = told(&store, slot, present, &place, scan);
+    let context = store.load(slot).ok().flatten().map(|stored| stored.context);
+    beside.former_task = context.and_then(|context| context.task.zip(context.place_is_for));
+    beside
 }
 
 pub(super) fn of_key(
@@ -59,6 +64,7 @@ fn told(
         owner: owner(store.claimed(key), place, scan),
         // A history that cannot be listed is told by `ckpt history`; it hides no row.
         rolled_back: store.rolled_back(key, present).ok().flatten(),
+        former_task: None,
     }
 }
 

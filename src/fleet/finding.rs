@@ -38,6 +38,15 @@ pub enum Finding {
         /// Whether the state of that save is an entry of the history.
         last_is_kept: bool,
     },
+    /// The place of a host file is for another task by now, and the checkpoint of the last one is still there.
+    OfAnotherTask {
+        /// Where.
+        place: String,
+        /// The task of the checkpoint.
+        task: String,
+        /// The task that the place is for.
+        place_is_for: String,
+    },
     /// Another agent took the work over and has a checkpoint of its own: this one is kept up to date no more.
     TakenOver {
         /// Where.
@@ -171,6 +180,14 @@ impl fmt::Display for Finding {
                     None => Ok(()),
                 }
             }
+            Finding::OfAnotherTask {
+                place,
+                task,
+                place_is_for,
+            } => write!(
+                f,
+                "{place}: the checkpoint is that of {task}, and its place is for {place_is_for} by now; put it aside with ckpt archive"
+            ),
             Finding::TakenOver {
                 place,
                 agent,

@@ -118,6 +118,14 @@ impl Scan<'_> {
             row.progress.rest = None;
         }
         row.owner = beside.owner;
+        if let Some((task, place_is_for)) = beside.former_task {
+            row.task = bounded::said(Some(&task));
+            self.findings.push(Finding::OfAnotherTask {
+                place: row.place.to_string(),
+                task: bounded::text(&task),
+                place_is_for: bounded::text(&place_is_for),
+            });
+        }
         if let Some(back) = beside.rolled_back {
             self.findings.push(Finding::RolledBack {
                 place: row.place.to_string(),

@@ -113,10 +113,21 @@ impl BuilderStateStore {
         error.with_path(&self.path).with_key(key)
     }
 
-    /// The task that the checkpoint of this revision was saved for.
-    fn saved_for(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
-        let kept = self.file_of(key).companion(revision)?;
-        Ok(kept.and_then(|kept| of_beside_text(&kept).0))
+    /// The task that the checkpoint of this revision was saved for. Of one that came back without us, the host of its
+    /// entry in the history tells.
+    fn saved_for(&self, key: &Key, slot: &Slot, revision: &Revision) -> Result<Option<String>> {
+        let file = self.file_of(key);
+        if let Some(kept) = file.companion(revision)? {
+            return Ok(of_beside_text(&kept).0);
+        }
+        let Ok(Some(history)) = file.history() else {
+            return Ok(None);
+        };
+        let entries = history.entries().unwrap_or_default();
+        let of_entry = |entry: &Entry| in_slot(slot, file.read_entry(&entry.path).ok()?).ok()?;
+        let mut states = entries.iter().filter_map(of_entry);
+        let found = states.find(|state| state.revision == *revision);
+        Ok(found.and_then(|state| state.context.task))
     }
 
     /// A host goes on to its next story, and may leave the checkpoint of the last one in its place: that stays the
@@ -137,7 +148,7 @@ impl BuilderStateStore {
         };
         let own = match story_of_contract(&stored.document, &task) {
             Some(story) => Some(story),
-            None => self.saved_for(key, &stored.revision)?,
+            None => self.saved_for(key, slot, &stored.revision)?,
         };
         // Before its first story a document stands for all of them.
         let is_document = |own: &String| {
@@ -378,7 +389,10 @@ impl CheckpointStore for BuilderStateStore {
                     None => return Err(no_host(&slot)),
                 };
                 let place = slot.find(&host.document)?;
-                let present = stored(host, &place)?;
+                let mut present = stored(host, &place)?;
+                if let Some(present) = &mut present {
+                    self.say_former_task(key, &slot, &host.document, present)?;
+                }
                 let change = match is_host {
                     true => change(present.as_ref())?,
                     false => once.change(None, change)?,
@@ -425,7 +439,7 @@ impl CheckpointStore for BuilderStateStore {
                 let revision = Some(result.revision.clone());
                 // Whose it was it stays, until another begins in its place.
                 let before = match (&result.previous, put.archive) {
-                    (Some(previous), None) => self.saved_for(key, previous)?,
+                    (Some(previous), None) => self.saved_for(key, &slot, previous)?,
                     _ => None,
                 };
                 let task = before.or_else(|| place.task.clone());
@@ -503,7 +517,9 @@ impl CheckpointStore for BuilderStateStore {
                 let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
                 let place = find(&slot, &host.document)?;
                 let present = place.map_or(Ok(None), |place| stored(host, &place))?;
-                let present = present.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+                let mut present = present.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+                self.say_former_task(key, &slot, &host.document, &mut present)?;
+                present.context.refuse_former_task()?;
                 let whole = Owner {
                     slot: Some(key.as_str()),
                     task: None,

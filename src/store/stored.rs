@@ -54,6 +54,20 @@ pub struct TaskContext {
     pub heartbeat: Option<Timestamp>,
 }
 
+impl TaskContext {
+    /// Refuses work on a checkpoint whose place is for another task by now.
+    pub(crate) fn refuse_former_task(&self) -> Result<()> {
+        let Some(now_for) = &self.place_is_for else {
+            return Ok(());
+        };
+        let own = self.task.as_deref().unwrap_or("another task");
+        Err(Error::refused(format!(
+            "the checkpoint is that of {own}, and its place is for {now_for} by now; put it aside with `ckpt archive`, \
+             then start anew"
+        )))
+    }
+}
+
 /// What a put asks of the store.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

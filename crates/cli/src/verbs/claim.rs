@@ -69,6 +69,12 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
             claim.owner,
             time(claim)
         ));
+        let there = store.load(&target.key).ok().flatten();
+        if let Some(now_for) = there.and_then(|there| there.context.place_is_for) {
+            outcome.note(format!(
+                "the checkpoint that is there is not that of {now_for}; put it aside with `ckpt archive`"
+            ));
+        }
     }
     Ok(outcome)
 }
