@@ -73,7 +73,14 @@ fn child() {
     let began = Instant::now();
     let sources = [Source::folder(Path::new(&folder))];
     let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
-    let lines = fleet.table().lines().count() + fleet.markdown().lines().count();
+    let lines = fleet
+        .table(Some(&agent_checkpoint::Redaction::secrets()))
+        .lines()
+        .count()
+        + fleet
+            .markdown(Some(&agent_checkpoint::Redaction::secrets()))
+            .lines()
+            .count();
     let json = serde_json::to_string(&fleet).unwrap().len();
     assert!(lines > 2 * fleet.rows().len() && json > 0);
     println!(

@@ -24,6 +24,28 @@ pub struct Layout {
     pub backups: Option<Backups>,
 }
 
+impl Layout {
+    /// Whether this is the name of a file that was put aside from the one with this stem.
+    #[must_use]
+    pub fn is_archive_of(&self, name: &str, stem: &str) -> bool {
+        let Some(name) = name.strip_suffix(file_name::EXTENSION) else {
+            return false;
+        };
+        let archives = [Archive::Crashed, Archive::Aborted, Archive::Complete];
+        archives.into_iter().any(|archive| {
+            let made = (self.archive_stem)(stem, archive, DateTime::UNIX_EPOCH);
+            match made.strip_suffix('0') {
+                Some(before) => name.strip_prefix(before).is_some_and(is_unique_number),
+                // A name without the time has only the counter that the store adds.
+                None => name.strip_prefix(&made).is_some_and(|tail| {
+                    let counter = tail.strip_prefix(UNIQUE_SEPARATOR);
+                    tail.is_empty() || counter.is_some_and(is_unique_number)
+                }),
+            }
+        })
+    }
+}
+
 /// What a file in a folder of checkpoints is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -159,5 +181,22 @@ mod tests {
         assert_eq!(role("a_crashed.json"), key("a_crashed"));
         assert_eq!(role("crashed-17.json"), key("crashed-17"));
         assert_eq!(role("a%crashed-x.json"), FileRole::Foreign);
+    }
+
+    #[test]
+    fn an_archive_is_of_one_stem_only() {
+        let formats = crate::Formats::default();
+        let layout = |name: &str| (formats.get(name).unwrap().layout)();
+        let is = |format: &str, name, stem| layout(format).is_archive_of(name, stem);
+        assert!(is("task", "US-1%complete-1700000000.json", "US-1"));
+        assert!(is("task", "US-1%aborted-1700000000-2.json", "US-1"));
+        assert!(!is("task", "US-10%complete-1700000000.json", "US-1"));
+        assert!(!is("task", "US-1.json", "US-1"));
+        assert!(is("agent-session", "a_crashed_1700000000.json", "a"));
+        assert!(!is("agent-session", "a_b_crashed_1700000000.json", "a"));
+        assert!(is("sitebuilder", "a-1-complete.json", "a-1"));
+        assert!(is("sitebuilder", "a-1-complete-2.json", "a-1"));
+        assert!(!is("sitebuilder", "a-10-complete.json", "a-1"));
+        assert!(!is("sitebuilder", "a-1-complete-x.json", "a-1"));
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use chrono::{DateTime, TimeDelta};
+use chrono::TimeDelta;
 
 use super::scan::Scan;
 use super::{Finding, Owner, Place, Row, RowState, bounded};
-use crate::checkpoint::{Archive, Claim, ErrorKind, Key, Layout, Result, Revision};
+use crate::checkpoint::{Claim, ErrorKind, Key, Layout, Result, Revision};
 use crate::fsio;
 use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, RolledBack};
 
@@ -159,15 +159,9 @@ fn was_archived(path: &Path, layout: &Layout, since: SystemTime) -> bool {
         .file_stem()
         .and_then(|stem| stem.to_str())
         .unwrap_or_default();
-    let archives = [Archive::Crashed, Archive::Aborted, Archive::Complete];
-    let starts = archives.map(|archive| {
-        let name = (layout.archive_stem)(stem, archive, DateTime::UNIX_EPOCH);
-        name.trim_end_matches('0').to_owned()
-    });
     let names = fsio::names(fsio::parent_of(path)).unwrap_or_default();
     names.iter().any(|name| {
-        let text = name.to_string_lossy();
-        let is_archive = starts.iter().any(|start| text.starts_with(start.as_str()));
+        let is_archive = layout.is_archive_of(&name.to_string_lossy(), stem);
         let saved =
             || std::fs::metadata(path.with_file_name(name)).and_then(|found| found.modified());
         is_archive && saved().is_ok_and(|saved| saved >= since)

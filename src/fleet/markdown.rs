@@ -2,12 +2,15 @@
 
 use super::{Fleet, Row, RowState, age, cell};
 use crate::formats::sitebuilder::STATUS_HEADING;
+use crate::redaction::Redaction;
 
 impl Fleet {
     /// The STATUS table: the protocol's columns, and in *Status* behind the checkpoint's own status what
     /// the verdict adds to it, such as `in_progress (late)`. Findings follow under a heading of their own.
+    /// What the redaction finds is taken out of it.
     #[must_use]
-    pub fn markdown(&self) -> String {
+    pub fn markdown(&self, redaction: Option<&Redaction>) -> String {
+        let text_of = |text: &str| cell::markdown(text, redaction);
         let mut text = STATUS_HEADING.to_owned();
         for row in self.rows() {
             let updated = age::age(row.updated_at.as_ref(), self.now());
@@ -17,17 +20,17 @@ impl Fleet {
             });
             text.push_str(&format!(
                 "| {} | {} | {} | {} | {} |\n",
-                cell::markdown(row.agent.as_deref().unwrap_or("—")),
-                cell::markdown(&task),
+                text_of(row.agent.as_deref().unwrap_or("—")),
+                text_of(&task),
                 progress(row),
-                cell::markdown(&updated),
-                cell::markdown(&status(row)),
+                text_of(&updated),
+                text_of(&status(row)),
             ));
         }
         if !self.findings().is_empty() {
             text.push_str("\n## Findings\n\n");
             for finding in self.findings() {
-                text.push_str(&format!("- {}\n", cell::markdown(&finding.to_string())));
+                text.push_str(&format!("- {}\n", text_of(&finding.to_string())));
             }
         }
         text

@@ -6,6 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Fleet, LeftOut, Row, RowState, WhyLeftOut, WhyNotScanned, age, cell};
 use crate::liveness::words::span;
+use crate::redaction::Redaction;
 
 const HEADER: [&str; 10] = [
     "AGENT", "TASK", "PROGRESS", "PHASE", "UPDATED", "RESULT", "OWNER", "ELAPSED", "LEFT", "FILE",
@@ -15,11 +16,15 @@ const WIDEST: usize = 40;
 
 impl Fleet {
     /// The table, the findings and the totals, as lines for a person. Plain text: nothing that a file says
-    /// is obeyed by a terminal.
+    /// is obeyed by a terminal, and what the redaction finds is taken out.
     #[must_use]
-    pub fn table(&self) -> String {
+    pub fn table(&self, redaction: Option<&Redaction>) -> String {
         let mut text = String::new();
-        let mut rows: Vec<[String; 10]> = self.rows().iter().map(|row| self.cells(row)).collect();
+        let mut rows: Vec<[String; 10]> = self
+            .rows()
+            .iter()
+            .map(|row| self.cells(row, redaction))
+            .collect();
         let mut header = HEADER.map(str::to_owned);
         let mut tasks = HashSet::new();
         let is_alone = |row: &Row| row.task.clone().is_none_or(|task| tasks.insert(task));
@@ -41,18 +46,22 @@ impl Fleet {
             text.push('\n');
         }
         for finding in self.findings() {
-            text.push_str(&format!("! {}\n", cell::plain(&finding.to_string())));
+            text.push_str(&format!(
+                "! {}\n",
+                cell::plain(&finding.to_string(), redaction)
+            ));
         }
         text.push_str(&self.summary());
         text.push('\n');
         text
     }
 
-    fn cells(&self, row: &Row) -> [String; 10] {
-        let text = |text: Option<&String>| short(&cell::plain(text.map_or("—", |t| t)));
+    fn cells(&self, row: &Row, redaction: Option<&Redaction>) -> [String; 10] {
+        let plain = |text: &str| cell::plain(text, redaction);
+        let text = |text: Option<&String>| short(&plain(text.map_or("—", |t| t)));
         let owner = row.owner.as_ref().filter(|owner| owner.stands);
         let task = match &row.task {
-            None => short_end(&cell::plain(&row.place.to_string())),
+            None => short_end(&plain(&row.place.to_string())),
             task => text(task.as_ref()),
         };
         [
@@ -60,12 +69,12 @@ impl Fleet {
             task,
             progress(row),
             text(row.phase.as_ref()),
-            short(&cell::plain(&age::age(row.updated_at.as_ref(), self.now()))),
+            short(&plain(&age::age(row.updated_at.as_ref(), self.now()))),
             self.result(row),
             text(owner.map(|owner| &owner.name)),
             row.progress.elapsed.map_or_else(|| "—".to_owned(), span),
             row.progress.rest.map_or_else(|| "—".to_owned(), span),
-            short_end(&cell::plain(&row.place.to_string())),
+            short_end(&plain(&row.place.to_string())),
         ]
     }
 

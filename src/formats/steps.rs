@@ -148,10 +148,20 @@ pub(super) fn reorder(plan: &mut Vec<String>, text: &str, before: &str) -> Resul
     Ok(())
 }
 
+/// The most steps of a plan that an error lists.
+const MOST_LISTED: usize = 6;
+
 fn place(plan: &[String], text: &str) -> Result<usize> {
-    plan.iter()
-        .position(|step| step == text)
-        .ok_or_else(|| Error::refused(format!("{text:?} is no planned step; planned are {plan:?}")))
+    plan.iter().position(|step| step == text).ok_or_else(|| {
+        let first = &plan[..plan.len().min(MOST_LISTED)];
+        let more = match plan.len() - first.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Error::refused(format!(
+            "{text:?} is no planned step; planned are {first:?}{more}"
+        ))
+    })
 }
 
 /// Refuses a text that says nothing.
@@ -165,6 +175,13 @@ pub(super) fn says(text: &str, advice: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_lists_only_the_first_steps_of_a_long_plan() {
+        let plan: Vec<String> = (0..20_000).map(|step| format!("step {step}")).collect();
+        let error = place(&plan, "other").unwrap_err().to_string();
+        assert!(error.ends_with("\"step 5\"] and 19994 more"), "{error}");
+    }
 
     #[test]
     fn words_are_compared_without_case_and_endings() {

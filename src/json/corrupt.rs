@@ -17,6 +17,8 @@ pub enum CorruptCode {
     NotUtf8,
     /// Something that JSON does not allow here.
     Syntax,
+    /// Git conflict markers: both sides of a merge are in the text.
+    MergeConflict,
     /// The text ends inside a value.
     Truncated,
     /// A whole document and then more: often a short text written over a longer one.
@@ -38,6 +40,7 @@ impl CorruptCode {
             CorruptCode::NulBytes => "nul-bytes",
             CorruptCode::NotUtf8 => "not-utf8",
             CorruptCode::Syntax => "syntax",
+            CorruptCode::MergeConflict => "merge-conflict",
             CorruptCode::Truncated => "truncated",
             CorruptCode::TrailingBytes => "trailing-bytes",
             CorruptCode::TooDeep => "too-deep",
@@ -110,7 +113,7 @@ pub(crate) fn conflict(bytes: &[u8]) -> Option<Corrupt> {
     };
     found.truncate(MOST_CONFLICTS);
     Some(Corrupt {
-        code: CorruptCode::Syntax,
+        code: CorruptCode::MergeConflict,
         line,
         column: 1,
         offset,

@@ -7,10 +7,10 @@ use agent_checkpoint::formats::builder_state::{self, Slot};
 use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::store::DeleteOptions;
+use agent_checkpoint::store::{DeleteOptions, HistoryEntry};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, Error, ErrorKind, FileOptions,
-    FileStore, FixedClock, Key, Redaction,
+    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, EntryId, Error, ErrorKind,
+    FileOptions, FileStore, FixedClock, Key, Redaction,
 };
 
 use chrono::{DateTime, Utc};
@@ -85,6 +85,27 @@ impl Target {
     /// As [`to_change`](Target::to_change), for what only looks.
     pub(crate) fn to_look_at(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         Target::damaged(file, global, FileOptions::read_only())
+    }
+
+    /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key or
+    /// slot, or in its protocol's backups.
+    pub(crate) fn kept(path: &Path, global: &Global) -> Option<EntryId> {
+        let at = |file, global: &Global| {
+            let target = Target::to_look_at(file, global).ok();
+            target.filter(|target| target.path == path)
+        };
+        // The damaged file may be another than the one that --store names.
+        let alone = || Global {
+            store: None,
+            key: None,
+            ..global.clone()
+        };
+        let target = at(None, global).or_else(|| at(Some(path), &alone()))?;
+        let entries = target.store().history(&target.key).ok()?;
+        let mut entries = entries.into_iter();
+        let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
+        let found = entries.find(|entry| is_good(entry) && entry.tasks_since == 0)?;
+        Some(found.id)
     }
 
     fn damaged(
@@ -243,14 +264,15 @@ impl Target {
     fn put_aside(&self) -> Option<String> {
         let name = self.path.file_name()?.to_str()?;
         let stem = name.strip_suffix(".json")?;
-        let role = (self.format.layout)().role;
+        let layout = (self.format.layout)();
         let entries = std::fs::read_dir(self.path.parent()?.join(".")).ok()?;
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let newest = names
-            .filter(|other| {
-                other != name && other.starts_with(stem) && role(other) == FileRole::Archive
-            })
-            .max()?;
+        let archives = entries.filter_map(|entry| {
+            let entry = entry.ok()?;
+            let other = entry.file_name().into_string().ok()?;
+            let saved = entry.metadata().and_then(|found| found.modified()).ok();
+            layout.is_archive_of(&other, stem).then_some((saved, other))
+        });
+        let (_, newest) = archives.max()?;
         Some(format!(
             "there is no checkpoint here now; the last one was put aside as {newest}: `ckpt show` and `ckpt resume` read \
              that file, `ckpt start` begins anew"

@@ -3,15 +3,26 @@
 use std::error::Error as StdError;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use agent_checkpoint::checkpoint::Fenced;
-use agent_checkpoint::json::Corrupt;
+use agent_checkpoint::json::{Corrupt, CorruptCode};
 use agent_checkpoint::{Error, ErrorKind};
 use serde::Serialize;
 
+use crate::address::Target;
+use crate::args::Global;
 use crate::exit::Exit;
 use crate::output::one_line;
 use crate::read;
+
+/// The options of the command line: advice is about the checkpoint that they name.
+static GLOBAL: OnceLock<Global> = OnceLock::new();
+
+/// Gives advice about what these options name from now on.
+pub(crate) fn advise_for(global: &Global) {
+    GLOBAL.get_or_init(|| global.clone());
+}
 
 /// Why a verb could not do its work.
 #[derive(Clone, Debug)]
@@ -79,7 +90,8 @@ impl Failure {
         if let Some(place) = file.map(|file| file.display().to_string()) {
             let names_place = self.file.is_some()
                 || self.message.contains(&place)
-                || key.is_some_and(|key| self.message.contains(key))
+                || self.key.is_some()
+                || key.is_some_and(|key| self.message.contains(&format!("{key:?}")))
                 || self
                     .message
                     .split(' ')
@@ -98,7 +110,7 @@ impl Failure {
     /// The failure as one JSON object.
     pub(crate) fn json(&self) -> serde_json::Value {
         let message = one_line(&self.message);
-        let next = message.rsplit_once("; ").map(|(_, next)| next.to_owned());
+        let next = last_part(&message).map(str::to_owned);
         serde_json::json!({ "error": Report {
             code: &self.code,
             file: self.file.as_ref().map(|file| file.display().to_string()),
@@ -120,39 +132,87 @@ impl From<Error> for Failure {
         Failure {
             exit: Exit::of(&error),
             message,
-            code: code(error.kind()),
+            code: code(error.kind()).to_owned(),
             file: error.path().map(Path::to_path_buf),
             key: error.key().map(ToString::to_string),
         }
     }
 }
 
-/// The kind of an error in a word: of a corrupt file the code that `validate` gives it.
-fn code(kind: &ErrorKind) -> String {
-    if let ErrorKind::Corrupt(corrupt) = kind {
-        return corrupt.code.to_string();
-    }
-    if let ErrorKind::UnknownFormat { name: None, .. } = kind {
-        return "no-checkpoint".to_owned();
-    }
-    // The name of the variant: `NotFound` is `not-found`.
-    let name = format!("{kind:?}");
-    let mut code = String::new();
-    for char in name.chars().take_while(char::is_ascii_alphabetic) {
-        if char.is_ascii_uppercase() && !code.is_empty() {
-            code.push('-');
+/// What follows the last `; ` of a message, outside of what it quotes.
+fn last_part(message: &str) -> Option<&str> {
+    let (mut quote, mut is_escaped, mut next) = (None, false, None);
+    for (at, char) in message.char_indices() {
+        match (quote, char) {
+            _ if is_escaped => {}
+            (None, '"' | '`') => quote = Some(char),
+            (Some(open), _) if open == char => quote = None,
+            (None, ';') => next = message[at + 1..].strip_prefix(' ').or(next),
+            _ => {}
         }
-        code.push(char.to_ascii_lowercase());
+        is_escaped = quote == Some('"') && char == '\\' && !is_escaped;
     }
-    code
+    next
+}
+
+/// The kind of an error in a word: of a corrupt file the code that `validate` gives it.
+fn code(kind: &ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Corrupt(corrupt) => corrupt.code.as_str(),
+        ErrorKind::NotFound => "not-found",
+        ErrorKind::Conflict { .. } => "conflict",
+        ErrorKind::InvalidKey { .. } => "invalid-key",
+        ErrorKind::InvalidRevision { .. } => "invalid-revision",
+        ErrorKind::NewerSchema { .. } => "newer-schema",
+        ErrorKind::TooLarge { .. } => "too-large",
+        ErrorKind::WouldBeTooLarge { .. } => "would-be-too-large",
+        ErrorKind::Locked { .. } => "locked",
+        ErrorKind::Claimed { .. } => "claimed",
+        ErrorKind::Fenced { .. } => "fenced",
+        ErrorKind::TakenOver { .. } => "taken-over",
+        ErrorKind::NoSuchRevision { .. } => "no-such-revision",
+        ErrorKind::NotRecoverable { .. } => "not-recoverable",
+        ErrorKind::NotOffered { .. } => "not-offered",
+        ErrorKind::Twin { .. } => "twin",
+        ErrorKind::LeadsOutside => "leads-outside",
+        ErrorKind::Busy => "busy",
+        ErrorKind::NoLocks => "no-locks",
+        ErrorKind::ChangedMeanwhile => "changed-meanwhile",
+        ErrorKind::WouldLose { .. } => "would-lose",
+        ErrorKind::NotFaithful { .. } => "not-faithful",
+        ErrorKind::Unreadable { .. } => "unreadable",
+        ErrorKind::Migration { .. } => "migration",
+        ErrorKind::Edit { .. } => "edit",
+        ErrorKind::Ambiguous { .. } => "ambiguous",
+        ErrorKind::UnknownFormat { name: None, .. } => "no-checkpoint",
+        ErrorKind::UnknownFormat { .. } => "unknown-format",
+        ErrorKind::NoSuchSlot { .. } => "no-such-slot",
+        ErrorKind::ReadOnly => "read-only",
+        ErrorKind::Template { .. } => "template",
+        ErrorKind::Unsupported { .. } => "unsupported",
+        ErrorKind::Transition { .. } => "transition",
+        ErrorKind::Refused { .. } => "refused",
+        ErrorKind::NotAFile => "not-a-file",
+        ErrorKind::NotAFolder => "not-a-folder",
+        ErrorKind::DanglingLink => "dangling-link",
+        ErrorKind::WriteProtected => "write-protected",
+        ErrorKind::DiskFull => "disk-full",
+        ErrorKind::NotDurable => "not-durable",
+        ErrorKind::Io => "io",
+        _ => "failed",
+    }
 }
 
 /// What a user who has a corrupt file can do.
 fn advice(error: &Error, corrupt: &Corrupt) -> String {
-    if corrupt.message.starts_with(CONFLICT) {
+    if corrupt.code == CorruptCode::MergeConflict {
         return "nothing was changed; edit the file, then run this again".to_owned();
     }
-    let kept = error.path().and_then(|path| read::kept(path, u64::MAX));
+    let global = GLOBAL.get();
+    let max_bytes = global.map_or(u64::MAX, |global| global.max_bytes);
+    let kept = global
+        .zip(error.path())
+        .and_then(|(global, path)| Target::kept(path, global));
     match kept {
         Some(entry) => format!(
             "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}, with `--salvage` with the \
@@ -161,7 +221,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         None => {
             let found = error
                 .path()
-                .map(|path| read::format_of_damaged(path, error, u64::MAX));
+                .map(|path| read::format_of_damaged(path, error, max_bytes));
             let is_told = matches!(found, Some(Ok(Some(_))));
             let format = if is_told { "" } else { " --format F" };
             format!(
@@ -171,9 +231,6 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         }
     }
 }
-
-/// How the library speaks of a merge that nobody resolved.
-const CONFLICT: &str = "git conflict markers";
 
 /// The options of the command line for what an error of the library advises.
 fn option(kind: &ErrorKind, message: &str) -> &'static str {
@@ -218,4 +275,29 @@ fn chain(error: &dyn StdError) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_done_is_no_part_of_a_quote() {
+        let next = |message: &str| last_part(message).map(str::to_owned);
+        assert_eq!(next("a; b; c"), Some("c".to_owned()));
+        assert_eq!(next(r#"a; no step "x\"; y"; z"#), Some("z".to_owned()));
+        assert_eq!(
+            next(r#"a; it has only "x; y""#),
+            Some(r#"it has only "x; y""#.to_owned())
+        );
+        assert_eq!(next(r#"no step is called "x; y""#), None);
+    }
+
+    #[test]
+    fn a_key_is_named_where_it_is_quoted() {
+        let failure = Failure::new("a state is missing").at(Some(Path::new("c")), Some("a"));
+        assert_eq!(failure.message, "c (a): a state is missing");
+        let failure = Failure::new(r#"the key "T" is taken"#).at(Some(Path::new("z")), Some("T"));
+        assert_eq!(failure.message, r#"the key "T" is taken"#);
+    }
 }

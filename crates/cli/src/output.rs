@@ -50,14 +50,14 @@ impl Outcome {
         Outcome::default()
     }
 
-    /// Adds a line to standard output: without secrets, and nothing in it hides or works but the colours of ours.
+    /// Adds a line to standard output: without secrets, and nothing in it hides or works.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
-        let line = line.as_ref();
-        let plain = match takes_colour() && line.contains('\u{1b}') {
-            true => without_secrets(line).unwrap_or_else(|| line.to_owned()),
-            false => harmless(line),
-        };
-        self.out.push_str(&plain);
+        self.styled(&harmless(line.as_ref()));
+    }
+
+    /// Adds a line with colours of ours, of whose texts each is [`harmless`] already.
+    pub(crate) fn styled(&mut self, line: &str) {
+        self.out.push_str(line);
         self.out.push('\n');
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_checkpoint::json::{self, Document};
 use agent_checkpoint::store::HistoryEntry;
 use agent_checkpoint::{
-    CheckpointStore, EntryId, Error, ErrorKind, FileOptions, FileStore, Format, Formats, fsio,
+    CheckpointStore, Error, ErrorKind, FileOptions, FileStore, Format, Formats, fsio,
 };
 
 use crate::args::Global;
@@ -78,31 +78,19 @@ pub(crate) fn format_of_damaged(
     }
 }
 
-/// The newest state of a file's present task that its history keeps and that can be read.
-pub(crate) fn kept(path: &Path, max_bytes: u64) -> Option<EntryId> {
-    newest(path, max_bytes, &|entry| entry.tasks_since == 0).map(|(entry, _)| entry)
-}
-
 /// The format of the newest state that the history keeps of a file, of whatever task.
 fn kept_format(path: &Path, max_bytes: u64) -> Option<Format> {
-    let (_, document) = newest(path, max_bytes, &|_| true)?;
-    let detected = Formats::default().detect(path, Some(&document)).ok()?;
-    Some(detected.format)
-}
-
-fn newest(
-    path: &Path,
-    max_bytes: u64,
-    fits: &dyn Fn(&HistoryEntry) -> bool,
-) -> Option<(EntryId, Document)> {
     let options = FileOptions::read_only().with_max_bytes(max_bytes);
     let store = FileStore::single(path, options).ok()?;
     let key = store.key()?.clone();
     let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
     let mut entries = store.history(&key).ok()?.into_iter();
-    let found = entries.find(|entry| is_good(entry) && fits(entry))?.id;
+    let found = entries.find(is_good)?.id;
     let stored = store.load_revision(&key, &found).ok()?;
-    Some((found, stored.document))
+    let detected = Formats::default()
+        .detect(path, Some(&stored.document))
+        .ok()?;
+    Some(detected.format)
 }
 
 /// The text of a file that is no checkpoint, such as a template.

@@ -176,7 +176,7 @@ struct Page<'o> {
 impl Page<'_> {
     fn field(&mut self, name: &str, value: &str) {
         let name = self.style.strong(&format!("{name:<11}"));
-        self.outcome.line(format!("{name} {}", one_line(value)));
+        self.outcome.styled(&format!("{name} {}", one_line(value)));
     }
 
     fn item(&mut self, mark: &str, text: &str) {
@@ -189,7 +189,7 @@ impl Page<'_> {
             return;
         }
         let name = self.style.strong(name);
-        self.outcome.line(name);
+        self.outcome.styled(&name);
         for item in items {
             self.item("-", &item);
         }
@@ -197,7 +197,7 @@ impl Page<'_> {
 
     fn steps(&mut self, handoff: &Handoff) {
         let heading = self.style.strong("Steps");
-        self.outcome.line(heading);
+        self.outcome.styled(&heading);
         let earlier = handoff.done_elsewhere;
         if earlier > 0 {
             let text = format!(

@@ -37,6 +37,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if global.show_secrets {
         crate::output::show_secrets();
     }
+    crate::failure::advise_for(global);
     let does_more_than_look = does_more_than_look(&args.verb, global);
     let file = named_file(&args.verb, global);
     let outcome: Result<Outcome, Failure> = match args.verb {

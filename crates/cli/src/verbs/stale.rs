@@ -69,7 +69,7 @@ fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
             ]);
         }
         for line in lines(&table) {
-            outcome.line(line);
+            outcome.styled(&line);
         }
     }
     for path in &staleness.judged().untracked {

@@ -17,7 +17,7 @@ use crate::args::{Global, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::Given;
-use crate::output::{Outcome, one_line};
+use crate::output::{Outcome, one_line, redaction};
 use busy::Busy;
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
@@ -162,10 +162,11 @@ fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
         outcome.json(&fleet);
         return;
     }
+    let redaction = redaction();
     outcome.out = if how.markdown {
-        fleet.markdown()
+        fleet.markdown(redaction.as_ref())
     } else {
-        fleet.table()
+        fleet.table(redaction.as_ref())
     };
     if how.messages {
         let rows = fleet.rows().iter();

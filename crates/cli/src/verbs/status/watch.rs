@@ -35,7 +35,7 @@ pub(super) fn run(
     let first = if global.json {
         compact(&fleet)?
     } else {
-        shown(&fleet, how.resumable).table()
+        shown(&fleet, how.resumable).table(output::redaction().as_ref())
     };
     let mut notices = Notices::new(&mut outcome);
     output::notes_now(&mut outcome);
