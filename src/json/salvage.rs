@@ -1108,7 +1108,7 @@ mod tests {
         let cause = Document::parse(text.as_bytes()).unwrap_err();
         assert_eq!(
             (cause.code, cause.line, cause.offset),
-            (CorruptCode::Syntax, 2, 2)
+            (CorruptCode::MergeConflict, 2, 2)
         );
         assert_eq!(
             cause.message,
