@@ -234,8 +234,9 @@ impl Handoff {
             .retain(|text| !done.contains(text.as_str()) || goes_on.contains(text));
     }
 
-    /// Counts in what could not be read; `derived` says that the status follows from what is done and left.
-    pub(crate) fn count_in(&mut self, unreadable: Vec<UnreadableItem>, derived: bool) {
+    /// Counts in what could not be read; `derived` says that the status follows from what is done and left
+    /// ([`STATUS_IS_DERIVED`](super::Checkpoint::STATUS_IS_DERIVED)).
+    pub fn count_in(&mut self, unreadable: Vec<UnreadableItem>, derived: bool) {
         self.unreadable = unreadable;
         let has = |state: ItemState| self.unreadable.iter().any(|item| item.state == state);
         let begun = has(ItemState::Finished) || has(ItemState::Begun);

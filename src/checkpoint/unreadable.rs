@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Checkpoint;
-use crate::json::{Document, Kind, Reading};
+use super::{Checkpoint, Knowledge, violations};
+use crate::json::{Code, Document, Kind, Reading};
 
 /// What an item that could not be read counts as: the state of the list that it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -77,7 +77,8 @@ impl fmt::Display for UnreadableItem {
     }
 }
 
-/// The items of a document that could not be read, in the order of the text.
+/// The items of a document that could not be read, in the order of the text; then lists that must be there and are not,
+/// of which nobody can tell that they were empty.
 pub(crate) fn unreadable_items<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,
@@ -102,7 +103,41 @@ pub(crate) fn unreadable_items<C: Checkpoint>(
             reason: why.map(|why| why.message.clone()).unwrap_or_default(),
         })
     };
-    reading.left_out().iter().filter_map(item).collect()
+    let mut items: Vec<UnreadableItem> = reading.left_out().iter().filter_map(item).collect();
+    items.extend(missing_lists(document, reading));
+    items
+}
+
+/// The lists of work that may be open which the format requires and the document lacks.
+fn missing_lists<C: Checkpoint>(
+    document: &Document,
+    reading: &Reading<C>,
+) -> impl Iterator<Item = UnreadableItem> {
+    let is_there = |list: &str| {
+        let node = document.get(list);
+        node.is_some_and(|node| node.kind() != Kind::Null)
+    };
+    let lists = C::ITEMS.iter().filter_map(|(pattern, state)| {
+        let list = pattern.strip_suffix("/*")?;
+        (state.is_work() && *state != ItemState::Finished).then_some((list, *state))
+    });
+    let absent: Vec<_> = lists.filter(|(list, _)| !is_there(list)).collect();
+    let broken = match absent.is_empty() {
+        true => Vec::new(),
+        false => violations(document, reading, &Knowledge::none()),
+    };
+    let at = document.at();
+    absent.into_iter().filter_map(move |(list, state)| {
+        let pointer = format!("{at}{list}");
+        let mut broken = broken.iter();
+        let required = broken.any(|it| it.code == Code::MISSING && it.pointer == pointer);
+        required.then(|| UnreadableItem {
+            pointer,
+            state,
+            count: 1,
+            reason: "it is required, and missing".to_owned(),
+        })
+    })
 }
 
 /// Whether a value that is not there leaves out items of this pattern: it is one, or it holds them.

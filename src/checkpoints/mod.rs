@@ -637,9 +637,11 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             context: &loaded.context,
             violations: &judged.violations,
             is_partial: loaded.is_partial,
+            own: loaded
+                .checkpoint
+                .message_values(&knowledge.with_unreadable(&judged.handoff.unreadable)),
             handoff: judged.handoff,
             work_has_ids: C::WORK_HAS_IDS,
-            own: loaded.checkpoint.message_values(&knowledge),
             foreign: foreign::members(
                 &current.document,
                 &current.reading.value,

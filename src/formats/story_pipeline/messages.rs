@@ -3,25 +3,37 @@
 use serde_json::Value;
 
 use super::StoryCheckpoint;
+use crate::checkpoint::{ItemState, UnreadableItem};
 
 /// What a new worker's prompt says of the work that is done: the `CHECKPOINT RESUME` block.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn resume_block(story: &StoryCheckpoint) -> String {
-    let text = crate::template::message("story-pipeline/block", &values(story));
+    block(story, &[])
+}
+
+/// The block with what could not be read, by name: a blank would say that nothing remains.
+#[cfg(feature = "template")]
+pub(super) fn block(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> String {
+    let text = crate::template::message("story-pipeline/block", &values(story, unreadable));
     text.trim_end().to_owned()
 }
 
 /// What templates see as `own`.
-pub(super) fn values(story: &StoryCheckpoint) -> Value {
+pub(super) fn values(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> Value {
     let stage = story.stage_number();
     let worker = story.story().zip(stage);
-    let completed = story.completed();
-    let remaining = story
-        .remaining()
-        .iter()
-        .filter(|task| !completed.contains(task));
-    let remaining: Vec<_> = remaining.collect();
+    let done = story.completed();
+    let left = story.remaining().iter();
+    let left = left.filter(|task| !done.contains(task)).cloned();
+    let hidden = |finished: bool| {
+        let items = unreadable.iter().filter(move |item| {
+            item.state.is_work() && (item.state == ItemState::Finished) == finished
+        });
+        items.map(|item| format!("({}, which could not be read)", item.name()))
+    };
+    let completed: Vec<String> = done.iter().cloned().chain(hidden(true)).collect();
+    let remaining: Vec<String> = left.chain(hidden(false)).collect();
     serde_json::json!({
         "completed": completed,
         "remaining": remaining,

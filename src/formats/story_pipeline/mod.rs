@@ -300,8 +300,8 @@ impl Checkpoint for StoryCheckpoint {
         }
     }
 
-    fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {
-        messages::values(self)
+    fn message_values(&self, knowledge: &Knowledge<'_>) -> serde_json::Value {
+        messages::values(self, knowledge.unreadable)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

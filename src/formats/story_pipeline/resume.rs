@@ -32,7 +32,7 @@ pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> Resume
     if let (Some(id), Some(stage)) = (&id, stage) {
         let worker = NewWorker::new(messages::retry_name(id, stage));
         #[cfg(feature = "template")]
-        let worker = worker.with_block(messages::resume_block(story));
+        let worker = worker.with_block(messages::block(story, knowledge.unreadable));
         plan.new_worker = Some(
             worker
                 .with_input("stage", stage)

@@ -142,6 +142,9 @@ fn of_stage(
     if stage == 1 {
         inspection.require("readiness");
     }
+    if stage == 2 {
+        require_either(spelling::REMAINING, spelling, inspection);
+    }
     if stage == 3 {
         require_either(spelling::QUALITY_SCORE, spelling, inspection);
     }

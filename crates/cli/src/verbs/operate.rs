@@ -325,8 +325,11 @@ fn apply<C: Checkpoint>(
                 let operation = with_current.as_ref().unwrap_or(operation);
                 checkpoint.apply(operation, &circumstances)?;
                 let is_changed = *checkpoint != before;
-                let (before, mut after) = (before.handoff(), checkpoint.handoff());
-                after.unreadable = unreadable.to_vec();
+                let (mut before, mut after) = (before.handoff(), checkpoint.handoff());
+                // In the words of `status` and `resume`: what could not be read counts.
+                for handoff in [&mut before, &mut after] {
+                    handoff.count_in(unreadable.to_vec(), C::STATUS_IS_DERIVED);
+                }
                 let mut this = tell(operation, is_changed, &before, &after);
                 this.notes
                     .extend(phase_stays(operation, beside, is_changed, &before, &after));
@@ -470,6 +473,13 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             "nothing tells how far {:?} is; note it with: ckpt note TEXT",
             step.text
         ));
+    }
+    if let (Operation::StepDrop { text, .. }, Some(step)) = (operation, before.in_progress.first())
+        && step.text == *text
+        && after.in_progress.is_empty()
+        && let Some(note) = &step.note
+    {
+        told.notes.push(format!("its partial work was: {note}"));
     }
     if let Operation::StepDrop { .. } = operation
         && before.decisions.len() == after.decisions.len()
