@@ -191,7 +191,8 @@ impl BuildCheckpoint {
     ///
     /// `phase` becomes the current one; without it the number stays, for a gate does not tell which phase it ends
     /// ([`finished_phase`](BuildCheckpoint::finished_phase) tells it from the plan). Where nothing is in progress, the
-    /// build pauses for somebody's review. A gate that was passed already changes nothing else.
+    /// build pauses for somebody's review. A gate that was passed already changes nothing else. Where it is the gate that
+    /// failed the build, its error is gone, and the build pauses.
     ///
     /// # Errors
     ///
@@ -209,9 +210,10 @@ impl BuildCheckpoint {
                 return Err(self.no_such_gate(gate));
             }
         }
-        let failed = states::is(self, &BuildStatus::Failed) && !force;
-        let paused = states::is(self, &BuildStatus::Paused);
-        // A gate mends no failure: the error stays, and with it the state.
+        let mended = states::is(self, &BuildStatus::Failed) && self.failed_at(gate);
+        let failed = states::is(self, &BuildStatus::Failed) && !force && !mended;
+        let paused = states::is(self, &BuildStatus::Paused) || mended;
+        // A gate mends no other failure: that error stays, and with it the state.
         let pauses = !failed && self.in_progress_workstreams.is_empty();
         if again && !(pauses && states::is(self, &BuildStatus::InProgress)) {
             // Reported again: it passed once.
@@ -232,6 +234,15 @@ impl BuildCheckpoint {
             self.enter(BuildStatus::Paused);
         }
         Ok(())
+    }
+
+    /// Whether the error is that of this gate, which its message names first.
+    fn failed_at(&self, gate: &str) -> bool {
+        let message = self.error.as_ref().and_then(|it| it.message.as_deref());
+        message.is_some_and(|message| {
+            let mut ends = message.match_indices(": ").map(|(at, _)| &message[..at]);
+            ends.any(|named| super::gates::same_gate(named, gate))
+        })
     }
 
     fn enter_phase(&mut self, phase: Option<u32>) {
