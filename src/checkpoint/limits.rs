@@ -136,7 +136,7 @@ pub enum DropReason {
     Elements(usize),
     /// The checkpoint was larger than this many bytes.
     Bytes(usize),
-    /// Another took its place before it was finished.
+    /// Another took its place before it was finished, or it was dropped.
     PutAside,
     /// It could not be read, and was overwritten.
     Unreadable,
@@ -148,7 +148,7 @@ impl std::fmt::Display for DropReason {
             DropReason::Characters(limit) => write!(f, "longer than {limit} characters"),
             DropReason::Elements(limit) => write!(f, "only the last {limit} are kept"),
             DropReason::Bytes(limit) => write!(f, "the checkpoint was over {limit} bytes"),
-            DropReason::PutAside => f.write_str("put aside for another"),
+            DropReason::PutAside => f.write_str("put aside unfinished"),
             DropReason::Unreadable => f.write_str("it could not be read, and was overwritten"),
         }
     }

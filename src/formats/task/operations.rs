@@ -207,11 +207,12 @@ impl TaskCheckpoint {
         if steps::drop(&mut self.pending_steps, current.as_deref(), text)? {
             self.current_step = None;
         }
-        self.decide(
-            format!("Dropped the step: {text}"),
-            Some(because.to_owned()),
-            now,
-        )
+        self.decide(Self::dropping(text), Some(because.to_owned()), now)
+    }
+
+    /// The decision that a step is dropped.
+    pub(super) fn dropping(text: &str) -> String {
+        format!("Dropped the step: {text}")
     }
 
     /// Gives a planned step another text, also the current one; it stays where it is.

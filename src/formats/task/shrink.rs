@@ -31,7 +31,8 @@ pub(super) fn shrink(
     truncation
 }
 
-/// A step that was put aside for another goes back to the plan, which has no place for its note.
+/// A step that was put aside for another goes back to the plan, which has no place for its note; one that was dropped
+/// has no place at all. One in other words, with its note, is the same step.
 fn keep_put_aside(
     checkpoint: &TaskCheckpoint,
     before: Option<&TaskCheckpoint>,
@@ -41,12 +42,16 @@ fn keep_put_aside(
         return;
     };
     let now = checkpoint.current_step.as_ref();
-    let is_pending = step
-        .description
-        .as_ref()
-        .is_some_and(|text| checkpoint.pending_steps.contains(text));
-    let is_current = now.is_some_and(|now| now.description == step.description);
-    if step.partial_work.is_some() && is_pending && !is_current {
+    let is_left = step.description.as_ref().is_some_and(|text| {
+        let dropped = TaskCheckpoint::dropping(text);
+        let mut decisions = checkpoint.decisions.iter();
+        checkpoint.pending_steps.contains(text)
+            || decisions.any(|made| made.decision.as_ref() == Some(&dropped))
+    });
+    let is_current = now.is_some_and(|now| {
+        now.description == step.description || now.partial_work == step.partial_work
+    });
+    if step.partial_work.is_some() && is_left && !is_current {
         let value = serde_json::to_value(step).unwrap_or_default();
         let dropped = Dropped::new("/currentStep", DropReason::PutAside, value);
         truncation.dropped.push(dropped);

@@ -167,7 +167,7 @@ fn a_step_put_aside_is_told_with_its_note() {
         run.err.starts_with(
             "note: \"Wire toggle to ThemeContext\" was put back in the plan; its partial work was: Added useTheme \
              import, started onClick handler\n"
-        ) && run.err.contains("put aside for another"),
+        ) && run.err.contains("put aside unfinished"),
         "{run:?}"
     );
 }
