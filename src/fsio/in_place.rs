@@ -17,8 +17,8 @@ impl InPlace {
     /// another user made, and that this one may not write, is made anew. A link or a second name is refused: it
     /// leads into somebody's file.
     pub(crate) fn open(path: &Path, like: &Path) -> Result<Self, FileError> {
-        refuse_strange(path)?;
         let opened = Self::open_any(path, like)?;
+        // Opening what is there changes nothing.
         refuse_strange(path)?;
         Ok(opened)
     }
@@ -34,7 +34,8 @@ impl InPlace {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A link to nothing is not found either.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => refuse_strange(path)?,
             Err(error) => return Err(FileError::io(Operation::Open, path, error)),
         }
         let mut options = OpenOptions::new();
