@@ -1,7 +1,10 @@
 //! The typed view of a store.
 
+mod rollback;
 mod saving;
 mod work;
+
+pub(crate) use rollback::came_back;
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +16,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::checkpoint::{
     Archive, Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence,
     Handoff, Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, SystemClock,
-    UnreadableItem, judge, read, violations,
+    Timestamp, UnreadableItem, judge, read, violations,
 };
 use crate::json::{Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
@@ -370,7 +373,10 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             ahead = Some((stored.revision, prepared));
         }
         let mut prepared = None;
+        let mut came_back = None;
         let saved = self.store.transact(key, &mut |stored| {
+            // The save makes it the last one, after which nothing tells any more.
+            came_back = stored.and_then(|stored| self.told_of_rollback(key, stored));
             let of = stored.map(|stored| &stored.revision);
             prepared = match ahead.take() {
                 Some((revision, prepared)) if Some(&revision) == of => prepared,
@@ -380,7 +386,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
                 prepared.change(self.fence, self.archives())
             }))
         });
-        let saved = saved.map_err(|error| error.with_key(key))?;
+        let mut saved = saved.map_err(|error| error.with_key(key))?;
+        saved.came_back = came_back;
         Ok(saving::complete(saved, prepared))
     }
 
@@ -815,9 +822,36 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         present: &Loaded<C>,
         staleness: Staleness,
     ) -> Result<Staleness> {
-        Ok(match self.store.rolled_back(key, &present.revision)? {
-            Some(back) => staleness.against(Reason::from(back)),
+        let own = present.checkpoint.updated_at();
+        let back = self.came_back(key, &present.revision, own)?;
+        Ok(match back {
+            Some(back) => staleness.against(back),
             None => staleness,
+        })
+    }
+
+    /// No save fails for what only helps to judge.
+    fn told_of_rollback(&self, key: &Key, stored: &Stored) -> Option<Reason> {
+        let found = self.store.changed_without(key, &stored.revision);
+        found.ok()??;
+        let present = read::<C>(&stored.document).ok()?;
+        let own = present.reading.value.updated_at();
+        self.came_back(key, &stored.revision, own).ok()?
+    }
+
+    fn came_back(
+        &self,
+        key: &Key,
+        present: &Revision,
+        own: Option<&Timestamp>,
+    ) -> Result<Option<Reason>> {
+        rollback::came_back(self.store, key, present, own, &|document| {
+            read::<C>(document)
+                .ok()?
+                .reading
+                .value
+                .updated_at()
+                .cloned()
         })
     }
 }

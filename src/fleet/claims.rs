@@ -7,24 +7,48 @@ use chrono::TimeDelta;
 
 use super::scan::Scan;
 use super::{Finding, Owner, Place, Row, RowState, bounded};
-use crate::checkpoint::{Claim, ErrorKind, Key, Layout, Result, Revision};
+use crate::checkpoint::{Claim, ErrorKind, Key, Knowledge, Layout, Result, Revision, Timestamp};
+use crate::checkpoints::came_back;
+use crate::formats::Format;
 use crate::fsio;
-use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, RolledBack};
+use crate::json::Document;
+use crate::staleness::Reason;
+use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore};
 
 /// What a store keeps beside a checkpoint.
 #[derive(Default)]
 pub(super) struct Beside {
     pub(super) owner: Option<Owner>,
-    pub(super) rolled_back: Option<RolledBack>,
+    pub(super) rolled_back: Option<Reason>,
     /// The task it was made for, and that which its place is for by now.
     pub(super) former_task: Option<(String, String)>,
+}
+
+/// The state that is there now.
+pub(super) struct Present<'p> {
+    pub(super) revision: &'p Revision,
+    pub(super) updated_at: Option<&'p Timestamp>,
+    pub(super) format: &'p Format,
+}
+
+impl Present<'_> {
+    /// A history that cannot be listed is told by `ckpt history`; it hides no row.
+    fn came_back(&self, store: &dyn CheckpointStore, key: &Key) -> Option<Reason> {
+        let stamp_of = |document: &Document| {
+            let examined = (self.format.open)(document, &Knowledge::none()).ok();
+            examined.and_then(|examined| examined.updated_at)
+        };
+        came_back(store, key, self.revision, self.updated_at, &stamp_of)
+            .ok()
+            .flatten()
+    }
 }
 
 pub(super) fn of_file(
     path: &Path,
     layout: Layout,
     key: &Key,
-    present: &Revision,
+    present: &Present<'_>,
     scan: &mut Scan<'_>,
 ) -> Beside {
     let Ok(store) = FileStore::single(path, FileOptions::read_only()) else {
@@ -34,7 +58,12 @@ pub(super) fn of_file(
     told(&store, key, present, &path.display().to_string(), scan)
 }
 
-pub(super) fn of_slot(path: &Path, slot: &Key, present: &Revision, scan: &mut Scan<'_>) -> Beside {
+pub(super) fn of_slot(
+    path: &Path,
+    slot: &Key,
+    present: &Present<'_>,
+    scan: &mut Scan<'_>,
+) -> Beside {
     let store = BuilderStateStore::with_options(path, FileOptions::read_only());
     let place = format!("{} ({slot})", path.display());
     let mut beside = told(&store, slot, present, &place, scan);
@@ -47,7 +76,7 @@ pub(super) fn of_key(
     name: &str,
     store: &dyn CheckpointStore,
     key: &Key,
-    present: &Revision,
+    present: &Present<'_>,
     scan: &mut Scan<'_>,
 ) -> Beside {
     told(store, key, present, &format!("{name}: {key}"), scan)
@@ -56,14 +85,13 @@ pub(super) fn of_key(
 fn told(
     store: &dyn CheckpointStore,
     key: &Key,
-    present: &Revision,
+    present: &Present<'_>,
     place: &str,
     scan: &mut Scan<'_>,
 ) -> Beside {
     Beside {
         owner: owner(store.claimed(key), place, scan),
-        // A history that cannot be listed is told by `ckpt history`; it hides no row.
-        rolled_back: store.rolled_back(key, present).ok().flatten(),
+        rolled_back: present.came_back(store, key),
         former_task: None,
     }
 }

@@ -190,7 +190,7 @@ impl Scan<'_> {
         }
         let mut found = Found::in_file(path, document, format, layout, role);
         found.copy = around.copy_of(path, "");
-        let beside = |scan: &mut Self, key: &_, present: &_| {
+        let beside = |scan: &mut Self, key: &_, present: &claims::Present<'_>| {
             if around.has_store {
                 claims::of_file(path, layout, key, present, scan)
             } else {

@@ -51,7 +51,7 @@ impl Scan<'_> {
                 copy: around.copy_of(path, &place.slot.to_string()),
             };
             let slot = place.key();
-            let beside = |scan: &mut Self, _: &Key, present: &_| match slot {
+            let beside = |scan: &mut Self, _: &Key, present: &claims::Present<'_>| match slot {
                 Ok(slot) if around.has_store => claims::of_slot(path, &slot, present, scan),
                 _ => claims::Beside::default(),
             };

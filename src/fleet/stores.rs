@@ -76,8 +76,9 @@ impl Scan<'_> {
             context: stored.context.clone(),
             copy: None,
         };
-        let beside =
-            |scan: &mut Self, _: &Key, present: &_| claims::of_key(name, store, key, present, scan);
+        let beside = |scan: &mut Self, _: &Key, present: &claims::Present<'_>| {
+            claims::of_key(name, store, key, present, scan)
+        };
         self.checkpoint(found, None, beside);
     }
 

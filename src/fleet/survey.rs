@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chrono::TimeDelta;
 
-use super::claims::Beside;
+use super::claims::{Beside, Present};
 use super::finding::MOST_LISTED;
 use super::pairs::Copy;
 use super::scan::Scan;
@@ -17,6 +17,7 @@ use crate::formats::story_pipeline::StoryState;
 use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
 use crate::json::{Code, Document};
 use crate::liveness::Liveness;
+use crate::staleness::Reason;
 use crate::store::TaskContext;
 
 /// A checkpoint that was found, before it is judged.
@@ -71,7 +72,7 @@ impl Scan<'_> {
         &mut self,
         found: Found<'_>,
         pipeline: Option<&PipelineState>,
-        beside: impl FnOnce(&mut Self, &Key, &Revision) -> Beside,
+        beside: impl FnOnce(&mut Self, &Key, &Present<'_>) -> Beside,
     ) {
         let pipeline = pipeline.filter(|_| found.format.name == StoryCheckpoint::FORMAT);
         let key = found.key.as_ref();
@@ -105,9 +106,14 @@ impl Scan<'_> {
         let owner_key = found.id.clone().or_else(|| found.key.clone());
         let any = || Key::new("checkpoint").ok();
         let revision = Revision::of(found.document.text().as_bytes());
+        let present = Present {
+            revision: &revision,
+            updated_at: surveyed.updated_at.as_ref(),
+            format: &found.format,
+        };
         let beside = owner_key
             .or_else(any)
-            .map(|key| beside(self, &key, &revision));
+            .map(|key| beside(self, &key, &present));
         let beside = beside.unwrap_or_default();
         let mut row = row(&found, &surveyed, liveness, self);
         row.revision = Some(revision);
@@ -126,12 +132,17 @@ impl Scan<'_> {
                 place_is_for: bounded::text(&place_is_for),
             });
         }
-        if let Some(back) = beside.rolled_back {
+        if let Some(Reason::RolledBack {
+            later,
+            saved,
+            last_is_kept,
+        }) = beside.rolled_back
+        {
             self.findings.push(Finding::RolledBack {
                 place: row.place.to_string(),
-                later: back.later,
-                saved: back.saved.into(),
-                last_is_kept: back.last_is_kept,
+                later,
+                saved,
+                last_is_kept,
             });
         }
         self.look(&row, &found, &surveyed, state);

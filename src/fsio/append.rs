@@ -30,7 +30,10 @@ pub fn append(
 ) -> Result<(), FileError> {
     let folder = parent_of(path);
     create_folder_durably(folder)?;
-    let name_is_new = match look(path)? {
+    let found = look(path)?;
+    #[cfg(unix)]
+    let mode_before = found.as_ref().map(std::os::unix::fs::MetadataExt::mode);
+    let name_is_new = match found {
         Some(found) if !found.is_file() => {
             return Err(FileError::NotAFile {
                 path: path.to_path_buf(),
@@ -40,17 +43,31 @@ pub fn append(
         found => found.is_none_or(|found| !settled::lasts(&found)),
     };
     let torn = ends_inside_a_line(path)?;
+    #[cfg(unix)]
+    let mut narrowed = None;
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
     if let Some(like) = like.map(look).transpose()?.flatten() {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
         options.mode(like.mode() & 0o666);
+        // It was begun when the file was wider open.
+        let wider = |before: &u32| before & !like.mode() & 0o777 != 0;
+        narrowed = mode_before
+            .filter(wider)
+            .map(|before| before & like.mode() & 0o777);
     }
     #[cfg(not(unix))]
     let _ = like;
     let file = system::open_with(&options, Operation::Create, path)
         .map_err(FileError::on(Operation::Open, path))?;
+    #[cfg(unix)]
+    if let Some(mode) = narrowed {
+        use std::os::unix::fs::PermissionsExt;
+        let set = || file.set_permissions(std::fs::Permissions::from_mode(mode));
+        seam::call(Operation::SetMode, path, set)
+            .map_err(FileError::on(Operation::SetMode, path))?;
+    }
     let mut whole = Vec::with_capacity(bytes.len() + 1);
     if torn {
         whole.push(b'\n');

@@ -120,8 +120,8 @@ impl<'a> Replace<'a> {
         self
     }
 
-    /// Gives a new file the mode, owner and group of another file, as far as allowed: what it holds must
-    /// not be wider open than what it was taken from. A file that is replaced keeps its own.
+    /// Gives the file the mode, owner and group of another file, as far as allowed, whatever the replaced file had:
+    /// what it holds must not be wider open than what it was taken from.
     pub fn like(mut self, other: &'a Path) -> Self {
         self.like = Some(other);
         self
@@ -182,11 +182,8 @@ impl<'a> Replace<'a> {
         };
 
         // From here on, dropping `temp` removes it: every `?` leaves the folder as it was.
-        let like = match (&first, self.like) {
-            (None, Some(other)) => look(other)?,
-            _ => None,
-        };
-        let like = first.as_ref().or(like.as_ref());
+        let like = self.like.map(look).transpose()?.flatten();
+        let like = like.as_ref().or(first.as_ref());
         let temp =
             create_temp(folder, like).map_err(FileError::on(Operation::CreateTemp, target))?;
         if let Some(found) = like {

@@ -1,7 +1,7 @@
 //! The checkpoints inside a builder-state host file.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -659,6 +659,12 @@ impl CheckpointStore for BuilderStateStore {
             Ok(recovered)
         };
         recover().map_err(|error| self.with_place(error, key))
+    }
+
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+        self.file_of(key)
+            .changed_without(present)
+            .map_err(|error| self.with_place(error, key))
     }
 
     fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {

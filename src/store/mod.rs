@@ -19,7 +19,7 @@ pub use stored::{
 };
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -329,6 +329,16 @@ pub trait CheckpointStore: Send + Sync {
         Ok(None)
     }
 
+    /// When the last save was made, where the state of the revision `present` is not what it wrote: something changed
+    /// it without the store. `None` also where nobody can tell, as for [`rolled_back`](Self::rolled_back).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`rolled_back`](Self::rolled_back).
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+        Ok(self.rolled_back(key, present)?.map(|back| back.saved))
+    }
+
     /// The file that the document of a key is in, where it is in one. It is none of the files that the
     /// document is judged by.
     fn document_file(&self, key: &Key) -> Option<PathBuf> {
@@ -434,6 +444,10 @@ macro_rules! forward {
 
             fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
                 (**self).rolled_back(key, present)
+            }
+
+            fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+                (**self).changed_without(key, present)
             }
 
             fn capabilities(&self) -> Capabilities {

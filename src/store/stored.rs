@@ -11,6 +11,7 @@ use crate::checkpoint::{
     Truncation,
 };
 use crate::json::{Document, Violation};
+use crate::staleness::Reason;
 
 /// A document as a store has it.
 #[derive(Clone, Debug)]
@@ -314,6 +315,10 @@ pub struct Saved {
         serialize_with = "path_as_text"
     )]
     pub archive: Option<PathBuf>,
+    /// That the state before was an older one that had come back without the store
+    /// ([`Reason::RolledBack`](crate::staleness::Reason::RolledBack)), so that the save went on from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub came_back: Option<Reason>,
 }
 
 /// A path need not be UTF-8, and a report of a save must not fail for it.
@@ -333,6 +338,7 @@ impl Saved {
             revision,
             previous,
             truncation: Truncation::default(),
+            came_back: None,
             lost: Vec::new(),
             violations: Vec::new(),
             transient: Vec::new(),

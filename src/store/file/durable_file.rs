@@ -1,7 +1,7 @@
 //! One file that is read, changed and written as one step.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -342,6 +342,16 @@ impl<'o> DurableFile<'o> {
 
     fn note(&self, target: &Path) -> SavedNote {
         SavedNote::beside(target, self.owner())
+    }
+
+    /// When the last save was made, where the present state is not what it wrote.
+    pub(in crate::store) fn changed_without(
+        &self,
+        present: &Revision,
+    ) -> Result<Option<SystemTime>> {
+        let noted = self.note(&self.target()?).read();
+        let is_ours = noted.is_ours(present);
+        Ok(noted.last.filter(|_| !is_ours).map(|last| last.at))
     }
 
     /// Whether the present state is an earlier one that came back without us. `state` reads an entry.
@@ -909,7 +919,7 @@ impl Damaged<'_> {
                 let revision = revision.as_ref();
                 let noting = self.file.note(&self.target).begin(revision);
                 let mut replace = Replace::new(&self.target, present).durability(durability);
-                if let Some(like) = like {
+                if let (Some(like), None) = (like, &self.contents) {
                     replace = replace.like(like);
                 }
                 match replace.write(text.as_bytes()) {

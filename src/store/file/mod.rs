@@ -14,7 +14,7 @@ mod unique;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -602,6 +602,11 @@ impl CheckpointStore for FileStore {
             recovered
         };
         recover().map_err(|error| error.with_key(key))
+    }
+
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+        let changed = self.file(key)?.changed_without(present);
+        changed.map_err(|error| error.with_key(key))
     }
 
     fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {

@@ -53,6 +53,12 @@ pub(crate) fn report_of_plan(
             outcome.line(crate::output::one_line(&line));
         }
     }
+    if let Some(reason) = &saved.came_back {
+        outcome.warn(format!(
+            "an older state had come back, and this goes on from it: {reason}; `ckpt history` lists the states"
+        ));
+        outcome.found();
+    }
     if let Some(note) = of_size(&saved.truncation, target) {
         outcome.note(note);
     }

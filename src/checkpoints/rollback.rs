@@ -1,0 +1,43 @@
+//! Whether what is there is an older state that came back without the store.
+
+use crate::checkpoint::{Key, Result, Revision, Timestamp};
+use crate::json::Document;
+use crate::staleness::Reason;
+use crate::store::CheckpointStore;
+
+/// What speaks against the state of the revision `present`, with the stamp `own`, as one that came back; `stamp_of`
+/// reads the stamp of another state.
+///
+/// One that is in no entry any more is known by its stamp: who edits a checkpoint in place does not make it older
+/// than the state before its last save.
+pub(crate) fn came_back(
+    store: &dyn CheckpointStore,
+    key: &Key,
+    present: &Revision,
+    own: Option<&Timestamp>,
+    stamp_of: &dyn Fn(&Document) -> Option<Timestamp>,
+) -> Result<Option<Reason>> {
+    let Some(saved) = store.changed_without(key, present)? else {
+        return Ok(None);
+    };
+    if let Some(back) = store.rolled_back(key, present)? {
+        return Ok(Some(back.into()));
+    }
+    let Some(own) = own.and_then(Timestamp::time) else {
+        return Ok(None);
+    };
+    let history = store.history(key)?;
+    let mut of_this_task = history
+        .iter()
+        .filter(|entry| !entry.is_current() && entry.tasks_since == 0);
+    let Some(newest) = of_this_task.next() else {
+        return Ok(None);
+    };
+    let kept = store.load_revision(key, &newest.id).ok();
+    let kept = kept.and_then(|kept| stamp_of(&kept.document)?.time());
+    Ok(kept.filter(|kept| own < *kept).map(|_| Reason::RolledBack {
+        later: Some(newest.id.clone()),
+        saved: saved.into(),
+        last_is_kept: false,
+    }))
+}
