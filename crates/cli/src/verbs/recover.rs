@@ -114,8 +114,7 @@ pub(super) fn run(
     let written = recovered.written.map(DateTime::<Utc>::from);
     let written = written.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
     let has_lost = lost.as_ref().is_some_and(|lost| !lost.is_empty());
-    // Who begins fresh wants none of it.
-    let is_part_lost = with != Recovery::Fresh && !recovered.left_out.is_empty();
+    let is_part_lost = !recovered.left_out.is_empty();
     let pieces = recovered.left_out.iter();
     let pieces: Vec<Piece<'_>> = pieces.map(|piece| Piece::of(piece, &target)).collect();
     if has_lost || is_part_lost || recovered.may_lack || !recovered.passed_over.is_empty() {
@@ -169,10 +168,7 @@ pub(super) fn run(
             "of the damaged text this could not be read, and is left out:\n{}",
             listed.join("\n")
         );
-        match is_part_lost {
-            true => outcome.warn(text),
-            false => outcome.note(text),
-        }
+        outcome.warn(text);
     }
     if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
         outcome.warn(format!(
