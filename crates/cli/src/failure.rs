@@ -110,7 +110,9 @@ impl Failure {
     /// The failure as one JSON object.
     pub(crate) fn json(&self) -> serde_json::Value {
         let message = one_line(&self.message);
-        let next = last_part(&message).map(str::to_owned);
+        // That nothing was written tells of now, not of what is next.
+        let advice = message.strip_suffix("; nothing was written");
+        let next = last_part(advice.unwrap_or(&message)).map(str::to_owned);
         serde_json::json!({ "error": Report {
             code: &self.code,
             file: self.file.as_ref().map(|file| file.display().to_string()),

@@ -293,6 +293,7 @@ fn apply<C: Checkpoint>(
     let mut told = Vec::new();
     let mut at_line = None;
     let mut at_operation = None;
+    let mut is_current = false;
     let archive = reports
         .iter()
         .find_map(|(_, reported)| reported.operation.archives());
@@ -308,6 +309,7 @@ fn apply<C: Checkpoint>(
                 } = reported;
                 at_line = *line;
                 at_operation = Some(operation);
+                is_current = reported.current;
                 let before = checkpoint.clone();
                 let mut knowledge = Knowledge::none();
                 let story;
@@ -350,7 +352,7 @@ fn apply<C: Checkpoint>(
             failure.message.extend(other);
             failure.message.extend(
                 at_operation
-                    .filter(|_| is_refused)
+                    .filter(|_| is_refused && !is_current)
                     .and_then(of_unclear_step),
             );
             failure
@@ -380,7 +382,11 @@ fn apply<C: Checkpoint>(
 /// The report of a finished step as that of the current one, whatever its text reads like.
 fn of_current<C: Checkpoint>(operation: &Operation, checkpoint: &C) -> Result<Operation, Error> {
     let current = checkpoint.handoff().in_progress.into_iter().next();
-    let current = current.ok_or_else(|| Error::refused("no step is in progress"))?;
+    let current = current.ok_or_else(|| {
+        Error::refused(
+            "no step is in progress, so that --current names none; say what was finished without --current",
+        )
+    })?;
     let mut operation = operation.clone();
     if let Operation::StepDone { pending, .. } = &mut operation {
         *pending = Some(current.text);
