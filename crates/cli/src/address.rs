@@ -253,7 +253,13 @@ impl Target {
     /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.
     pub(crate) fn error(&self, error: Error) -> Failure {
         let is_missing = matches!(error.kind(), ErrorKind::NotFound);
-        let past = || self.put_aside().or_else(|| self.of_the_past());
+        // An archive may be that of the task before the one that was deleted.
+        let past = || {
+            let of_this_task = self.of_the_past(true);
+            of_this_task
+                .or_else(|| self.put_aside())
+                .or_else(|| self.of_the_past(false))
+        };
         match is_missing.then(past).flatten() {
             Some(past) => Failure::new(format!("{}: {past}", self.path.display())),
             None => error.with_path(&self.path).into(),
@@ -279,10 +285,13 @@ impl Target {
         ))
     }
 
-    /// What is said of a checkpoint that is gone and has a history.
-    fn of_the_past(&self) -> Option<String> {
+    /// What is said of a checkpoint that is gone and has a history, of its task or of those before.
+    fn of_the_past(&self, of_this_task: bool) -> Option<String> {
         let entries = self.store().history(&self.key).ok()?;
         let newest = entries.iter().find(|entry| !entry.is_current())?;
+        if of_this_task && newest.tasks_since > 0 {
+            return None;
+        }
         Some(match newest.tasks_since {
             0 => format!(
                 "the checkpoint is gone; its history has earlier states, the newest is {}: `ckpt recover` brings \
