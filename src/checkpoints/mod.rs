@@ -632,6 +632,19 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
             });
         }
         judged.handoff = self.completed(key, judged.handoff, &dropped, &cut)?;
+        // A longer log was read in part.
+        let here = cut
+            .iter()
+            .map(|cut| cut.handoff().done.len())
+            .sum::<usize>() as u64;
+        let handoff = &judged.handoff;
+        if dropped.len() < NEWEST && here < handoff.done_elsewhere {
+            judged.plan.note(format!(
+                "Of the {} steps that the checkpoint no longer holds, the dropped log beside it has {here}: the others \
+                 are not here",
+                handoff.done_elsewhere
+            ));
+        }
         let claim = self.claim(key)?;
         let at_work = self.may_be_at_work(loaded, &judged.handoff, claim.as_ref(), options);
         if let Some(note) = at_work {
