@@ -1123,10 +1123,11 @@ struct Between<'a> {
 
 impl Watch for Between<'static> {
     fn before(&mut self, call: &Call<'_>) -> Verdict {
-        if call.operation == self.operation && call.path.starts_with(self.path) {
-            if let Some(act) = self.act.take() {
-                return act();
-            }
+        if call.operation == self.operation
+            && call.path.starts_with(self.path)
+            && let Some(act) = self.act.take()
+        {
+            return act();
         }
         Verdict::Go
     }
@@ -1205,7 +1206,7 @@ fn a_slot_that_another_empties_while_it_is_archived_leaves_no_copy() {
         store.archive(&key("active"), Archive::Crashed, now, &DeleteOptions::new())
     };
     let empty = move || {
-        let mut document = Document::from_text(&fs::read_to_string(&host).unwrap()).unwrap();
+        let mut document = Document::from_text(fs::read_to_string(&host).unwrap()).unwrap();
         document.set("/activePrd/checkpoint", &()).unwrap();
         fs::write(&host, document.text()).unwrap();
         Verdict::Go
@@ -1350,7 +1351,7 @@ fn a_backup_that_was_taken_back_has_no_place_in_the_order() {
     let before = order();
     assert_eq!(before.len(), 1);
     let save = || {
-        let document = Document::from_text(&text(3)).unwrap();
+        let document = Document::from_text(text(3)).unwrap();
         store.put(&key("A"), &document, &PutOptions::new())
     };
     let fail = || Verdict::Fail(std::io::Error::from_raw_os_error(5));
