@@ -296,7 +296,7 @@ fn describe(members: &mut Map<String, Value>, more: &str) {
 /// The value that a tool's input stands for: where the type has a map, the list of names and values becomes one again.
 ///
 /// Give the result to [`Document::new`](crate::json::Document::new) or `serde_json::from_value`. What is in no
-/// form that [`Contract::Tool`] describes is left as it is, for the reader to report.
+/// form that [`Contract::Tool`](super::Contract::Tool) describes is left as it is, for the reader to report.
 #[must_use]
 pub fn value_of_tool_input<T: JsonSchema>(input: Value) -> Value {
     let schema = raw::<T>();

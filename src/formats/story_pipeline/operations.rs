@@ -291,7 +291,7 @@ impl StoryCheckpoint {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when no such transition is in the protocol,
+    /// [`ErrorKind::Transition`] when no such transition is in the protocol,
     /// refused when its condition does not hold. The checkpoint is then unchanged.
     pub fn enter_stage(&mut self, stage: u8, counters: Counters, now: DateTime<Utc>) -> Result<()> {
         let Some(from) = self.stage_number() else {
@@ -403,7 +403,7 @@ impl StoryCheckpoint {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) before stage 3, refused when its quality gate
+    /// [`ErrorKind::Transition`] before stage 3, refused when its quality gate
     /// has not passed.
     pub fn complete(&mut self) -> Result<()> {
         self.complete_with(Counters::default())
