@@ -1,7 +1,5 @@
 //! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
-use std::collections::HashSet;
-
 use chrono::SecondsFormat;
 
 use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
@@ -130,7 +128,7 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
 
 /// The files that a warning names, so that a prompt need not name them again.
 #[cfg(feature = "template")]
-pub(super) fn named_in_warnings(staleness: &Staleness) -> HashSet<&str> {
+pub(super) fn named_in_warnings(staleness: &Staleness) -> std::collections::HashSet<&str> {
     // A note stands in no prompt.
     let warnings = worth_a_warning(staleness).into_iter();
     let warnings = warnings.filter(|(_, advice, _)| !advice.is_empty());
