@@ -74,7 +74,7 @@ fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice()
         "no violations",
         "files       stale",
         "src/slug.rs: modified",
-        "so          verify",
+        "so          ask",
         "│ # Resuming Task: page-slugs",
         "│ You are continuing work that was partially completed by agent-one.",
         "│ - Hyphens between words, not underscores — Search engines split words at hyphens",

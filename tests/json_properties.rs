@@ -424,7 +424,10 @@ proptest! {
         let text = style.render(&root);
         let whole = Document::from_text(text.as_str()).unwrap();
         let members: Vec<(String, Node<'_>)> = whole.root().members().map(|(name, node)| (name.into_owned(), node)).collect();
-        prop_assume!(members.len() > 1 && whole.findings().is_empty());
+        // A quarter of the texts have two members and no finding of their own: the others show nothing.
+        if members.len() < 2 || !whole.findings().is_empty() {
+            return Ok(());
+        }
         let (damaged, node) = &members[member.index(members.len())];
         let mut bytes = text.as_bytes().to_vec();
         bytes.splice(node.range(), slip);
