@@ -50,6 +50,7 @@ pub(super) fn conditions(schema: &mut Schema) {
         json!([
             {"if": is_later, "then": later, "else": all_present(&original)},
             {"if": is("stage", 0), "then": either(spelling::PLAN_SCORE)},
+            {"if": is("stage", 2), "then": either(spelling::REMAINING)},
             {
                 "if": is("stage", 1),
                 "then": {"allOf": [present("readiness"), verdict_of(1), refusal(Verdict::NoGo, "reason")]},
