@@ -378,20 +378,20 @@ fn two_users_of_one_group_folder_claim_report_and_recover() {
     }
 }
 
+/// A store whose history links, and one whose history copies, each with its folder.
+fn stores(folder: &Path) -> [(FileStore, PathBuf); 2] {
+    let copying = FileOptions::default().copying_history();
+    [("links", FileOptions::default()), ("copies", copying)].map(|(name, options)| {
+        let place = folder.join(name);
+        (FileStore::with_options(&place, options), place)
+    })
+}
+
 #[test]
 fn child_begins() {
     let Some(folder) = child_folder() else { return };
     println!("BEGUN");
-    for options in [
-        FileOptions::default(),
-        FileOptions::default().copying_history(),
-    ] {
-        let name = if options.history_copies {
-            "copies"
-        } else {
-            "links"
-        };
-        let store = FileStore::with_options(folder.join(name), options);
+    for (store, _) in stores(&folder) {
         for text in ["{}", r#"{"n": 1}"#] {
             let any = PutOptions::new();
             store.put(&key("a"), &document(text), &any).unwrap();
@@ -404,17 +404,8 @@ fn child_begins() {
 fn child_goes_on() {
     let Some(folder) = child_folder() else { return };
     println!("BEGUN");
-    for options in [
-        FileOptions::default(),
-        FileOptions::default().copying_history(),
-    ] {
-        let name = if options.history_copies {
-            "copies"
-        } else {
-            "links"
-        };
-        let store = FileStore::with_options(folder.join(name), options);
-        let (a, path) = (key("a"), folder.join(name).join("a.json"));
+    for (store, place) in stores(&folder) {
+        let (a, path) = (key("a"), place.join("a.json"));
         let claim = store.claim(&a, &request("two")).unwrap();
         let ours = PutOptions::new().fenced(Some(claim.fence));
         store.put(&a, &document(r#"{"n": 2}"#), &ours).unwrap();
