@@ -3,13 +3,17 @@
 #
 #   shell-agent.sh AGENT STORE KEY
 #
-# Begins the task, or goes on with what another agent left. Whatever kills it, the next one started like this finishes
-# the task, and no finished step is done again. It needs `ckpt` in the PATH, and works in the current folder.
+# Begins the task, or goes on with what another agent left: killed at any point, the next one finishes the task, and no
+# finished step is done again. It needs `ckpt` in the PATH, and works in the current folder.
 #
-# TAKE_OVER=1   takes the task from an owner whose claim still stands: for whoever knows that that one is dead
+# TAKE_OVER=1   takes the task from an owner whose claim still stands. End that process for sure first.
 # PACE=SECONDS  how long each line takes
 set -eu
 
+if [ $# -ne 3 ]; then
+    echo "usage: [TAKE_OVER=1] [PACE=SECONDS] $0 AGENT STORE KEY" >&2
+    exit 2
+fi
 agent=$1 store=$2 key=$3
 session=$$-$(date +%s)
 fence=
@@ -26,7 +30,11 @@ say() {
 }
 
 # A claim keeps others out for as long as it stands; a second agent that is started by mistake ends here with exit 4.
-fence=$(report claim --for 10m ${TAKE_OVER:+--take-over})
+fence=$(report claim --for 10m ${TAKE_OVER:+--take-over}) || {
+    status=$?
+    [ $status -ne 4 ] || say "once that owner has ended for sure, start this with TAKE_OVER=1" >&2
+    exit $status
+}
 
 # What each step writes, and where. A real agent asks a model, with the prompt of `ckpt resume`.
 plan() {
@@ -71,10 +79,13 @@ work() {
         : >"$file.before"
         : >"$file"
     fi
-    printf '%s\n' "$text" | while IFS= read -r line; do
+    # In this process, not behind a pipe: the other end of one would go on writing after this was killed.
+    while IFS= read -r line; do
         sleep "${PACE:-0}"
         printf '%s\n' "$line" >>"$file"
-    done
+    done <<END
+$text
+END
 }
 
 begin

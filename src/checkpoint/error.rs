@@ -398,7 +398,8 @@ impl fmt::Display for Error {
             }
             ErrorKind::Claimed { owner, until } => write!(
                 f,
-                "claimed by {owner} until {}; write with the fence of that claim, or wait until it runs out",
+                "claimed by {owner} until {}; write with the fence of that claim, wait until it runs \
+                 out, or take over once its owner has ended for sure",
                 stamp(*until)
             ),
             ErrorKind::Fenced { fence, why } => {

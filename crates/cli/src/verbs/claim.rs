@@ -34,6 +34,8 @@ struct Report<'c> {
 pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_change(file, global)?;
     let store = target.store();
+    let before = store.claimed(&target.key).ok().flatten();
+    let before = before.filter(|before| before.stands(now(global)));
     let claim = match (owner(global), global.fence) {
         (_, Some(fence)) if how.renew => Some(store.renew(&target.key, fence, how.time_to_live)),
         (Some(owner), _) => {
@@ -64,13 +66,22 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
     let line = claim.as_ref().map(|claim| claim.fence.to_string());
     let mut outcome = tell(&target, claim.as_ref(), global, line.unwrap_or_default());
     if let Some(claim) = &claim {
+        let is_again = before.is_some_and(|before| before.fence == claim.fence);
         outcome.note(format!(
-            "claimed for {} until {}; show the fence with --fence in every change",
+            "claimed {}for {} until {}; show the fence with --fence in every change",
+            if is_again { "already, and now " } else { "" },
             claim.owner,
             time(claim)
         ));
-        let there = store.load(&target.key).ok().flatten();
-        if let Some(now_for) = there.and_then(|there| there.context.place_is_for) {
+        let there = store.load(&target.key);
+        if let Ok(None) = &there {
+            outcome.note("there is no checkpoint under this key yet");
+        }
+        if let Some(now_for) = there
+            .ok()
+            .flatten()
+            .and_then(|there| there.context.place_is_for)
+        {
             outcome.note(format!(
                 "the checkpoint that is there is not that of {now_for}; put it aside with `ckpt archive`"
             ));

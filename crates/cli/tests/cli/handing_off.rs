@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,11 +32,9 @@ fn checkpoint(project: &Project) -> PathBuf {
 #[test]
 fn a_killed_shell_agents_task_is_finished_by_another() {
     let project = Project::new();
-    // In a group of its own, so that what it runs dies with it.
     let mut first = shell_agent(&project, "agent-one")
         .env("PACE", "0.2")
         .stdout(Stdio::null())
-        .process_group(0)
         .spawn()
         .unwrap();
     let begun = Instant::now();
@@ -53,9 +51,8 @@ fn a_killed_shell_agents_task_is_finished_by_another() {
         assert!(first.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let group = format!("-{}", first.id());
-    let killed = Command::new("kill").args(["-9", "--", &group]).status();
-    assert!(killed.unwrap().success());
+    // Only the agent itself: nothing that it started may go on writing.
+    first.kill().unwrap();
     assert_eq!(first.wait().unwrap().signal(), Some(9));
     assert_ne!(project.read("page.html"), PAGE);
 
@@ -64,6 +61,7 @@ fn a_killed_shell_agents_task_is_finished_by_another() {
     assert_eq!(refused.status.code(), Some(4), "{refused:?}");
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.contains("claimed by agent-one"), "{words}");
+    assert!(words.contains("TAKE_OVER=1"), "{words}");
 
     let asked = project.expect(4, &["resume", "check points/PAGE-1.json"]);
     assert!(
