@@ -42,7 +42,7 @@ fn story_checkpoint() -> impl Strategy<Value = StoryCheckpoint> {
         (0..4_u8, tasks, 0..9_usize),
         numbers,
         verdicts,
-        "\\PC{1,30}",
+        "[a-z]\\PC{0,29}",
         times,
         (0..4_u8, 0..4_u8),
     )

@@ -1,8 +1,11 @@
 //! `any` and `valid`: nothing that breaks a rule.
 
 use agent_checkpoint::Document;
+use agent_checkpoint::formats::StoryCheckpoint;
 use agent_checkpoint::strategies::{Examine, valid};
 use proptest::arbitrary::{Arbitrary, any};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 
 use crate::{for_each_type, sample, shrink_all_ways};
 
@@ -26,3 +29,17 @@ fn shrinks_through_valid_values<C: Arbitrary + Examine>() {
     assert!(seen > 200, "only {seen} steps");
 }
 for_each_type!(shrinks_through_valid_values);
+
+/// Also with the shortest text that is in reach.
+#[test]
+fn a_verdict_that_refuses_says_why() {
+    let refused = any::<StoryCheckpoint>().prop_filter("nothing is refused", |story| {
+        story.reason.is_some() || story.issues.is_some()
+    });
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..40 {
+        let mut tree = refused.new_tree(&mut runner).unwrap();
+        while tree.simplify() || tree.complicate() {}
+        assert_valid(&tree.current());
+    }
+}
