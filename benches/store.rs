@@ -80,7 +80,7 @@ fn checkpoint() -> TaskCheckpoint {
 fn main() {
     let folder = tempfile::tempdir_in(".").unwrap();
     let store = FileStore::open(folder.path());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     let key = Key::new("task").unwrap();
     let task = checkpoint();
     tasks.create(&key, &task).unwrap();
@@ -98,7 +98,8 @@ fn main() {
     )
     .unwrap();
     let hosted = BuilderStateStore::open(&host);
-    let hosted_tasks = Checkpoints::<TaskCheckpoint>::new(&hosted).with_limits(Limits::unlimited());
+    let hosted_tasks =
+        Checkpoints::<TaskCheckpoint>::new(hosted.clone()).with_limits(Limits::unlimited());
     let active = Key::new("active").unwrap();
 
     let options = FileOptions::default().without_history();
@@ -193,7 +194,8 @@ fn main() {
     );
 
     let memory = MemoryStore::new();
-    let in_memory = Checkpoints::<TaskCheckpoint>::new(&memory).with_limits(Limits::unlimited());
+    let in_memory =
+        Checkpoints::<TaskCheckpoint>::new(memory.clone()).with_limits(Limits::unlimited());
     in_memory.create(&key, &task).unwrap();
     let document = Document::from_text(text.clone()).unwrap();
     compare(

@@ -40,7 +40,7 @@ fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
 
     let store = MemoryStore::new();
     store.put(&key("a"), &document, &PutOptions::new()).unwrap();
-    let checkpoints = Checkpoints::<C>::new(&store)
+    let checkpoints = Checkpoints::<C>::new(store.clone())
         .with_limits(Limits::unlimited())
         .with_clock(clock("2026-03-02T08:00:00Z"));
     checkpoints.get(&key("a")).unwrap();

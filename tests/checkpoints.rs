@@ -26,8 +26,8 @@ fn store_with(text: &str) -> MemoryStore {
     store
 }
 
-fn tasks(store: &dyn CheckpointStore) -> Checkpoints<'_, TaskCheckpoint> {
-    Checkpoints::new(store).with_clock(clock("2026-03-02T09:00:00.987654321Z"))
+fn tasks(store: &(impl CheckpointStore + Clone + 'static)) -> Checkpoints<TaskCheckpoint> {
+    Checkpoints::new(store.clone()).with_clock(clock("2026-03-02T09:00:00.987654321Z"))
 }
 
 fn text(store: &dyn CheckpointStore) -> String {
@@ -387,7 +387,7 @@ fn a_stamp_that_is_no_text_does_not_keep_an_agent_from_saving() {
 #[test]
 fn replacing_does_not_wipe_what_could_not_be_read() {
     let store = store_with(r#"{"blockers":"none"}"#);
-    let put = |tasks: Checkpoints<'_, TaskCheckpoint>| {
+    let put = |tasks: Checkpoints<TaskCheckpoint>| {
         tasks.put(&key("a"), &task(&["x"]), PutMode::Replace, &Expect::Any)
     };
     let error = put(tasks(&store)).unwrap_err();

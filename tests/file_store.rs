@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::checkpoint::{Archive, ClaimRequest, DropReason, Dropped};
@@ -280,7 +281,8 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
     fs::write(&host, EXAMPLE).unwrap();
     let files = FileStore::open(folder.path());
     let hosted = BuilderStateStore::open(&host);
-    let stores: [(&dyn CheckpointStore, &str); 2] = [(&files, "a"), (&hosted, "active")];
+    let stores: [(Arc<dyn CheckpointStore>, &str); 2] =
+        [(Arc::new(files), "a"), (Arc::new(hosted), "active")];
     let now = time("2026-03-02T08:00:00Z");
     for (store, name) in stores {
         let tasks = Checkpoints::<TaskCheckpoint>::new(store);
@@ -729,7 +731,7 @@ fn the_first_save_of_a_key_runs_the_change_once_and_outside_of_the_lock() {
     assert_eq!(runs, 1);
 
     let tracking = agent_checkpoint::staleness::Tracking::new(folder.path());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).tracking(tracking);
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).tracking(tracking);
     tasks.create(&key("b"), &task(&["one"])).unwrap();
     let lock = folder.path().join(".agent-checkpoint/locks/b.json.lock");
     let mut runs = 0;

@@ -283,8 +283,8 @@ fn the_operations_make_the_examples() {
     let document = Document::from_text(EXAMPLES[0]).unwrap();
     store.put(&name, &document, &PutOptions::new()).unwrap();
     let step = |operation: &Operation, now: &str, count: usize, broken: usize| {
-        let builds: Checkpoints<'_, BuildCheckpoint> =
-            Checkpoints::new(&store).with_clock(clock(now));
+        let builds: Checkpoints<BuildCheckpoint> =
+            Checkpoints::new(store.clone()).with_clock(clock(now));
         let saved = builds
             .try_update(&name, |build| build.apply(operation, &at(now)))
             .unwrap();
@@ -648,8 +648,8 @@ fn an_error_that_is_no_object_goes_with_the_failure() {
         store
             .put(&key("PRD-009"), &document, &PutOptions::new())
             .unwrap();
-        let builds: Checkpoints<'_, BuildCheckpoint> =
-            Checkpoints::new(&store).with_clock(clock("2026-01-01T00:00:00Z"));
+        let builds: Checkpoints<BuildCheckpoint> =
+            Checkpoints::new(store.clone()).with_clock(clock("2026-01-01T00:00:00Z"));
         let now = at("2026-01-01T00:00:00Z");
         builds
             .try_update(&key("PRD-009"), |build| {
@@ -1492,8 +1492,8 @@ fn a_restart_begins_anew_in_the_same_file_and_keeps_what_was_there() {
     store
         .put(&key("PRD-001"), &document, &PutOptions::new())
         .unwrap();
-    let builds: Checkpoints<'_, BuildCheckpoint> =
-        Checkpoints::new(&store).with_clock(clock("2026-03-02T10:00:00Z"));
+    let builds: Checkpoints<BuildCheckpoint> =
+        Checkpoints::new(store.clone()).with_clock(clock("2026-03-02T10:00:00Z"));
     let restart = Operation::Restart {
         because: "the schema changed".into(),
     };
@@ -1551,8 +1551,8 @@ fn a_save_keeps_the_stamps_of_the_files_revision() {
         let text = with(&example(5), members).to_string();
         let document = Document::from_text(text).unwrap();
         store.put(&key("a"), &document, &PutOptions::new()).unwrap();
-        let builds: Checkpoints<'_, BuildCheckpoint> =
-            Checkpoints::new(&store).with_clock(clock(now));
+        let builds: Checkpoints<BuildCheckpoint> =
+            Checkpoints::new(store.clone()).with_clock(clock(now));
         builds
             .try_update(&key("a"), |build| build.pause(false))
             .unwrap();
@@ -1581,8 +1581,8 @@ fn the_last_of_two_statuses_is_edited_and_nothing_else() {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
     store.put(&key("a"), &document, &PutOptions::new()).unwrap();
-    let builds: Checkpoints<'_, BuildCheckpoint> =
-        Checkpoints::new(&store).with_clock(clock("2026-03-04T09:15:42Z"));
+    let builds: Checkpoints<BuildCheckpoint> =
+        Checkpoints::new(store.clone()).with_clock(clock("2026-03-04T09:15:42Z"));
     builds
         .update(&key("a"), |build| {
             build.status = Some(BuildStatus::InProgress)
@@ -2035,8 +2035,8 @@ proptest! {
         let store = MemoryStore::new();
         let document = Document::from_text(text.as_str()).unwrap();
         store.put(&key("a"), &document, &PutOptions::new()).unwrap();
-        let builds: Checkpoints<'_, BuildCheckpoint> =
-            Checkpoints::new(&store).with_clock(clock("2031-01-01T00:00:00Z"));
+        let builds: Checkpoints<BuildCheckpoint> =
+            Checkpoints::new(store.clone()).with_clock(clock("2031-01-01T00:00:00Z"));
         let loaded = builds.get(&key("a")).unwrap();
         let _ = loaded.checkpoint.resume_plan(&Knowledge::none());
         let now = at("2031-01-01T00:00:00Z");

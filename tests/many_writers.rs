@@ -90,7 +90,7 @@ fn child_counts_up() {
         .words
         .get(2)
         .map(|fence| fence.parse::<Fence>().unwrap());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store)
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone())
         .with_limits(Limits::unlimited())
         .fenced(fence);
     wait_at_gate(&given.folder);
@@ -109,7 +109,7 @@ fn child_saves_without_a_pause() {
     // The timeout that everybody has.
     let options = FileOptions::default().with_durability(durability());
     let store = FileStore::with_options(given.folder.join("store"), options);
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     let writer = given.number(0);
     wait_at_gate(&given.folder);
     let (mut saves, mut longest) = (0_u64, Duration::ZERO);
@@ -128,7 +128,7 @@ fn child_saves_without_a_pause() {
 fn saves_in(time: Duration, writers: u64) -> (Vec<u64>, Duration) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store);
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone());
     tasks.create(&key("shared"), &task(&[])).unwrap();
     let children: Vec<_> = (0..writers)
         .map(|writer| {
@@ -175,7 +175,7 @@ fn child_writes_with_an_old_fence() {
     let store = open(&given.folder);
     let shared = key("shared");
     let fence: Fence = given.words[0].parse().unwrap();
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).fenced(fence);
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).fenced(fence);
     wait_at_gate(&given.folder);
     let mut refused = 0_u64;
     while !given.folder.join("stop").exists() {
@@ -206,7 +206,7 @@ fn four_thousand_updates_are_all_there_and_no_old_owner_gets_in() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let shared = key("shared");
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     tasks.create(&shared, &task(&[])).unwrap();
 
     // Three that had the task before: one gave it back, one's claim ran out, one was taken for dead.
@@ -274,7 +274,7 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let shared = key("shared");
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     tasks.create(&shared, &task(&[])).unwrap();
     let writers: Vec<_> = (0..4)
         .map(|writer| {
@@ -347,7 +347,7 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
 fn child_counts_up_in_a_slot() {
     let Some(given) = Given::find() else { return };
     let store = BuilderStateStore::with_options(given.folder.join("host.json"), options());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     let slot = key(&given.words[0]);
     wait_at_gate(&given.folder);
     for _ in 0..given.number(2) {
@@ -367,7 +367,7 @@ fn two_slots_of_one_host_file_are_updated_at_once_and_both_are_whole() {
     )
     .unwrap();
     let store = BuilderStateStore::with_options(&host, options());
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     let slots = ["active", "adhoc:x"];
     for slot in slots {
         tasks.create(&key(slot), &task(&[])).unwrap();

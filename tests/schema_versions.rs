@@ -7,6 +7,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use agent_checkpoint::checkpoint::{Knowledge, SchemaVersion};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::store::PutOptions;
@@ -259,7 +261,7 @@ fn tools_and_fleets_see_the_latest_version_too() {
 }
 
 /// A pause of 2 minutes of version 2 is 120 seconds in version 3; migrated once more it would be 7,200.
-fn pause(trips: &Checkpoints<'_, Trip>) -> Option<u64> {
+fn pause(trips: &Checkpoints<Trip>) -> Option<u64> {
     trips.get(&key("top")).unwrap().checkpoint.pause_seconds
 }
 
@@ -279,7 +281,8 @@ fn no_migration_runs_twice_however_a_checkpoint_is_saved() {
     let memory = MemoryStore::new();
     let files = FileStore::open(folder.path().join("files"));
     let slots = BuilderStateStore::open(&host);
-    let stores: [&dyn CheckpointStore; 3] = [&memory, &files, &slots];
+    let stores: [Arc<dyn CheckpointStore>; 3] =
+        [Arc::new(memory), Arc::new(files), Arc::new(slots)];
     let top = key("top");
     for store in stores {
         let trips = store.checkpoints::<Trip>();

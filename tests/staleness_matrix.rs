@@ -471,7 +471,7 @@ fn ten_thousand_files_are_judged_and_the_one_that_changed_is_found() {
 }
 
 fn done(store: &FileStore, root: &Path, step: &str) {
-    let tasks: Checkpoints<'_, TaskCheckpoint> = store.checkpoints().tracking(Tracking::new(root));
+    let tasks: Checkpoints<TaskCheckpoint> = store.checkpoints().tracking(Tracking::new(root));
     let now = chrono::Utc::now();
     tasks
         .try_update(&key("a"), |task| {
@@ -485,7 +485,7 @@ fn a_save_records_its_files_and_another_revision_does_not_use_the_record() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let store = FileStore::open(root.join("checkpoints"));
-    let tasks: Checkpoints<'_, TaskCheckpoint> = store.checkpoints();
+    let tasks: Checkpoints<TaskCheckpoint> = store.checkpoints();
     fs::create_dir(root.join("src")).unwrap();
     fs::write(root.join("src/a.rs"), "one").unwrap();
     tasks.create(&key("a"), &task(&["one"])).unwrap();
@@ -525,7 +525,7 @@ fn a_checkpoint_from_another_branch_is_not_trusted() {
     head("refs/heads/main", &one);
     head("refs/heads/side", &one);
     let store = FileStore::open(root.join("checkpoints"));
-    let tasks: Checkpoints<'_, TaskCheckpoint> = store.checkpoints();
+    let tasks: Checkpoints<TaskCheckpoint> = store.checkpoints();
     fs::create_dir(root.join("src")).unwrap();
     fs::write(root.join("src/a.rs"), "one").unwrap();
     tasks.create(&key("a"), &task(&["one"])).unwrap();

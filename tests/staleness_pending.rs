@@ -43,12 +43,12 @@ fn stale_task(store: &MemoryStore, root: &Path) {
     assert_eq!(states(store, root), ["stale", "modified", "missing"]);
 }
 
-fn tasks<'s>(store: &'s MemoryStore, root: &Path) -> Checkpoints<'s, TaskCheckpoint> {
+fn tasks(store: &MemoryStore, root: &Path) -> Checkpoints<TaskCheckpoint> {
     store.checkpoints().tracking(Tracking::new(root))
 }
 
 fn states(store: &MemoryStore, root: &Path) -> Vec<String> {
-    let tasks: Checkpoints<'_, TaskCheckpoint> = store.checkpoints();
+    let tasks: Checkpoints<TaskCheckpoint> = store.checkpoints();
     let judged = tasks.stale(&key("t"), root).unwrap();
     let files = judged.files().iter().map(|file| file.state.as_str());
     std::iter::once(judged.as_str())
@@ -57,7 +57,7 @@ fn states(store: &MemoryStore, root: &Path) -> Vec<String> {
         .collect()
 }
 
-fn report(tasks: &Checkpoints<'_, TaskCheckpoint>, agent: &str, operation: &Operation) -> Saved {
+fn report(tasks: &Checkpoints<TaskCheckpoint>, agent: &str, operation: &Operation) -> Saved {
     tasks
         .try_update(&key("t"), |task| {
             let circumstances = Circumstances::at(chrono::Utc::now()).by(Some(agent), None);
@@ -128,7 +128,7 @@ fn what_is_no_work_leaves_the_verdict() {
             );
         }
         // Also where the reporter does not look at the files at all.
-        let tasks: Checkpoints<'_, TaskCheckpoint> = store.checkpoints();
+        let tasks: Checkpoints<TaskCheckpoint> = store.checkpoints();
         let decide = Operation::Decide {
             text: text("d"),
             rationale: None,
@@ -251,8 +251,7 @@ fn a_verdict_by_the_stamp_stands_too() -> Result<(), Error> {
     let root = folder.path();
     let store = MemoryStore::new();
     let old = time("2026-03-02T10:00:00Z");
-    let untracked: Checkpoints<'_, TaskCheckpoint> =
-        store.checkpoints().with_clock(FixedClock(old));
+    let untracked: Checkpoints<TaskCheckpoint> = store.checkpoints().with_clock(FixedClock(old));
     let mut task = TaskCheckpoint::begin("a", ["p1"], old);
     task.finish_step(&StepDone::new("p1").creating("h.rs").creating("k.rs"), old)?;
     untracked.create(&key("t"), &task)?;

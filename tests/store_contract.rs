@@ -265,3 +265,20 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
         store.restore(a, &entry.id, &PutOptions::new()).unwrap();
     }
 }
+
+#[test]
+fn a_clone_is_the_same_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = MemoryStore::new();
+    let files = FileStore::open(folder.path());
+    for [one, other] in [
+        [&memory as &dyn CheckpointStore, &memory.clone()],
+        [&files, &files.clone()],
+    ] {
+        put_numbers(one, &key("a"), [1]);
+        let seen = other.load(&key("a")).unwrap().unwrap();
+        assert_eq!(seen.document.text(), r#"{"n":1}"#);
+        other.delete(&key("a"), &DeleteOptions::new()).unwrap();
+        assert!(one.load(&key("a")).unwrap().is_none());
+    }
+}

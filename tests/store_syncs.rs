@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::{BuilderStateStore, CheckpointStore, Checkpoints, FileStore};
@@ -32,8 +33,10 @@ fn child_saves() {
     let host = folder.join("builder-state.json");
     fs::write(&host, EXAMPLE).unwrap();
     let hosted = BuilderStateStore::open(&host);
-    let stores: [(&dyn CheckpointStore, &str, &str); 2] =
-        [(&files, "a", "file"), (&hosted, "active", "host")];
+    let stores: [(Arc<dyn CheckpointStore>, &str, &str); 2] = [
+        (Arc::new(files), "a", "file"),
+        (Arc::new(hosted), "active", "host"),
+    ];
     for (store, name, label) in stores {
         let tasks = Checkpoints::<TaskCheckpoint>::new(store);
         let key = key(name);

@@ -27,7 +27,7 @@ const MOST_MESSAGES: u64 = 40;
 struct Agent<'s> {
     name: &'s str,
     root: &'s Path,
-    recorder: &'s Recorder<'s, TaskCheckpoint>,
+    recorder: &'s Recorder<TaskCheckpoint>,
     effects: Effects,
     dies_in_the_window: bool,
 }
@@ -56,11 +56,11 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
     Ok(())
 }
 
-fn begin_or_carry_on<'s>(
+fn begin_or_carry_on(
     name: &str,
     root: &Path,
-    store: &'s FileStore,
-) -> Result<Recorder<'s, TaskCheckpoint>> {
+    store: &FileStore,
+) -> Result<Recorder<TaskCheckpoint>> {
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let plan = project::PLAN.iter().map(|step| step.name);
     // Files that were written in the same unit of time as a checkpoint cannot be told from changed

@@ -139,10 +139,7 @@ fn run(name: &str, root: &Path) -> Result<()> {
 ///
 /// The orchestrator sees only what is on disk, as it would with an agent on a machine of its own. The
 /// verdict on the files is the same that it takes from the library after the kill.
-fn is_ahead_of_its_checkpoint(
-    tasks: &Checkpoints<'_, TaskCheckpoint>,
-    root: &Path,
-) -> Result<bool> {
+fn is_ahead_of_its_checkpoint(tasks: &Checkpoints<TaskCheckpoint>, root: &Path) -> Result<bool> {
     let key = project::key()?;
     let Some(loaded) = tasks.load(&key)? else {
         return Ok(false);

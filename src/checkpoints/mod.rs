@@ -62,8 +62,8 @@ const NEWEST: usize = 1000;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Checkpoints<'s, C> {
-    store: &'s dyn CheckpointStore,
+pub struct Checkpoints<C> {
+    store: Arc<dyn CheckpointStore>,
     limits: Limits,
     clock: Arc<dyn Clock>,
     redaction: Option<Redaction>,
@@ -75,10 +75,10 @@ pub struct Checkpoints<'s, C> {
     format: std::marker::PhantomData<fn() -> C>,
 }
 
-impl<C> Clone for Checkpoints<'_, C> {
+impl<C> Clone for Checkpoints<C> {
     fn clone(&self) -> Self {
         Checkpoints {
-            store: self.store,
+            store: Arc::clone(&self.store),
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
             redaction: self.redaction.clone(),
@@ -92,7 +92,7 @@ impl<C> Clone for Checkpoints<'_, C> {
     }
 }
 
-impl<C: Checkpoint> fmt::Debug for Checkpoints<'_, C> {
+impl<C: Checkpoint> fmt::Debug for Checkpoints<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checkpoints")
             .field("format", &C::FORMAT)
@@ -138,12 +138,15 @@ pub enum Begun<C> {
     Found(Box<Loaded<C>>),
 }
 
-impl<'s, C: Checkpoint> Checkpoints<'s, C> {
+impl<C: Checkpoint> Checkpoints<C> {
     /// The checkpoints of this format in `store`, with the default limits and the machine's clock.
+    ///
+    /// The view owns its store, so it can be moved to other threads and kept in a struct. The stores of this
+    /// library are cheap to clone, and a clone is the same store; any other is shared as an `Arc`.
     #[must_use]
-    pub fn new(store: &'s dyn CheckpointStore) -> Self {
+    pub fn new(store: impl CheckpointStore + 'static) -> Self {
         Checkpoints {
-            store,
+            store: Arc::new(store),
             limits: Limits::default(),
             clock: Arc::new(SystemClock),
             redaction: None,
@@ -238,8 +241,8 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
 
     /// The store beneath.
     #[must_use]
-    pub fn store(&self) -> &'s dyn CheckpointStore {
-        self.store
+    pub fn store(&self) -> &dyn CheckpointStore {
+        &*self.store
     }
 
     /// The checkpoint under a key, or `None` when there is none.
@@ -858,7 +861,7 @@ impl<'s, C: Checkpoint> Checkpoints<'s, C> {
         present: &Revision,
         own: Option<&Timestamp>,
     ) -> Result<Option<Reason>> {
-        rollback::came_back(self.store, key, present, own, &|document| {
+        rollback::came_back(self.store(), key, present, own, &|document| {
             read::<C>(document)
                 .ok()?
                 .reading
@@ -908,8 +911,14 @@ fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
 
 /// Conveniences over any store; nobody implements it.
 pub trait CheckpointStoreExt: CheckpointStore {
-    /// The checkpoints of one format in this store.
-    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C>;
+    /// The checkpoints of one format in this store, of which the view has a clone. A store that cannot be cloned
+    /// is shared as an `Arc`.
+    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<C>
+    where
+        Self: Clone + Sized + 'static,
+    {
+        Checkpoints::new(self.clone())
+    }
 
     /// Puts an earlier state of a key in place again, to the byte. The state that was there is in the
     /// history afterwards. A state of the task that was deleted brings it back, with what was left out of it.
@@ -927,14 +936,4 @@ pub trait CheckpointStoreExt: CheckpointStore {
     }
 }
 
-impl<S: CheckpointStore> CheckpointStoreExt for S {
-    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
-        Checkpoints::new(self)
-    }
-}
-
-impl CheckpointStoreExt for dyn CheckpointStore + '_ {
-    fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
-        Checkpoints::new(self)
-    }
-}
+impl<S: CheckpointStore + ?Sized> CheckpointStoreExt for S {}

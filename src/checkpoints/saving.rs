@@ -67,7 +67,7 @@ impl Prepared {
     /// them later.
     pub(super) fn look_at_files<C: Checkpoint>(
         &mut self,
-        checkpoints: &Checkpoints<'_, C>,
+        checkpoints: &Checkpoints<C>,
         key: &Key,
         stored: Option<&Stored>,
     ) -> Result<()> {
@@ -166,7 +166,7 @@ pub(super) fn complete(mut saved: Saved, prepared: Option<Prepared>) -> Saved {
     saved
 }
 
-impl<C: Checkpoint> Checkpoints<'_, C> {
+impl<C: Checkpoint> Checkpoints<C> {
     /// The text after a change, or `None` when it changed nothing.
     pub(super) fn changed(
         &self,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, Error, Operation, Result};
 
-impl<C: Checkpoint> Recorder<'_, C> {
+impl<C: Checkpoint> Recorder<C> {
     /// The agent is alive. Of an `agent-session` that is its checkpoint: the agent's own report, from which the
     /// next one is expected in 15 minutes. Elsewhere it is no progress, and leaves the time of the last change.
     ///

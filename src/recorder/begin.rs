@@ -13,11 +13,11 @@ use crate::store::EntryId;
     clippy::large_enum_variant,
     reason = "made once for a task, and taken apart at once"
 )]
-pub enum Opened<'s, C: Checkpoint> {
+pub enum Opened<C: Checkpoint> {
     /// There was no checkpoint: the first one is saved.
-    Begun(Recorder<'s, C>),
+    Begun(Recorder<C>),
     /// There is a checkpoint, which is as it was.
-    Found(Box<Found<'s, C>>),
+    Found(Box<Found<C>>),
 }
 
 /// A checkpoint that is there already. The caller decides: [carry on](Found::carry_on),
@@ -25,7 +25,7 @@ pub enum Opened<'s, C: Checkpoint> {
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
-pub struct Found<'s, C: Checkpoint> {
+pub struct Found<C: Checkpoint> {
     /// The checkpoint, as it was loaded.
     pub loaded: Loaded<C>,
     /// Whether and how to go on from it, with all that the prompt needs.
@@ -34,12 +34,12 @@ pub struct Found<'s, C: Checkpoint> {
     pub claimed: Option<Claim>,
     /// Why nobody goes on from it, whoever has claimed it.
     refused: Option<String>,
-    checkpoints: Checkpoints<'s, C>,
+    checkpoints: Checkpoints<C>,
     key: Key,
     options: RecorderOptions,
 }
 
-impl<'s, C: Checkpoint> Recorder<'s, C> {
+impl<C: Checkpoint> Recorder<C> {
     /// Begins a task with its first checkpoint. One that is there is never overwritten: the caller gets it, with
     /// its resume plan, and decides.
     ///
@@ -54,11 +54,11 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
     /// [`Checkpoints::begin`](crate::Checkpoints::begin) and
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn begin(
-        checkpoints: &Checkpoints<'s, C>,
+        checkpoints: &Checkpoints<C>,
         key: &Key,
         options: impl Into<RecorderOptions>,
         first: &C,
-    ) -> Result<Opened<'s, C>> {
+    ) -> Result<Opened<C>> {
         let options = options.into();
         if let Some(loaded) = checkpoints.load(key)? {
             let found = Found::new(checkpoints, key, options, loaded)?;
@@ -96,18 +96,18 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
     /// [`ErrorKind::NotFound`] when there is none, and those of
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn resume(
-        checkpoints: &Checkpoints<'s, C>,
+        checkpoints: &Checkpoints<C>,
         key: &Key,
         options: impl Into<RecorderOptions>,
-    ) -> Result<Found<'s, C>> {
+    ) -> Result<Found<C>> {
         let loaded = checkpoints.get(key)?;
         Found::new(checkpoints, key, options.into(), loaded)
     }
 }
 
-impl<'s, C: Checkpoint> Found<'s, C> {
+impl<C: Checkpoint> Found<C> {
     fn new(
-        checkpoints: &Checkpoints<'s, C>,
+        checkpoints: &Checkpoints<C>,
         key: &Key,
         options: RecorderOptions,
         loaded: Loaded<C>,
@@ -150,7 +150,7 @@ impl<'s, C: Checkpoint> Found<'s, C> {
     /// agent go on from it; [`ErrorKind::Claimed`] while another's claim stands
     /// ([`RecorderOptions::taking_over`]); [`ErrorKind::Conflict`] when the checkpoint changed since it was found:
     /// its agent is not dead.
-    pub fn carry_on(self) -> Result<Recorder<'s, C>> {
+    pub fn carry_on(self) -> Result<Recorder<C>> {
         if let Some(why) = self.refused {
             return Err(Error::refused(why).with_key(&self.key));
         }
@@ -189,7 +189,7 @@ impl<'s, C: Checkpoint> Found<'s, C> {
     /// [`ErrorKind::NotOffered`] where the store keeps no history; [`ErrorKind::Claimed`] while another's claim
     /// stands; [`ErrorKind::Conflict`] when the checkpoint changed since it was found; those of
     /// [`Checkpoints::put`](crate::Checkpoints::put).
-    pub fn start_over(self, first: &C) -> Result<Recorder<'s, C>> {
+    pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();
         let claim = Hold::claim(store, &self.key, &self.options)?;
         let fence = claim.as_ref().map(|claim| claim.fence);
@@ -218,7 +218,7 @@ impl<'s, C: Checkpoint> Found<'s, C> {
 
 /// The error of a checkpoint that is no longer as it was found.
 fn conflict<C: Checkpoint>(
-    checkpoints: &Checkpoints<'_, C>,
+    checkpoints: &Checkpoints<C>,
     key: &Key,
     found: &Loaded<C>,
 ) -> Result<Error> {

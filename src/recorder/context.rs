@@ -29,7 +29,7 @@ impl ContextAdvice {
     }
 }
 
-impl<C: Checkpoint> Recorder<'_, C> {
+impl<C: Checkpoint> Recorder<C> {
     /// How much of its context the agent has used, as a fraction: 0.78 for 78 %. Source of the thresholds: the
     /// builder-state protocol.
     ///

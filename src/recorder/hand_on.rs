@@ -17,7 +17,7 @@ pub struct HandedOn {
     pub prompt: String,
 }
 
-impl<C: Checkpoint> Recorder<'_, C> {
+impl<C: Checkpoint> Recorder<C> {
     /// Gives the task to another agent: a full checkpoint, with this agent in the chain of those that worked on
     /// it where the format has one. The claim ends, and every later call is refused.
     ///

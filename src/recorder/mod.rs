@@ -96,8 +96,8 @@ use crate::store::{Outcome, Saved};
 /// where it cannot express the call; [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and
 /// [`ErrorKind::Fenced`] once another owner has the task ([`Error::is_taken_over`]); those of
 /// [`Checkpoints::try_update`](crate::Checkpoints::try_update). After each of them the checkpoint is as it was.
-pub struct Recorder<'s, C: Checkpoint> {
-    checkpoints: Checkpoints<'s, C>,
+pub struct Recorder<C: Checkpoint> {
+    checkpoints: Checkpoints<C>,
     key: Key,
     options: RecorderOptions,
     known: RwLock<ResumeOptions>,
@@ -125,7 +125,7 @@ struct After {
 /// A change of the checkpoint.
 type ChangeOf<'c, C> = dyn FnMut(&mut C, &Circumstances<'_>) -> Result<()> + 'c;
 
-impl<C: Checkpoint> fmt::Debug for Recorder<'_, C> {
+impl<C: Checkpoint> fmt::Debug for Recorder<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder")
             .field("format", &C::FORMAT)
@@ -135,9 +135,9 @@ impl<C: Checkpoint> fmt::Debug for Recorder<'_, C> {
     }
 }
 
-impl<'s, C: Checkpoint> Recorder<'s, C> {
+impl<C: Checkpoint> Recorder<C> {
     fn holding(
-        checkpoints: &Checkpoints<'s, C>,
+        checkpoints: &Checkpoints<C>,
         key: &Key,
         options: RecorderOptions,
         hold: Hold,
@@ -170,7 +170,7 @@ impl<'s, C: Checkpoint> Recorder<'s, C> {
 
     /// The typed view of the store, with the fence of the recorder's claim.
     #[must_use]
-    pub fn checkpoints(&self) -> Checkpoints<'s, C> {
+    pub fn checkpoints(&self) -> Checkpoints<C> {
         self.checkpoints.clone().fenced(self.fence())
     }
 

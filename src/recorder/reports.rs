@@ -15,7 +15,7 @@ macro_rules! reports {
             )+
         }
 
-        impl<C: Checkpoint> Recorder<'_, C> {
+        impl<C: Checkpoint> Recorder<C> {
             $(
                 $(#[$doc])*
                 ///

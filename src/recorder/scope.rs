@@ -33,7 +33,7 @@ impl<E: fmt::Display> fmt::Display for Broken<E> {
 
 impl<E: fmt::Debug + fmt::Display> StdError for Broken<E> {}
 
-impl<C: Checkpoint> Recorder<'_, C> {
+impl<C: Checkpoint> Recorder<C> {
     /// Does `work`, and makes a checkpoint before an error or a panic of it goes on: so whatever is done about
     /// that, the checkpoint is on disk before it.
     ///

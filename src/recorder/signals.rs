@@ -70,7 +70,7 @@ impl Drop for Waiting {
     }
 }
 
-impl<C: Checkpoint> Recorder<'_, C> {
+impl<C: Checkpoint> Recorder<C> {
     /// As [`scope`](Recorder::scope), and a SIGTERM, SIGINT or SIGHUP that comes while `work` is done makes a
     /// checkpoint before it ends the process, as that signal does by default. A second signal ends it at once.
     ///

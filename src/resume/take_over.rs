@@ -99,7 +99,7 @@ pub fn take_over(
     by: &TakeOver,
     now: DateTime<Utc>,
 ) -> Result<TakenOver> {
-    let agents = Checkpoints::<AgentCheckpoint>::new(store).with_clock(FixedClock(now));
+    let agents = Checkpoints::<AgentCheckpoint>::new(store.clone()).with_clock(FixedClock(now));
     // Whoever takes over has not looked at the files yet.
     let agents = agents.keeping_verdict();
     let new = Key::new(by.agent_id.as_str())?;
@@ -118,7 +118,7 @@ pub fn take_over(
 
 /// The new agent goes on in the file of the old one.
 fn in_place(
-    agents: &Checkpoints<'_, AgentCheckpoint>,
+    agents: &Checkpoints<AgentCheckpoint>,
     key: &Key,
     new: Key,
     by: &TakeOver,
@@ -144,7 +144,7 @@ fn in_place(
 
 /// The new agent begins a file of its own.
 fn beside(
-    agents: &Checkpoints<'_, AgentCheckpoint>,
+    agents: &Checkpoints<AgentCheckpoint>,
     store: &FileStore,
     key: &Key,
     new: Key,
@@ -197,7 +197,7 @@ fn beside(
 /// What an earlier call left that did not come to put the old file aside: it stays, since the new agent
 /// may have gone on. Any other checkpoint of the new agent is a conflict.
 fn begun_before(
-    agents: &Checkpoints<'_, AgentCheckpoint>,
+    agents: &Checkpoints<AgentCheckpoint>,
     new: &Key,
     next: &AgentCheckpoint,
     conflict: Error,

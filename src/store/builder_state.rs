@@ -1,6 +1,7 @@
 //! The checkpoints inside a builder-state host file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
@@ -34,10 +35,10 @@ const HEARTBEAT: &str = "/lastHeartbeat";
 /// # Durability
 ///
 /// As [`FileStore`](super::FileStore).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BuilderStateStore {
     path: PathBuf,
-    options: FileOptions,
+    options: Arc<FileOptions>,
 }
 
 impl BuilderStateStore {
@@ -50,7 +51,7 @@ impl BuilderStateStore {
     pub fn with_options(path: impl Into<PathBuf>, options: FileOptions) -> Self {
         BuilderStateStore {
             path: path.into(),
-            options,
+            options: Arc::new(options),
         }
     }
 

@@ -19,8 +19,11 @@ use crate::checkpoint::{
 use crate::json::Document;
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
+///
+/// A clone is the same store.
+#[derive(Clone)]
 pub struct MemoryStore {
-    entries: Mutex<Entries>,
+    entries: Arc<Mutex<Entries>>,
     clock: Arc<dyn Clock>,
     keep: Keep,
 }
@@ -37,7 +40,7 @@ impl fmt::Debug for MemoryStore {
 impl Default for MemoryStore {
     fn default() -> Self {
         MemoryStore {
-            entries: Mutex::default(),
+            entries: Arc::default(),
             clock: Arc::new(SystemClock),
             keep: Keep::default(),
         }

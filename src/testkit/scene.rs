@@ -1,5 +1,6 @@
 //! What a rule works with: an empty place, its store, and the steps that many rules take.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::checkpoint::{Error, ErrorKind, Expect, Fence, Key, Result};
@@ -13,7 +14,7 @@ use super::rule::{Need, Stop, ensure, told};
 /// An empty place with its store.
 pub(super) struct Scene<'h> {
     pub(super) place: Box<dyn Place>,
-    pub(super) store: Box<dyn CheckpointStore>,
+    pub(super) store: Arc<dyn CheckpointStore>,
     pub(super) offered: Capabilities,
     /// The key that most rules work on.
     pub(super) key: Key,
@@ -37,7 +38,7 @@ impl<'h> Scene<'h> {
             offered: store.capabilities(),
             crew: crew.map(|(address, test)| Crew { address, test }),
             place,
-            store,
+            store: Arc::from(store),
             key,
             other,
         })

@@ -126,20 +126,18 @@ pub(crate) fn save_over() -> Scenario {
 
 pub(crate) fn updates() -> Scenario {
     fn begin(root: &Path) {
-        let tasks = &*open(root);
-        let tasks = typed(tasks);
+        let tasks = typed(open(root));
         tasks.create(&a(), &task(&["one", "two"])).unwrap();
     }
     fn update(root: &Path) -> Result<()> {
-        let tasks = &*open(root);
-        let tasks = typed(tasks);
+        let tasks = typed(open(root));
         let change = |task: &mut TaskCheckpoint| task.blockers = vec!["no key".into()];
         tasks.update(&a(), change).map(drop)
     }
     scenario("update of a typed checkpoint", begin, &[update])
 }
 
-fn typed(store: &dyn CheckpointStore) -> Checkpoints<'_, TaskCheckpoint> {
+fn typed(store: Box<dyn CheckpointStore>) -> Checkpoints<TaskCheckpoint> {
     Checkpoints::new(store).with_clock(clock(NOW))
 }
 
@@ -147,16 +145,14 @@ fn typed(store: &dyn CheckpointStore) -> Checkpoints<'_, TaskCheckpoint> {
 const STEPS: usize = 11;
 
 fn finish(root: &Path, number: usize) -> Result<()> {
-    let tasks = &*open_few(root);
-    let tasks = typed(tasks);
+    let tasks = typed(open_few(root));
     let done = StepDone::new(format!("did {number}"));
     let finish = |task: &mut TaskCheckpoint| task.finish_step(&done, time(NOW));
     tasks.try_update(&a(), finish).map(drop)
 }
 
 fn begin_with_steps(root: &Path, steps: usize) {
-    let tasks = &*open_few(root);
-    let tasks = typed(tasks);
+    let tasks = typed(open_few(root));
     tasks.create(&a(), &task(&[])).unwrap();
     for number in 0..steps {
         finish(root, number).unwrap();
@@ -165,7 +161,7 @@ fn begin_with_steps(root: &Path, steps: usize) {
 
 /// Each of so many steps is in the dropped log, or still in the checkpoint.
 fn no_step_is_lost(look: &Look<'_>, count: usize) -> Judged {
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&look.store);
+    let tasks = Checkpoints::<TaskCheckpoint>::new(open_few(look.folder));
     let loaded = tasks.get(&a()).map_err(told("load"))?;
     let cut = tasks.overflow(&a()).map_err(told("read what was cut"))?;
     let steps = loaded.checkpoint.completed_steps.iter();
@@ -729,8 +725,7 @@ pub(crate) fn lazy() -> Scenario {
 /// A checkpoint that is begun anew, after one of its name whose pieces are in the record of what was cut.
 pub(crate) fn begun_anew() -> Scenario {
     fn begin(root: &Path) -> Result<()> {
-        let tasks = &*open(root);
-        let tasks = typed(tasks);
+        let tasks = typed(open(root));
         let anew = task(&["anew"]);
         let put = tasks.put(&a(), &anew, PutMode::Replace, &Expect::Any);
         put.map(drop)
@@ -762,8 +757,7 @@ pub(crate) fn begun_anew() -> Scenario {
 /// A task that begins anew in the place of one that is archived, with pieces of both in the dropped log.
 pub(crate) fn restarted() -> Scenario {
     fn restart(root: &Path) -> Result<()> {
-        let tasks = &*open_few(root);
-        let tasks = typed(tasks).archiving(Archive::Aborted);
+        let tasks = typed(open_few(root)).archiving(Archive::Aborted);
         let mut anew = task(&[]);
         let steps = (0..STEPS).map(|number| CompletedStep::new(format!("anew {number}")));
         anew.completed_steps = steps.collect();

@@ -9,7 +9,7 @@ use crate::common::key;
 use crate::scenes::{Scene, begun};
 use agent_checkpoint::checkpoint::Clock;
 
-fn agent<'s>(scene: &'s Scene) -> Recorder<'s, AgentCheckpoint> {
+fn agent(scene: &Scene) -> Recorder<AgentCheckpoint> {
     let plan = ["Read S2.P1 guide", "Research"];
     let owner = Owner::new("Secondary-A").in_session("s1");
     let first = AgentCheckpoint::begin("Secondary-A", "s1", "feature_02", plan, scene.watch.now());

@@ -163,7 +163,7 @@ fn the_lead_of_a_pipeline_beats_and_formats_without_a_heartbeat_of_their_own_ref
     })
     .unwrap();
 
-    fn refuses<C: Checkpoint>(recorder: &Recorder<'_, C>) {
+    fn refuses<C: Checkpoint>(recorder: &Recorder<C>) {
         let mut began = false;
         let refused = recorder.beating(OFTEN, || began = true).unwrap_err();
         assert!(

@@ -2,16 +2,15 @@
 
 use agent_checkpoint::formats::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::{CheckpointStore, ErrorKind, MemoryStore, ResumeDecision};
+use agent_checkpoint::{
+    CheckpointStore, CheckpointStoreExt, ErrorKind, FileStore, MemoryStore, ResumeDecision,
+};
 
 use crate::common::key;
 use crate::scenes::{Plain, Scene, begun};
 use agent_checkpoint::Checkpoints;
 
-fn found<'s>(
-    scene: &'s Scene,
-    plan: &[&str],
-) -> agent_checkpoint::recorder::Found<'s, TaskCheckpoint> {
+fn found(scene: &Scene, plan: &[&str]) -> agent_checkpoint::recorder::Found<TaskCheckpoint> {
     let opened = Recorder::begin(&scene.view(), &key("US-003"), "dev", &scene.first(plan));
     match opened.unwrap() {
         Opened::Found(found) => *found,
@@ -60,7 +59,7 @@ fn whoever_starts_over_keeps_what_was_there() {
 
     // A store that keeps nothing does not start over.
     let plain = Plain(MemoryStore::new());
-    let view = Checkpoints::<TaskCheckpoint>::new(&plain);
+    let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     begun(&view, "x", "dev", &scene.first(&["a"]));
     let opened = Recorder::begin(&view, &key("x"), "dev", &scene.first(&["b"])).unwrap();
     let Opened::Found(there) = opened else {
@@ -96,7 +95,7 @@ fn a_complete_task_is_not_carried_on_and_none_cannot_be_resumed() {
 fn an_agent_that_wrote_since_it_was_found_is_not_dead() {
     let scene = Scene::new();
     let plain = Plain(MemoryStore::new());
-    let view = Checkpoints::<TaskCheckpoint>::new(&plain);
+    let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let recorder = begun(&view, "x", "dev", &scene.first(&["a", "b"]));
     let there = Recorder::resume(&view, &key("x"), "other").unwrap();
     recorder.step_done(&StepDone::new("a")).unwrap();
@@ -131,4 +130,34 @@ fn a_first_checkpoint_that_is_not_saved_leaves_no_claim() {
     ));
     let options = RecorderOptions::new("dev").taking_over();
     begun(&scene.view(), "x", options, &scene.first(&["a"]));
+}
+
+/// What an orchestrator keeps in a struct, moves into a task, and hands to a hook that must be `'static`.
+#[test]
+fn a_recorder_owns_its_store_and_goes_wherever_it_is_needed() {
+    struct Agent {
+        recorder: Recorder<TaskCheckpoint>,
+    }
+    fn is_send_and_owned<T: Send + 'static>(it: T) -> T {
+        it
+    }
+    fn is_shared<T: Clone + Send + Sync + 'static>(it: &T) -> T {
+        it.clone()
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let agent = {
+        let store = FileStore::open(folder.path());
+        let tasks = is_shared(&store.checkpoints::<TaskCheckpoint>());
+        let first = TaskCheckpoint::begin("dev", ["a"], tasks.now());
+        is_send_and_owned(Agent {
+            recorder: begun(&tasks, "US-003", "dev", &first),
+        })
+        // The store and its view end here.
+    };
+    let hook: Box<dyn FnOnce() -> String + Send + 'static> = Box::new(move || {
+        agent.recorder.step_started("a").unwrap();
+        let step = agent.recorder.checkpoint().unwrap().current_step.unwrap();
+        step.description.unwrap()
+    });
+    assert_eq!(std::thread::spawn(hook).join().unwrap(), "a");
 }

@@ -106,7 +106,7 @@ fn where_no_checkpoint_can_be_made_the_error_says_that_too() {
     );
     // One whose store has gone is not taken over.
     let plain = Plain(MemoryStore::new());
-    let view = agent_checkpoint::Checkpoints::<TaskCheckpoint>::new(&plain);
+    let view = agent_checkpoint::Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let recorder = begun(&view, "x", "dev", &scene.first(&["a"]));
     let broken = recorder.scope(|_| {
         plain

@@ -39,7 +39,7 @@ fn owner(name: &str) -> RecorderOptions {
         .taking_over()
 }
 
-fn first(tasks: &Checkpoints<'_, TaskCheckpoint>) -> TaskCheckpoint {
+fn first(tasks: &Checkpoints<TaskCheckpoint>) -> TaskCheckpoint {
     TaskCheckpoint::begin("dev", ["a", "b", "c"], tasks.now())
 }
 
@@ -76,12 +76,12 @@ fn store_for(name: &str, folder: &Path) -> FileStore {
 }
 
 /// The recorder of the prepared task, whose saves are those of any agent.
-fn recorder_of(store: &FileStore) -> Recorder<'_, TaskCheckpoint> {
+fn recorder_of(store: &FileStore) -> Recorder<TaskCheckpoint> {
     let found = Recorder::resume(&store.checkpoints(), &key("x"), owner("dev")).unwrap();
     found.carry_on().unwrap()
 }
 
-type CallOf = dyn Fn(&Recorder<'_, TaskCheckpoint>) -> agent_checkpoint::Result<()>;
+type CallOf = dyn Fn(&Recorder<TaskCheckpoint>) -> agent_checkpoint::Result<()>;
 
 /// Kills `call` before each of its calls to the file system; what is there then is what was before or what is
 /// after, and another agent finishes the task. `told` is how the two are told apart.

@@ -89,7 +89,7 @@ fn a_task_that_was_given_back_is_free_at_once() {
 fn where_a_store_has_no_claims_the_checkpoint_tells_whose_it_is() {
     let scene = Scene::new();
     let plain = Plain(MemoryStore::new());
-    let view = Checkpoints::<TaskCheckpoint>::new(&plain);
+    let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let old = begun(&view, "x", "dev", &scene.first(&["a"]));
     assert_eq!(old.fence(), None);
     old.step_started("a").unwrap();

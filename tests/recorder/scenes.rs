@@ -49,12 +49,12 @@ impl Scene {
         }
     }
 
-    pub(crate) fn view<C: Checkpoint>(&self) -> Checkpoints<'_, C> {
-        Checkpoints::new(&self.store).with_clock(self.watch.clone())
+    pub(crate) fn view<C: Checkpoint>(&self) -> Checkpoints<C> {
+        Checkpoints::new(self.store.clone()).with_clock(self.watch.clone())
     }
 
     /// A recorder of a task that `dev` begins.
-    pub(crate) fn task(&self, plan: &[&str]) -> Recorder<'_, TaskCheckpoint> {
+    pub(crate) fn task(&self, plan: &[&str]) -> Recorder<TaskCheckpoint> {
         begun(&self.view(), "US-003", "dev", &self.first(plan))
     }
 
@@ -63,12 +63,12 @@ impl Scene {
     }
 }
 
-pub(crate) fn begun<'s, C: Checkpoint>(
-    view: &Checkpoints<'s, C>,
+pub(crate) fn begun<C: Checkpoint>(
+    view: &Checkpoints<C>,
     name: &str,
     options: impl Into<RecorderOptions>,
     first: &C,
-) -> Recorder<'s, C> {
+) -> Recorder<C> {
     match Recorder::begin(view, &key(name), options, first).unwrap() {
         Opened::Begun(recorder) => recorder,
         Opened::Found(found) => panic!("{name} was there: {}", found.loaded.document.text()),
@@ -76,6 +76,7 @@ pub(crate) fn begun<'s, C: Checkpoint>(
 }
 
 /// A store that only has what every store must have.
+#[derive(Clone)]
 pub(crate) struct Plain(pub(crate) MemoryStore);
 
 impl CheckpointStore for Plain {

@@ -9,7 +9,7 @@ use agent_checkpoint::recorder::{Recorder, StepDone};
 use crate::common::key;
 use crate::scenes::{Scene, begun};
 
-fn site<'s>(scene: &'s Scene) -> Recorder<'s, SitebuilderCheckpoint> {
+fn site(scene: &Scene) -> Recorder<SitebuilderCheckpoint> {
     let plan = ["post-01", "post-02", "post-03"];
     let first = SitebuilderCheckpoint::begin("migration", "T060", plan, scene.watch.now())
         .with_criteria(["files_created"]);

@@ -16,7 +16,7 @@ use crate::common::{EXAMPLE, key};
 use crate::scenes::Scene;
 
 /// The active task of the document's own example, taken up by another agent.
-fn with_example(work: impl FnOnce(&Recorder<'_, TaskCheckpoint>, &dyn Fn() -> String)) {
+fn with_example(work: impl FnOnce(&Recorder<TaskCheckpoint>, &dyn Fn() -> String)) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("builder-state.json");
     fs::write(&path, EXAMPLE).unwrap();

@@ -14,14 +14,14 @@ fn number(n: u8) -> Number {
 }
 
 /// A story at the end of stage 0.
-fn story<'s>(scene: &'s Scene) -> Recorder<'s, StoryCheckpoint> {
+fn story(scene: &Scene) -> Recorder<StoryCheckpoint> {
     let tasks = ["PROJ-101", "PROJ-102"];
     let now = scene.watch.now();
     let first = StoryCheckpoint::planned("PROJ-42", "abc-123", number(4), tasks, now).unwrap();
     begun(&scene.view(), "PROJ-42", "abc-123", &first)
 }
 
-fn in_stage_2<'s>(scene: &'s Scene) -> Recorder<'s, StoryCheckpoint> {
+fn in_stage_2(scene: &Scene) -> Recorder<StoryCheckpoint> {
     let recorder = story(scene);
     recorder.stage("1").unwrap();
     recorder

@@ -79,7 +79,7 @@ proptest! {
         prop_assert_eq!(&task.pending_steps, &cut.pending_steps);
 
         let store = MemoryStore::new();
-        let tasks = Checkpoints::<TaskCheckpoint>::new(&store);
+        let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone());
         let saved = tasks.create(&Key::new("a").unwrap(), &task).unwrap();
         prop_assert!(!saved.truncation.is_empty());
     }

@@ -9,8 +9,8 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{DeleteOptions, HistoryEntry};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, Checkpoints, EntryId, Error, ErrorKind,
-    FileOptions, FileStore, FixedClock, Key, Redaction,
+    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, EntryId,
+    Error, ErrorKind, FileOptions, FileStore, FixedClock, Key, Redaction,
 };
 
 use chrono::{DateTime, Utc};
@@ -197,8 +197,12 @@ impl Target {
     }
 
     /// The checkpoints of the store, typed.
-    pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<'_, C> {
-        let mut checkpoints = Checkpoints::new(self.store())
+    pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<C> {
+        let checkpoints = match &self.store {
+            Store::Files(store) => store.checkpoints(),
+            Store::Host(store) => store.checkpoints(),
+        };
+        let mut checkpoints = checkpoints
             .fenced(global.fence)
             .tracking(Tracking::new(&global.root));
         if global.allow_loss {

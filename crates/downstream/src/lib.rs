@@ -11,8 +11,7 @@ mod team;
 use std::path::Path;
 
 use agent_checkpoint::{
-    Begun, CheckpointStore, CheckpointStoreExt, Format, Formats, Key, Result, Resume,
-    ResumeDecision, ResumeOptions,
+    Begun, Checkpoints, Format, Formats, Key, Result, Resume, ResumeDecision, ResumeOptions,
 };
 use chrono::Utc;
 
@@ -54,8 +53,7 @@ pub enum Next {
 /// # Errors
 ///
 /// Those of the store, and of the prompt's template.
-pub fn next(store: &dyn CheckpointStore, key: &Key, stops: &[&str], root: &Path) -> Result<Next> {
-    let errands = store.checkpoints::<Errand>();
+pub fn next(errands: &Checkpoints<Errand>, key: &Key, stops: &[&str], root: &Path) -> Result<Next> {
     match errands.begin(key, &Errand::new(stops, Utc::now()))? {
         Begun::Created(_) => Ok(Next::Begin),
         Begun::Found(_) => {

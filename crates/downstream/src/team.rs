@@ -8,7 +8,7 @@ use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Que
 use agent_checkpoint::{CheckpointStore, Document, Error, FileStore, Key, Result, Stored};
 
 /// The checkpoints of one team: a store of files under keys that begin with the team's name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Team {
     files: FileStore,
     prefix: String,

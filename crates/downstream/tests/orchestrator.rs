@@ -19,9 +19,9 @@ fn an_errand_is_begun_resumed_and_ended() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path());
     let key = Key::new("shopping").unwrap();
-    let step = || next(&store, &key, &["baker", "bank"], folder.path()).unwrap();
-    assert_eq!(step(), Next::Begin);
     let errands = store.checkpoints::<Errand>();
+    let step = || next(&errands, &key, &["baker", "bank"], folder.path()).unwrap();
+    assert_eq!(step(), Next::Begin);
     errands.update(&key, Errand::make_stop).unwrap();
     let Next::Resume(prompt) = step() else {
         unreachable!("a stop is left");
@@ -69,7 +69,7 @@ fn each_team_has_errands_of_its_own() {
     let teams = ["blue", "red"].map(|name| Team::open(folder.path(), name));
     let key = Key::new("shopping").unwrap();
     for (team, stops) in teams.iter().zip([["baker"], ["bank"]]) {
-        let step = || next(team, &key, &stops, folder.path()).unwrap();
+        let step = || next(&team.checkpoints(), &key, &stops, folder.path()).unwrap();
         assert_eq!(step(), Next::Begin);
         assert!(matches!(step(), Next::Resume(text) if text.contains(stops[0])));
     }

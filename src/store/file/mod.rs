@@ -14,6 +14,7 @@ mod unique;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
@@ -54,13 +55,15 @@ use crate::json::Document;
 ///
 /// On a file system that does not tell upper from lower case, keys that differ only in case are
 /// the same file.
-#[derive(Debug)]
+///
+/// A clone is the same store, and cheap.
+#[derive(Clone, Debug)]
 pub struct FileStore {
-    place: Place,
-    options: FileOptions,
+    place: Arc<Place>,
+    options: Arc<FileOptions>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     /// All checkpoints of a folder.
     Folder { path: PathBuf, layout: Layout },
@@ -81,11 +84,11 @@ impl FileStore {
     /// The store of a folder, with options.
     pub fn with_options(folder: impl Into<PathBuf>, options: FileOptions) -> FileStore {
         FileStore {
-            place: Place::Folder {
+            place: Arc::new(Place::Folder {
                 path: folder.into(),
                 layout: Layout::default(),
-            },
-            options,
+            }),
+            options: Arc::new(options),
         }
     }
 
@@ -94,7 +97,9 @@ impl FileStore {
     /// backups are named as the protocol does.
     #[must_use]
     pub fn with_layout(mut self, named: Layout) -> FileStore {
-        match &mut self.place {
+        // The ids that were read in files are those of the layout before.
+        self.options = Arc::new(FileOptions::clone(&self.options));
+        match Arc::make_mut(&mut self.place) {
             Place::Folder { layout, .. } | Place::Single { layout, .. } => *layout = named,
         }
         self
@@ -119,12 +124,12 @@ impl FileStore {
             _ => Key::new(name.trim())?,
         };
         Ok(FileStore {
-            place: Place::Single {
+            place: Arc::new(Place::Single {
                 path,
                 key,
                 layout: Layout::default(),
-            },
-            options,
+            }),
+            options: Arc::new(options),
         })
     }
 
@@ -132,7 +137,7 @@ impl FileStore {
     /// for it.
     #[must_use]
     pub fn with_key(mut self, named: Key) -> FileStore {
-        if let Place::Single { key, .. } = &mut self.place {
+        if let Place::Single { key, .. } = Arc::make_mut(&mut self.place) {
             *key = named;
         }
         self
@@ -141,7 +146,7 @@ impl FileStore {
     /// The key of a store of one file; `None` for a folder.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
-        match &self.place {
+        match &*self.place {
             Place::Folder { .. } => None,
             Place::Single { key, .. } => Some(key),
         }
@@ -157,7 +162,7 @@ impl FileStore {
     /// [`ErrorKind::InvalidKey`] when the key makes too long a name, and for another key than that
     /// of a store of one file. [`ErrorKind::Ambiguous`] when two files of other names have the id.
     pub fn path(&self, key: &Key) -> Result<PathBuf> {
-        match &self.place {
+        match &*self.place {
             Place::Folder { path, layout } => {
                 let usual = path.join((layout.file_name)(key)?);
                 if layout.key_in.is_none() || fsio::look(&usual)?.is_some() {
@@ -288,7 +293,7 @@ impl FileStore {
     fn file(&self, key: &Key) -> Result<DurableFile<'_>> {
         let file = DurableFile::new(self.path(key)?, &self.options);
         let file = file.with_backups(self.layout().backups);
-        Ok(match &self.place {
+        Ok(match &*self.place {
             Place::Folder { path, .. } => file.within(path),
             Place::Single { .. } => file,
         })
@@ -306,7 +311,7 @@ impl FileStore {
     }
 
     fn layout(&self) -> &Layout {
-        match &self.place {
+        match &*self.place {
             Place::Folder { layout, .. } | Place::Single { layout, .. } => layout,
         }
     }
@@ -447,7 +452,7 @@ impl CheckpointStore for FileStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
-        let (folder, layout) = match &self.place {
+        let (folder, layout) = match &*self.place {
             Place::Single { path, key, .. } => {
                 let there = fsio::look(path)?.is_some();
                 return Ok(query.page(there.then(|| key.clone())));
@@ -626,7 +631,7 @@ impl CheckpointStore for FileStore {
             recovery: true,
             survives_power_loss: self.options.durability == fsio::Durability::Full,
             excludes_processes: true,
-            keys_are_places: matches!(self.place, Place::Single { .. }),
+            keys_are_places: matches!(*self.place, Place::Single { .. }),
             ..Capabilities::default()
         }
     }

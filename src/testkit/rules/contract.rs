@@ -1,5 +1,7 @@
 //! Documents under keys: what is put is there, whole and to the byte, and what is refused changes nothing.
 
+use std::sync::Arc;
+
 use crate::checkpoint::{Error, ErrorKind, Expect, Limits, Revision};
 use crate::checkpoints::Checkpoints;
 use crate::formats::TaskCheckpoint;
@@ -170,7 +172,8 @@ fn a_typed_update_changes_only_its_values(scene: &Scene<'_>) -> Ruling {
     let first = document(text)?;
     scene.store.put(&scene.key, &first, &PutOptions::new())?;
     let before = there(&*scene.store, &scene.key)?.document;
-    let tasks = Checkpoints::<TaskCheckpoint>::new(&*scene.store).with_limits(Limits::unlimited());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(Arc::clone(&scene.store))
+        .with_limits(Limits::unlimited());
     tasks.update(&scene.key, |task| task.blockers = vec!["two".to_owned()])?;
     let after = there(&*scene.store, &scene.key)?.document;
     // What the type stamps comes to it; all that was there but the one value stays.

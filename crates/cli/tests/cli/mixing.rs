@@ -21,7 +21,7 @@ fn options() -> FileOptions {
         .with_lock_timeout(Duration::from_secs(120))
 }
 
-fn block_again_and_again(tasks: &Checkpoints<'_, TaskCheckpoint>, key: &Key, who: &str) {
+fn block_again_and_again(tasks: &Checkpoints<TaskCheckpoint>, key: &Key, who: &str) {
     for n in 0..EACH {
         tasks
             .update(key, |task| task.blockers.push(format!("{who} {n}")))
