@@ -8,14 +8,17 @@
 mod common;
 
 use agent_checkpoint::checkpoint::{DropReason, Dropped, violations};
-use agent_checkpoint::formats::BuilderState;
 use agent_checkpoint::formats::task::{
     CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification,
     VerificationResult,
 };
-use agent_checkpoint::json::Document;
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint,
+};
+use agent_checkpoint::json::{Document, Kind, Node, salvage};
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::strategies::{json_object, restyled};
+use agent_checkpoint::strategies::{json_object, restyled, valid};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Formats, Knowledge, Limits,
     MemoryStore, Outcome,
@@ -157,3 +160,171 @@ proptest! {
         }
     }
 }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// One slip in a text on one line
+
+/// A text with one slip, and where that is.
+#[derive(Clone, Copy, Debug)]
+enum Slip {
+    QuoteGone,
+    QuoteTwice,
+    BracketTwice,
+    BadToken(&'static str),
+}
+
+fn slip() -> impl Strategy<Value = Slip> {
+    prop_oneof![
+        4 => Just(Slip::QuoteGone),
+        1 => Just(Slip::QuoteTwice),
+        4 => Just(Slip::BracketTwice),
+        2 => prop::sample::select(vec!["NaN", " None ", "'a', ", "\u{7}"]).prop_map(Slip::BadToken),
+    ]
+}
+
+/// The places of all quotes that are not escaped, and of all bytes between strings.
+fn outside_strings(text: &str) -> (Vec<usize>, Vec<usize>) {
+    let (mut quotes, mut between) = (Vec::new(), Vec::new());
+    let (mut is_inside, mut is_escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == b'"' && !is_escaped {
+            is_inside = !is_inside;
+            quotes.push(at);
+        } else if !is_inside {
+            between.push(at);
+        }
+        is_escaped = is_inside && byte == b'\\' && !is_escaped;
+    }
+    (quotes, between)
+}
+
+impl Slip {
+    fn in_text(self, text: &str, index: prop::sample::Index) -> (String, usize) {
+        let (quotes, mut between) = outside_strings(text);
+        let mut slipped = text.to_owned();
+        let at = match self {
+            Slip::QuoteGone => {
+                let at = *index.get(&quotes);
+                slipped.remove(at);
+                at
+            }
+            Slip::QuoteTwice => {
+                let at = *index.get(&quotes);
+                slipped.insert(at, '"');
+                at
+            }
+            Slip::BracketTwice => {
+                between.retain(|&at| b"{}[]".contains(&text.as_bytes()[at]));
+                let at = *index.get(&between);
+                slipped.insert(at, char::from(text.as_bytes()[at]));
+                at
+            }
+            Slip::BadToken(token) => {
+                between.retain(|&at| at > 0);
+                let at = *index.get(&between);
+                slipped.insert_str(at, token);
+                at
+            }
+        };
+        (slipped, at)
+    }
+}
+
+/// Whether all of one value is in the other, in its place and order.
+fn is_part(part: Node<'_>, whole: Node<'_>) -> bool {
+    match part.kind() {
+        Kind::Object => {
+            let has = |(name, part): (std::borrow::Cow<'_, str>, Node<'_>)| {
+                whole.get(&name).is_some_and(|whole| is_part(part, whole))
+            };
+            whole.kind() == Kind::Object && part.members().all(has)
+        }
+        Kind::Array => {
+            let mut elements = whole.elements();
+            let has = |part| elements.any(|whole| is_part(part, whole));
+            whole.kind() == Kind::Array && part.elements().all(has)
+        }
+        _ => part.raw() == whole.raw(),
+    }
+}
+
+/// Whether a bracket that is there twice can be another one than that at `at`.
+fn is_another_doubled(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    let ends = |at: usize| (at..bytes.len()).find(|&end| bytes[end] != bytes[at]);
+    let own = ends(at);
+    let mut between = outside_strings(text).1.into_iter().filter(|&other| {
+        other > 0 && bytes[other] == bytes[other - 1] && b"{}[]".contains(&bytes[other])
+    });
+    between.any(|other| {
+        let mut without = text.to_owned();
+        without.remove(other);
+        ends(other) != own && Document::from_text(without).is_ok()
+    })
+}
+
+fn one_slip_costs_one_member(
+    text: &str,
+    slip: Slip,
+    index: prop::sample::Index,
+) -> Result<(), TestCaseError> {
+    let whole = Document::from_text(text).unwrap();
+    let (slipped, at) = slip.in_text(text, index);
+    if Document::from_text(slipped.as_str()).is_ok() {
+        return Ok(()); // A quote that is doubled in an empty text, say.
+    }
+    let Some(salvage) = salvage(slipped.as_bytes()) else {
+        prop_assert!(whole.root().members().count() <= 1, "{}", slipped);
+        return Ok(());
+    };
+    let kept = salvage.document;
+    prop_assert!(!salvage.left_out.is_empty());
+    if slipped.starts_with(kept.text()) {
+        return Ok(()); // It begins with a whole object, and what is behind that is named.
+    }
+    prop_assert!(
+        is_part(kept.root(), whole.root()),
+        "{slipped}\n{}",
+        kept.text()
+    );
+    if matches!(slip, Slip::BracketTwice) {
+        let is_clear = !is_another_doubled(&slipped, at);
+        prop_assert!(
+            !is_clear || kept.text() == text,
+            "{slipped}\n{}",
+            kept.text()
+        );
+        return Ok(());
+    }
+    let mut begin = 1;
+    for (name, node) in whole.root().members() {
+        let end = node.range().end;
+        if !(begin..=end).contains(&at) {
+            let raw = kept.root().get(&name).map(|node| node.raw());
+            prop_assert_eq!(raw, Some(node.raw()), "{}\n{}", slipped, kept.text());
+        }
+        begin = end;
+    }
+    Ok(())
+}
+
+macro_rules! one_slip {
+    ($($name:ident: $type:ty),*) => {$(
+        proptest! {
+            #[test]
+            fn $name(value in valid::<$type>(), slip in slip(), index in any::<prop::sample::Index>()) {
+                one_slip_costs_one_member(&serde_json::to_string(&value).unwrap(), slip, index)?;
+            }
+        }
+    )*};
+}
+
+one_slip!(
+    one_slip_in_a_task: TaskCheckpoint,
+    one_slip_in_a_builder_state: BuilderState,
+    one_slip_in_a_story: StoryCheckpoint,
+    one_slip_in_a_story_state: PipelineState,
+    one_slip_in_a_build: BuildCheckpoint,
+    one_slip_in_an_agent_session: AgentCheckpoint,
+    one_slip_in_a_sitebuilder: SitebuilderCheckpoint
+);

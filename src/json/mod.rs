@@ -18,6 +18,7 @@ mod reader;
 mod relay;
 mod rewrite;
 mod salvage;
+mod slip;
 mod survey;
 mod text;
 mod tree;

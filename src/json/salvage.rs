@@ -6,6 +6,7 @@ use super::corrupt::{Corrupt, conflict};
 use super::document::Document;
 use super::parser::{MAX_DEPTH, whole_object};
 use super::pointer;
+use super::slip::{Slip, slip};
 use super::text::{Escape, unescape, unicode_escape};
 use super::tree::NONE;
 
@@ -53,6 +54,11 @@ pub struct LeftOut {
 /// most the value that it is in. Nothing is guessed: a string without its end, a number that may have had more digits, and
 /// a value after which something stands that belongs neither to it nor to JSON are left out, and so is an object or array
 /// of which nothing else is left. Of members with the same name the last one counts.
+///
+/// Where no more is wrong than one quote too few or too many, or one bracket that stands there twice, every way to mend
+/// that is compared, and only what all of them agree on is kept, in its place: mostly all but the member with the quote,
+/// and all where it is a bracket. Of a list of texts the next one may go too. A text that begins with a whole object is
+/// that object, unless the rest goes on with a comma.
 ///
 /// Bytes that are a document give that document. `None` means that nothing is left: no object, no whole member in
 /// it, or git conflict markers, between which a person has to choose. The document is never nested deeper than
@@ -298,20 +304,24 @@ struct Rescue<'t> {
     pointers: usize,
     /// How many bytes may still be read as an object that a string is torn by.
     ahead: usize,
+    /// What has to go where no more is wrong than one quote or bracket.
+    slip: Option<Slip>,
 }
 
 impl<'t> Rescue<'t> {
     fn new(bytes: &'t [u8], begin: usize) -> Rescue<'t> {
         let filled = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+        let end = bytes.len() - filled;
         Rescue {
             bytes,
             at: begin + 1,
-            end: bytes.len() - filled,
+            end,
             frames: vec![Frame::new(true, begin)],
             cuts: Vec::new(),
             inserts: Vec::new(),
             pointers: bytes.len() + 4096,
             ahead: bytes.len(),
+            slip: slip(&bytes[..end], begin),
         }
     }
 
@@ -319,6 +329,13 @@ impl<'t> Rescue<'t> {
     fn run(&mut self) -> Option<()> {
         while !self.frames.is_empty() {
             self.space();
+            if let Some(Slip::Items { start, end, depth }) = self.slip
+                && start == self.at
+            {
+                self.slip = None;
+                self.leave_out_items(end, depth)?;
+                continue;
+            }
             match self.peek() {
                 None => return self.break_off(),
                 Some(b',') => self.comma(),
@@ -344,13 +361,14 @@ impl<'t> Rescue<'t> {
         rest.iter().copied().find(|&byte| !is_white(byte))
     }
 
-    /// Passes over white space, and leaves comments out.
+    /// Passes over white space, and leaves comments out, and a bracket that stands there twice.
     fn space(&mut self) {
         while let Some(byte) = self.peek() {
             let rest = &self.bytes[self.at..self.end];
             let length = match (byte, rest.get(1)) {
                 (b'/', Some(b'*')) => end_of_comment(rest),
                 (b'/', Some(b'/')) | (b'#', _) => end_of_line(rest),
+                _ if self.slip == Some(Slip::Bracket(self.at)) => 1,
                 _ if is_white(byte) => {
                     self.at += 1;
                     continue;
@@ -413,6 +431,25 @@ impl<'t> Rescue<'t> {
             }
             frame.tail = start + gone;
         }
+    }
+
+    /// Leaves out the items that a quote too many or too few made unclear, and closes what they may have closed.
+    fn leave_out_items(&mut self, end: usize, depth: usize) -> Option<()> {
+        let start = self.at;
+        let is_item = !matches!(self.peek(), Some(b'}' | b']'));
+        let has_name = self.peek() == Some(b'"') && self.is_member(start);
+        if let Some(frame) = self.frames.last_mut().filter(|_| is_item) {
+            let name = self.bytes[start + 1..].iter();
+            let length = name.take_while(|&&byte| byte != b'"').count();
+            frame.count += 1;
+            frame.name = (frame.is_object && has_name).then_some((start, start + length + 2));
+        }
+        self.at = end;
+        self.leave_out(start, is_item);
+        while self.frames.len() > depth {
+            self.end_container(true)?;
+        }
+        Some(())
     }
 
     /// Keeps the value with its name between `start` and `end`.
@@ -819,7 +856,7 @@ fn closer_of(frame: &Frame) -> char {
 }
 
 /// Whether a word is a number of JSON.
-fn is_number(word: &[u8]) -> bool {
+pub(super) fn is_number(word: &[u8]) -> bool {
     let word = word.strip_prefix(b"-").unwrap_or(word);
     let digits = |from: usize| {
         let rest = word.get(from..).unwrap_or_default();
@@ -1051,6 +1088,49 @@ mod tests {
     }
 
     #[test]
+    fn on_one_line_a_slip_costs_no_other_member() {
+        let kept = r#"{"a":{"b":{"d":1}},"e":["z"],"f":{"g":2}}"#;
+        for (slip, place) in [
+            // The quote is missing before the bracket, so that this is none of the text.
+            (
+                r#"{"a":{"b":{"d":1,"c":"x}},"e":["z"],"f":{"g":2}}"#,
+                "/a/b/c",
+            ),
+            (
+                r#"{"a":{"b":{"d":1,"c":x"}},"e":["z"],"f":{"g":2}}"#,
+                "/a/b/c",
+            ),
+            (
+                r#"{"a":{"b":{"d":1,"c:"x"}},"e":["z"],"f":{"g":2}}"#,
+                "/a/b",
+            ),
+            (
+                r#"{"a":{"b":{"d":1,c":"x"}},"e":["z"],"f":{"g":2}}"#,
+                "/a/b",
+            ),
+            (
+                r#"{"a":{"b":{"d":1,"c":"5" x"}},"e":["z"],"f":{"g":2}}"#,
+                "/a/b/c",
+            ),
+            // It may be one text, with a quote too many.
+            (
+                r#"{"a":{"b":{"d":1}},"e":["x,"y","z"],"f":{"g":2}}"#,
+                "/e/0",
+            ),
+            (r#"{"a":{"b":{"d":1}}},"e":["z"],"f":{"g":2}}"#, ""),
+            (r#"{"a":{"b":{"d":1}},"e":[["z"],"f":{"g":2}}"#, "/e"),
+            (r#"{"a":{"b":{{"d":1}},"e":["z"],"f":{"g":2}}"#, "/a/b"),
+            (r#"{"a":{"b":{"d":1}},"e":["z"],"f":{"g":2}}}"#, ""),
+        ] {
+            let (text, places) = saved(slip.as_bytes()).unwrap();
+            assert_eq!((text.as_str(), places[0].as_str()), (kept, place), "{slip}");
+        }
+        // Which of the two ends is there twice, nobody can tell: what is between them may be in either object.
+        let slip = br#"{"a":{"b":{"x":1}},"c":{"y":1}},"d":1}"#;
+        assert_saved(slip, r#"{"a":{"b":{"x":1}},"d":1}"#, &["/a"]);
+    }
+
+    #[test]
     fn what_stands_around_values_costs_none() {
         let whole = "{\"a\": [1, 2], \"b\": 3}";
         for (slip, places) in [
@@ -1063,6 +1143,8 @@ mod tests {
             ("\0{\"a\": [1, 2], \"b\": 3}", &[""]),
             ("{\"a\": [1, 2] \"b\": 3}", &[""]),
             ("{\"a\": [1, 2]], \"b\": 3}", &[""]),
+            ("{\"a\": [[1, 2], \"b\": 3}", &["/a"]),
+            ("{{\"a\": [1, 2], \"b\": 3}", &[""]),
         ] {
             let Some((kept, at)) = saved(slip.as_bytes()) else {
                 panic!("{slip}");
@@ -1203,6 +1285,9 @@ mod tests {
             "1 ",
             "[NaN],",
             "\"a\": NaN,",
+            "[[],[]],",
+            "\"\",",
+            "\",\",",
         ] {
             let text = format!("{{\"a\": 1, \"{name}\": [{}", unit.repeat(few));
             assert!(saved(text.as_bytes()).is_some(), "{unit}");

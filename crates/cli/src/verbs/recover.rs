@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::Knowledge;
-use agent_checkpoint::difference::{Change, Difference};
+use agent_checkpoint::difference::{Change, Difference, StepState};
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
+use agent_checkpoint::store::HistoryEntry;
 use agent_checkpoint::{
     EntryId, Error, ErrorKind, Formats, RecoverOptions, Recovered, Recovery, Revision,
 };
@@ -36,6 +37,15 @@ struct Report<'r> {
     lost: Option<&'r Difference>,
     /// What of the damaged text could not be read.
     left_out: Vec<Piece<'r>>,
+    /// The newest state that the history keeps, where it plans steps that are not there now.
+    planned: Option<Planned>,
+}
+
+/// Steps that an earlier state plans and that are in no list now.
+#[derive(Serialize)]
+struct Planned {
+    entry: EntryId,
+    steps: Vec<String>,
 }
 
 /// A piece of the damaged text.
@@ -110,6 +120,9 @@ pub(super) fn run(
     let recovered = target.store().recover(&target.key, &options);
     let recovered = recovered.map_err(|error| with_advice(error, &target))?;
     let lost = lost(&target, &recovered);
+    let planned = (with == Recovery::Salvage)
+        .then(|| planned(&target, &recovered))
+        .flatten();
     let mut outcome = Outcome::new();
     let written = recovered.written.map(DateTime::<Utc>::from);
     let written = written.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
@@ -133,6 +146,7 @@ pub(super) fn run(
             put_aside: recovered.put_aside.as_deref(),
             lost: lost.as_ref(),
             left_out: pieces,
+            planned,
         });
         return Ok(outcome);
     }
@@ -175,6 +189,14 @@ pub(super) fn run(
             "the damaged text has what is not there now:\n{lost}"
         ));
     }
+    if let Some(Planned { entry, steps }) = planned {
+        let steps: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+        outcome.warn(format!(
+            "the newest earlier state, {entry}, plans what is not there now: {}; `ckpt diff --from {entry}` compares the \
+             two, `ckpt restore --entry {entry}` brings it back",
+            steps.join(", ")
+        ));
+    }
     Ok(outcome)
 }
 
@@ -210,18 +232,47 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
     let Some(good) = read::good_part(&target.path, global.max_bytes)? else {
         return Ok(());
     };
-    match Formats::default().detect(&target.path, Some(&good)) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Failure::exiting(
-            Exit::Refused,
-            format!(
-                "{}: what can be read of it has no member that tells its format, so that it would be no checkpoint; nothing was \
-             changed; go on with an earlier state (`ckpt recover`), or name the format with --format {}",
-                target.path.display(),
-                target.format.name
-            ),
-        )),
-    }
+    let why = match Formats::default().detect(&target.path, Some(&good)) {
+        Err(_) => {
+            "what can be read of it has no member that tells its format, so that it would be no checkpoint"
+        }
+        // Of a host file the other slots may be all that is left.
+        Ok(_) => match target.slot.as_ref().map(|slot| slot.find(&good)) {
+            Some(Ok(place)) if place.occupied => return Ok(()),
+            None => return Ok(()),
+            Some(_) => "no checkpoint can be read in it",
+        },
+    };
+    Err(Failure::exiting(
+        Exit::Refused,
+        format!(
+            "{}: {why}; nothing was changed; go on with an earlier state (`ckpt recover`), or name the format with --format {}",
+            target.path.display(),
+            target.format.name
+        ),
+    ))
+}
+
+/// What the newest state of the history plans of which nothing is left.
+fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
+    let now = recovered.document.as_ref()?;
+    let mut entries = target.store().history(&target.key).ok()?.into_iter();
+    let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
+    let entry = entries
+        .find(|entry| is_good(entry) && entry.tasks_since == 0)?
+        .id;
+    let before = target.store().load_revision(&target.key, &entry).ok()?;
+    let changes = Difference::in_format(&target.format, &before.document, now)
+        .ok()?
+        .changes;
+    let steps: Vec<String> = changes
+        .into_iter()
+        .filter_map(|change| match change {
+            Change::StepDropped { step, was } if was != StepState::Finished => Some(step),
+            _ => None,
+        })
+        .collect();
+    (!steps.is_empty()).then_some(Planned { entry, steps })
 }
 
 /// What the damaged text tells that is not there now. What it lacks may have been in the part that was lost, so that
