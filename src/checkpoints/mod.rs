@@ -848,8 +848,13 @@ impl<C: Checkpoint> Checkpoints<C> {
 
     /// No save fails for what only helps to judge.
     fn told_of_rollback(&self, key: &Key, stored: &Stored) -> Option<Reason> {
-        let found = self.store.changed_without(key, &stored.revision);
-        found.ok()??;
+        let is_changed = stored.changed_without.unwrap_or_else(|| {
+            let found = self.store.changed_without(key, &stored.revision);
+            found.is_ok_and(|found| found.is_some())
+        });
+        if !is_changed {
+            return None;
+        }
         let present = read::<C>(&stored.document).ok()?;
         let own = present.reading.value.updated_at();
         self.came_back(key, &stored.revision, own).ok()?

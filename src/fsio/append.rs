@@ -86,6 +86,20 @@ pub fn append(
     Ok(())
 }
 
+/// Cuts a file back to its first `length` bytes, which it has all, and of later ones at most `most`: others were
+/// added by somebody else meanwhile, and stay.
+pub(crate) fn cut_back(path: &Path, length: u64, most: u64) -> Result<(), FileError> {
+    let now = look(path)?.filter(std::fs::Metadata::is_file);
+    let added = now.and_then(|now| now.len().checked_sub(length));
+    if !added.is_some_and(|added| (1..=most).contains(&added)) {
+        return Ok(());
+    }
+    let file = system::open_with(OpenOptions::new().write(true), Operation::Open, path)
+        .map_err(FileError::on(Operation::Open, path))?;
+    let cut = seam::call(Operation::Cut, path, || file.set_len(length));
+    cut.map_err(FileError::on(Operation::Cut, path))
+}
+
 fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = match system::open(path) {

@@ -252,6 +252,8 @@ pub enum Operation {
     CreateTemp,
     /// Writing the temporary file.
     Write,
+    /// Taking back what was added to a file.
+    Cut,
     /// Giving the temporary file the mode of the one to replace.
     SetMode,
     /// Giving a copy the time of the file it was copied from.
@@ -284,6 +286,7 @@ impl fmt::Display for Operation {
             Self::Create => "create",
             Self::CreateTemp => "create a temporary file beside",
             Self::Write => "write",
+            Self::Cut => "cut back",
             Self::SetMode => "keep the mode of",
             Self::SetTime => "keep the time of",
             Self::Sync => "sync",

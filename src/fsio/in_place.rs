@@ -2,7 +2,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::resolve::{look, refuse_strange};
+use super::resolve::{look, look_plain, refuse_strange};
 use super::{FileError, Operation, seam, system};
 
 /// A small file that is written in place, without waiting for the disk: for notes that have a checksum, so that a
@@ -21,6 +21,34 @@ impl InPlace {
         // Opening what is there changes nothing.
         refuse_strange(path)?;
         Ok(opened)
+    }
+
+    /// Opens a file that is there, for reading and writing; `None` where it is not.
+    pub(crate) fn open_present(path: &Path) -> Result<Option<Self>, FileError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let file = match system::open_with(&options, Operation::Open, path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::io(Operation::Open, path, error)),
+        };
+        Ok(look_plain(path)?.map(|_| InPlace {
+            file,
+            path: path.to_path_buf(),
+        }))
+    }
+
+    /// Reads up to `most` bytes from the beginning, in one call.
+    pub(crate) fn read(&self, most: usize) -> Result<Vec<u8>, FileError> {
+        let mut bytes = vec![0; most];
+        let read = system::read(&self.path, || {
+            #[cfg(unix)]
+            return std::os::unix::fs::FileExt::read_at(&self.file, &mut bytes, 0);
+            #[cfg(windows)]
+            return std::os::windows::fs::FileExt::seek_read(&self.file, &mut bytes, 0);
+        });
+        bytes.truncate(read.map_err(FileError::on(Operation::Read, &self.path))?);
+        Ok(bytes)
     }
 
     fn open_any(path: &Path, like: &Path) -> Result<Self, FileError> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::queue::Place;
-use super::resolve::{parent_of, refuse_strange};
+use super::resolve::{look_plain, parent_of, refuse_strange};
 use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder, seam, system};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
@@ -162,9 +162,7 @@ fn open(sidecar: &Path) -> Result<File, FileError> {
         }
         opened => opened,
     };
-    let file = opened.map_err(FileError::on(Operation::Open, sidecar))?;
-    refuse_strange(sidecar)?;
-    Ok(file)
+    opened.map_err(FileError::on(Operation::Open, sidecar))
 }
 
 fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
@@ -204,20 +202,17 @@ fn has_no_locks(error: &io::Error) -> bool {
 #[cfg(unix)]
 fn still_named(file: &File, sidecar: &Path) -> Result<bool, FileError> {
     use std::os::unix::fs::MetadataExt;
-    let on_error = || FileError::on(Operation::Inspect, sidecar);
-    let locked = system::metadata_of(file, sidecar).map_err(on_error())?;
-    match system::metadata(sidecar) {
-        Ok(named) => Ok((locked.dev(), locked.ino()) == (named.dev(), named.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(on_error()(error)),
-    }
+    let locked = system::metadata_of(file, sidecar);
+    let locked = locked.map_err(FileError::on(Operation::Inspect, sidecar))?;
+    // A link may have been put there before it was opened.
+    let named = look_plain(sidecar)?;
+    Ok(named.is_some_and(|named| (locked.dev(), locked.ino()) == (named.dev(), named.ino())))
 }
 
 /// Elsewhere a file that is open is not deleted.
 #[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps)]
-fn still_named(_file: &File, _sidecar: &Path) -> Result<bool, FileError> {
-    Ok(true)
+fn still_named(_file: &File, sidecar: &Path) -> Result<bool, FileError> {
+    look_plain(sidecar).map(|_| true)
 }
 
 /// One write in place and no sync: the name means something only while its writer lives.

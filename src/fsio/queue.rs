@@ -7,13 +7,15 @@
 //! keeps the others for an instant, then who comes after it takes the lock if that is free, and removes it.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+
+use super::{Operation, seam, system};
 
 /// After how long whoever is before may be dead: then the lock is tried, and taken only if it is free.
 const DOUBTFUL: Duration = Duration::from_millis(20);
@@ -48,8 +50,10 @@ impl Place {
 
     /// Who waits. A link in place of the folder leads to somebody's files: then nobody does.
     fn waiting(&self) -> impl Iterator<Item = OsString> + use<> {
-        let is_real = fs::symlink_metadata(&self.folder).is_ok_and(|found| found.is_dir());
-        let folder = is_real.then(|| fs::read_dir(&self.folder).ok()).flatten();
+        let is_real = system::symlink_metadata(&self.folder).is_ok_and(|found| found.is_dir());
+        let folder = is_real
+            .then(|| system::read_dir(&self.folder).ok())
+            .flatten();
         let entries = folder.into_iter().flatten().flatten();
         let tickets = entries.filter(|entry| is_ticket(&entry.path()));
         tickets.map(|entry| entry.file_name())
@@ -64,7 +68,7 @@ impl Place {
         let Some((before, since)) = &mut self.before else {
             return true;
         };
-        if fs::symlink_metadata(before).is_err() {
+        if system::symlink_metadata(before).is_err() {
             self.look();
             return self.before.is_none();
         }
@@ -80,7 +84,7 @@ impl Place {
         if let Some((before, _)) = self.before.take()
             && is_ticket(&before)
         {
-            let _ = fs::remove_file(before);
+            let _ = system::remove_file(&before);
         }
     }
 
@@ -102,17 +106,17 @@ impl Place {
 
     /// Makes our file. The last to leave removes the folder, perhaps just now.
     fn make(&self, ticket: &Path) -> bool {
-        let is_strange = |found: fs::Metadata| !found.is_dir();
-        if fs::symlink_metadata(&self.folder).is_ok_and(is_strange) {
+        let is_strange = |found: Metadata| !found.is_dir();
+        if system::symlink_metadata(&self.folder).is_ok_and(is_strange) {
             return false;
         }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         for _ in 0..3 {
-            match options.open(ticket) {
+            match system::open_with(&options, Operation::Create, ticket) {
                 Ok(_) => return true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let _ = fs::create_dir(&self.folder);
+                    let _ = system::create_dir(&self.folder);
                 }
                 Err(error) => return error.kind() == io::ErrorKind::AlreadyExists,
             }
@@ -145,9 +149,11 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            let _ = fs::remove_file(ticket);
+            let _ = system::remove_file(&ticket);
             // It stays where others wait.
-            let _ = fs::remove_dir(&self.folder);
+            let _ = seam::call(Operation::Remove, &self.folder, || {
+                fs::remove_dir(&self.folder)
+            });
         }
     }
 }
@@ -159,7 +165,8 @@ fn is_ticket(path: &Path) -> bool {
     let is_number =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_named = numbers.len() == 3 && numbers[0].len() == 20 && numbers.iter().all(is_number);
-    is_named && fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+    is_named
+        && system::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }
 
 /// How long to wait between tries: longer with each, and the longer the more are before us. Each is shortened

@@ -66,6 +66,16 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileErr
     }))
 }
 
+/// A file that is there, without its bytes: for one that is too large to be read.
+pub(crate) fn unread(path: &Path) -> Result<Option<Contents>, FileError> {
+    let found = super::look(path)?.filter(Metadata::is_file);
+    Ok(found.map(|found| Contents {
+        bytes: Vec::new(),
+        stamp: FileStamp::of(&found),
+        modified: found.modified().ok(),
+    }))
+}
+
 /// The last bytes of a file, at most `limit`; none when there is no such file.
 ///
 /// # Errors

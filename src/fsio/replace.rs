@@ -155,7 +155,8 @@ impl<'a> Replace<'a> {
     /// The temporary file is gone and the present file is untouched on every error but one:
     /// [`FileError::NotDurable`] says that the new contents are in place but may not survive a power cut.
     ///
-    /// [`FileError::Changed`] when the present file is not what [`Present`] asks for,
+    /// [`FileError::Changed`] when the present file is not what [`Present`] asks for, or another process removed
+    /// the new contents before they had their name,
     /// [`FileError::WriteProtected`] when it is read-only, [`FileError::DiskFull`],
     /// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::LinkLoop`], [`FileError::Io`];
     /// and whatever the hook returns.
@@ -370,6 +371,7 @@ fn take_after(
 const RENAME_ATTEMPTS: u32 = if cfg!(windows) { 10 } else { 1 };
 
 fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<File, FileError> {
+    let made = temp.path().to_path_buf();
     let mut temp = Some(temp);
     let mut persist = || {
         let Some(file) = temp.take() else {
@@ -396,7 +398,13 @@ fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<Fi
         done
     };
     try_again(RENAME_ATTEMPTS, thread::sleep, &mut persist).map_err(|error| {
-        if must_be_absent && error.kind() == io::ErrorKind::AlreadyExists {
+        let is_missing = |path: &Path| matches!(look(path), Ok(None));
+        let is_taken = must_be_absent && error.kind() == io::ErrorKind::AlreadyExists;
+        // After a jump of the clock, who sweeps the folder takes the new contents for abandoned.
+        let is_swept = error.kind() == io::ErrorKind::NotFound
+            && is_missing(&made)
+            && !is_missing(parent_of(target));
+        if is_taken || is_swept {
             FileError::Changed {
                 path: target.to_path_buf(),
             }

@@ -51,6 +51,19 @@ pub fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
     })
 }
 
+/// The file that `path` finally names, and what is there. Where that is to lie in a folder, it is checked as
+/// [`within`] does.
+pub(crate) fn target_of(
+    path: &Path,
+    folder: Option<&Path>,
+) -> Result<(PathBuf, Option<Metadata>), FileError> {
+    let (target, found) = look_through(path)?;
+    if let (Some(folder), Cow::Owned(_)) = (folder, &target) {
+        within(folder, path)?;
+    }
+    Ok((target.into_owned(), found))
+}
+
 /// The final target of `path` and what is there; one system call where `path` is no link.
 pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadata>), FileError> {
     let mut target = Cow::Borrowed(path);
@@ -96,8 +109,13 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
 /// Refuses what is no plain file of one name. Of a file that is written in place: were it a link, or had it another
 /// name, what is written would go into somebody's file.
 pub(crate) fn refuse_strange(path: &Path) -> Result<(), FileError> {
+    look_plain(path).map(drop)
+}
+
+/// What is at `path`, refused as [`refuse_strange`] does.
+pub(super) fn look_plain(path: &Path) -> Result<Option<Metadata>, FileError> {
     let Some(found) = look(path)? else {
-        return Ok(());
+        return Ok(None);
     };
     #[cfg(unix)]
     let has_other_names = std::os::unix::fs::MetadataExt::nlink(&found) > 1;
@@ -108,7 +126,7 @@ pub(crate) fn refuse_strange(path: &Path) -> Result<(), FileError> {
             path: path.to_path_buf(),
         });
     }
-    Ok(())
+    Ok(Some(found))
 }
 
 #[cfg(test)]

@@ -155,6 +155,12 @@ pub(crate) fn sync_now(
         });
     }
     if known::has_failed(&found) {
+        if read.bytes.len() as u64 != found.len() {
+            let unread = std::io::Error::other(
+                "an earlier sync failed, and it is too large to be written anew",
+            );
+            return Err(FileError::io(Operation::Sync, path, unread));
+        }
         let anew = Replace::new(path, Present::Same(&stamp)).durability(durability);
         return Ok(anew.write(&read.bytes)?.stamp);
     }

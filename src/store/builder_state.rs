@@ -393,6 +393,8 @@ impl CheckpointStore for BuilderStateStore {
                 let mut present = stored(host, &place)?;
                 if let Some(present) = &mut present {
                     self.say_former_task(key, &slot, &host.document, present)?;
+                    let changed = beside.noted.changed_without(&present.revision);
+                    present.changed_without = Some(changed.is_some());
                 }
                 let change = match is_host {
                     true => change(present.as_ref())?,

@@ -25,6 +25,8 @@ pub struct Stored {
     pub modified: Option<SystemTime>,
     /// What the store knows of the task beside the document.
     pub context: TaskContext,
+    /// Whether it is not what the last save wrote, where the store looked.
+    pub(crate) changed_without: Option<bool>,
 }
 
 impl Stored {
@@ -36,6 +38,7 @@ impl Stored {
             document,
             modified: None,
             context: TaskContext::default(),
+            changed_without: None,
         }
     }
 }

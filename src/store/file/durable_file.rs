@@ -1,5 +1,6 @@
 //! One file that is read, changed and written as one step.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +11,13 @@ use super::companion::CompanionFile;
 use super::history::{Entry, History, Kept, encoded};
 use super::lineage::{Ended, Lineage};
 use super::overflow::Entries;
-use super::saved::SavedNote;
+use super::saved::{Noted, SavedNote};
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
 use crate::fsio::{
-    self, Contents, Durability, FileError, FileStamp, Lock, Pending, Present, Replace, look,
-    parent_of,
+    self, Contents, Durability, FileError, FileStamp, InPlace, Lock, Pending, Present, Replace,
+    look, parent_of,
 };
 use crate::json::{Corrupt, CorruptCode, Document};
 use crate::store::{EntryId, Keep, RolledBack, Stored};
@@ -64,6 +65,7 @@ pub(in crate::store) struct Next {
 pub(in crate::store) struct Beside {
     pub(in crate::store) overflow: OverflowFile,
     pub(in crate::store) claims: ClaimsFile,
+    pub(in crate::store) noted: Noted,
     pub(in crate::store) now: DateTime<Utc>,
 }
 
@@ -118,17 +120,24 @@ impl<'o> DurableFile<'o> {
 
     /// The file that the path leads to: two names of one file have one lock.
     fn target(&self) -> Result<PathBuf> {
-        if let Some(folder) = &self.within {
-            fsio::within(folder, &self.path)?;
+        self.look_at_target().map(|(target, _)| target)
+    }
+
+    /// The same, and what is there.
+    fn look_at_target(&self) -> Result<(PathBuf, Option<Metadata>)> {
+        let folder = self.within.as_deref();
+        let found = fsio::target_of(&self.path, folder)?;
+        if let Some(folder) = folder {
             fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
         }
-        Ok(fsio::resolve(&self.path)?)
+        Ok(found)
     }
 
     fn beside(&self, target: &Path) -> Beside {
         Beside {
             overflow: OverflowFile::beside(target),
             claims: ClaimsFile::beside(target),
+            noted: Noted::default(),
             now: self.options.clock.now(),
         }
     }
@@ -350,8 +359,7 @@ impl<'o> DurableFile<'o> {
         present: &Revision,
     ) -> Result<Option<SystemTime>> {
         let noted = self.note(&self.target()?).read();
-        let is_ours = noted.is_ours(present);
-        Ok(noted.last.filter(|_| !is_ours).map(|last| last.at))
+        Ok(noted.changed_without(present))
     }
 
     /// Whether the present state is an earlier one that came back without us. `state` reads an entry.
@@ -362,7 +370,7 @@ impl<'o> DurableFile<'o> {
     ) -> Result<Option<RolledBack>> {
         let target = self.target()?;
         let noted = self.note(&target).read();
-        let (Some(last), Some(history)) = (&noted.last, self.history_of(&target)) else {
+        let (Some(last), Some(history)) = (noted.last(), self.history_of(&target)) else {
             return Ok(None);
         };
         if noted.is_ours(present) {
@@ -395,7 +403,7 @@ impl<'o> DurableFile<'o> {
         };
         let is_still = matches!(state(&file), Ok(Some(now)) if now.revision == *present);
         let now = self.note(&target).read();
-        if !is_still || now.last != noted.last || now.is_ours(present) {
+        if !is_still || now.last() != noted.last() || now.is_ours(present) {
             return Ok(None);
         }
         let kept = position(last.checkpoint.as_ref());
@@ -445,15 +453,17 @@ impl<'o> DurableFile<'o> {
     /// The lock of the file. `None` where the file system has none and the options do without.
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
-        let is_ours = look(folder)?.is_none();
         let own = folder.join(fsio::OWN_FOLDER);
-        if !self.options.has_swept(&own) {
+        if self.options.has_swept(&own) {
+            fsio::create_folder_durably(&own)?;
+        } else {
+            let is_ours = look(folder)?.is_none();
             self.note(target).trust_folders(folder, &own)?;
-        }
-        fsio::create_folder_durably(folder)?;
-        fsio::own_folder(folder)?;
-        if is_ours {
-            ignore_temporary_files(folder)?;
+            fsio::create_folder_durably(folder)?;
+            fsio::own_folder(folder)?;
+            if is_ours {
+                ignore_temporary_files(folder)?;
+            }
         }
         let name = sidecar_name(target, "");
         self.refuse_links(folder, &own)?;
@@ -542,23 +552,28 @@ impl<'o> DurableFile<'o> {
 
     /// Lock, read, decide, write: no other writer that takes the lock comes between.
     pub(in crate::store) fn transact(&self, decide: &mut Decide<'_>) -> Result<()> {
-        let target = self.target()?;
+        let (target, found) = self.look_at_target()?;
         self.refuse_read_only()?;
         let beside = self.beside(&target);
         // A decision not to write anything where nothing is must not leave folders and locks behind.
-        if look(&target)?.is_none() && decide(None, &beside)?.is_none() {
+        if found.is_none() && decide(None, &beside)?.is_none() {
             return Ok(());
         }
         let _lock = self.lock(&target)?;
         // The time that counts for a claim is that of the write, not when its writer began to wait.
-        let beside = self.beside(&target);
+        let mut beside = self.beside(&target);
         for _ in 0..FOREIGN_CHANGES {
-            let present = self.read(&target)?;
+            let mut present = self.read(&target)?;
+            let (noted, note) = self.note(&target).open();
+            if let (Some((stored, _)), None) = (&mut present, &self.slot) {
+                stored.changed_without = Some(noted.changed_without(&stored.revision).is_some());
+            }
+            beside.noted = noted;
             let stored = present.as_ref().map(|(stored, _)| stored);
             let next = decide(stored, &beside)?;
             let done = match (&next, &present) {
                 (Some(next), present) => {
-                    self.replace(&target, present.as_ref(), &beside.overflow, next)
+                    self.replace(&target, present.as_ref(), &beside.overflow, note, next)
                 }
                 // The stored bytes are the new ones, but who wrote them may not have synced them.
                 (None, Some((stored, contents))) => self.saved_lasts(&target, contents, stored),
@@ -590,9 +605,11 @@ impl<'o> DurableFile<'o> {
         target: &Path,
         present: Option<&(Stored, Contents)>,
         overflow: &OverflowFile,
+        note: Option<InPlace>,
         next: &Next,
     ) -> Result<()> {
         self.refuse_too_large(&next.text)?;
+        overflow.settle(self.options.durability)?;
         // A new document is another task than those that were here; the slots of a host come and go within it.
         let durability = self.options.durability;
         let history = self.history_of(target);
@@ -609,7 +626,7 @@ impl<'o> DurableFile<'o> {
         let mut kept = Kept::default();
         let mut added = None;
         let mut before_rename = |_: &Pending<'_>| {
-            let lines = overflow.add(&next.record, durability);
+            let lines = overflow.add(&next.record, &next.text, durability);
             added = lines.map_err(FileError::of_a_step)?;
             if let (Some(history), Some((stored, contents)), false) =
                 (&history, present, next.sign_of_life)
@@ -626,7 +643,7 @@ impl<'o> DurableFile<'o> {
         let expected = present.map_or(Present::Absent, |(_, contents)| {
             Present::Same(&contents.stamp)
         });
-        let noting = self.note(target).begin(next.revision.as_ref());
+        let noting = self.note(target).begin(note, next.revision.as_ref());
         let mut replace = Replace::new(target, expected).durability(durability);
         if let Some(earlier) = &earlier {
             replace = replace.like(earlier);
@@ -641,6 +658,7 @@ impl<'o> DurableFile<'o> {
                     _ => Revision::of(next.text.as_bytes()),
                 };
                 noting.done(next.revision.as_ref(), &whole, &replaced, durability);
+                overflow.begun(&next.record, durability);
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history.filter(|_| !next.sign_of_life) {
                     history.prune_after(kept);
@@ -753,7 +771,11 @@ impl<'o> DurableFile<'o> {
     /// Has the contents of the present file on disk, whatever they are, before it gets another name.
     fn contents_last(&self, target: &Path) -> Result<()> {
         for _ in 0..FOREIGN_CHANGES {
-            let Some(read) = fsio::read_limited(target, u64::MAX)? else {
+            let read = match fsio::read_limited(target, self.options.max_bytes) {
+                Err(FileError::TooLarge { .. }) => fsio::unread(target),
+                read => read,
+            };
+            let Some(read) = read? else {
                 return Ok(());
             };
             let wanted = match self.options.durability {
@@ -917,7 +939,7 @@ impl Damaged<'_> {
         match (text, &self.contents) {
             (Some((text, revision)), _) => {
                 let revision = revision.as_ref();
-                let noting = self.file.note(&self.target).begin(revision);
+                let noting = self.file.note(&self.target).begin(None, revision);
                 let mut replace = Replace::new(&self.target, present).durability(durability);
                 if let (Some(like), None) = (like, &self.contents) {
                     replace = replace.like(like);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::durable_file::sidecar_name;
-use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result};
+use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result, Revision};
 use crate::fsio::{self, Durability, FileError, Present, Replace};
 
 /// The folder of the dropped logs, in ours.
@@ -67,6 +67,8 @@ impl Owner<'_> {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Entries {
     lines: Vec<u8>,
+    /// Whether the first of them says that a task begins, after which nothing before counts.
+    begins: bool,
 }
 
 /// Lines that were added, to be taken back when the save fails.
@@ -81,15 +83,13 @@ pub(super) struct Added {
 impl Added {
     /// The save failed: the log is as it was. Best effort, for lines too many harm no reader.
     pub(super) fn take_back(self) {
-        let Some(before) = self.before else {
-            let _ = fsio::remove(&self.path, Durability::None);
-            return;
+        let taken_back = match self.before {
+            None => fsio::remove(&self.path, Durability::None),
+            // A torn line before got a line end.
+            Some(before) => fsio::cut_back(&self.path, before, self.lines + 1),
         };
-        let now = fsio::look(&self.path).ok().flatten();
-        let is_ours = |now: &std::fs::Metadata| now.len().saturating_sub(before) <= self.lines + 1;
-        if now.is_some_and(|now| now.is_file() && now.len() > before && is_ours(&now)) {
-            let file = std::fs::OpenOptions::new().write(true).open(&self.path);
-            let _ = file.and_then(|file| file.set_len(before));
+        if let Err(error) = taken_back {
+            tracing::warn!(path = %self.path.display(), %error, "lines of a save that failed stay");
         }
     }
 }
@@ -103,6 +103,10 @@ pub(in crate::store) struct OverflowFile {
     /// A log that could not be synced. What is in it may be lost in a power cut although a later sync of it
     /// succeeds, so it is written anew before anything is added.
     unsynced: PathBuf,
+    /// What a save that begins a task adds to the log as soon as the new text has its name, and of which text that
+    /// is. Were it in the log before, a save that is killed in between would hide what was dropped from the task that
+    /// is still there; were it added without this, one that is killed would leave the new task with it.
+    begins: PathBuf,
 }
 
 impl OverflowFile {
@@ -113,6 +117,7 @@ impl OverflowFile {
             path: folder.join(sidecar_name(target, ".jsonl")),
             older: folder.join(sidecar_name(target, ".1.jsonl")),
             unsynced: folder.join(sidecar_name(target, ".unsynced.jsonl")),
+            begins: folder.join(sidecar_name(target, ".begins.jsonl")),
         }
     }
 
@@ -150,7 +155,8 @@ impl OverflowFile {
             lines.push(b'\n');
             Ok::<_, Error>(())
         };
-        if begins && self.is_there()? {
+        let begins = begins && self.is_there()?;
+        if begins {
             add(&owner.line(None))?;
         }
         for piece in dropped {
@@ -160,7 +166,7 @@ impl OverflowFile {
                 value: piece.value.clone(),
             })))?;
         }
-        Ok(Entries { lines })
+        Ok(Entries { lines, begins })
     }
 
     fn is_there(&self) -> Result<bool, FileError> {
@@ -172,29 +178,101 @@ impl OverflowFile {
         Ok(false)
     }
 
-    /// Adds to the log and has it on disk. Called under the lock, when the new checkpoint is on disk
-    /// and about to take its name: a crash between the two leaves a log of what was not dropped after
-    /// all, never the other way round.
+    /// Adds to the log and has it on disk. Called under the lock, when the new checkpoint, the file `text`, is on
+    /// disk and about to take its name: a crash between the two leaves a log of what was not dropped after
+    /// all, never the other way round. Where a task begins, [`begun`](Self::begun) does the rest.
     pub(super) fn add(
         &self,
         entries: &Entries,
+        text: &str,
         durability: Durability,
     ) -> Result<Option<Added>, FileError> {
         if entries.lines.is_empty() {
             return Ok(None);
         }
         fsio::own_folder(fsio::parent_of(&self.target))?;
-        tracing::info!(path = %self.path.display(), "moved out to keep within the limits");
+        if !entries.begins {
+            tracing::info!(path = %self.path.display(), "moved out to keep within the limits");
+            return self.append(&entries.lines, durability).map(Some);
+        }
+        fsio::create_folder_durably(fsio::parent_of(&self.begins))?;
+        let of = Revision::of(text.as_bytes());
+        let mut bytes = format!("{of} {}\n", text.len()).into_bytes();
+        bytes.extend(&entries.lines);
+        // The name of the checkpoint may be on disk at once, whatever the save waits for; so must this be.
+        let durability = match durability {
+            Durability::Full | Durability::Data => Durability::Full,
+            Durability::None => Durability::None,
+        };
+        Replace::new(&self.begins, Present::Whatever)
+            .like(&self.target)
+            .durability(durability)
+            .write(&bytes)
+            .map_err(FileError::of_a_step)?;
+        Ok(Some(Added {
+            path: self.begins.clone(),
+            before: None,
+            lines: 0,
+        }))
+    }
+
+    /// The new text has its name. What keeps this from being in the log is no reason to call the save failed:
+    /// readers find it where it is, and the next save adds it.
+    pub(super) fn begun(&self, entries: &Entries, durability: Durability) {
+        if entries.begins
+            && let Err(error) = self.settle(durability)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "that a task began is not in the log yet");
+        }
+    }
+
+    /// Adds what a save that was killed had still to add, if it came to its end but for that. Called under the lock,
+    /// before what it wrote is replaced.
+    pub(super) fn settle(&self, durability: Durability) -> Result<(), FileError> {
+        if fsio::look(&self.begins)?.is_none() {
+            return Ok(());
+        }
+        if let Some(lines) = self.beginning()? {
+            self.append(&lines, durability)?;
+        }
+        fsio::remove(&self.begins, Durability::None)
+    }
+
+    /// The lines that are still to be added; `None` where there are none, and where the text that they go with is not
+    /// the one that is there.
+    fn beginning(&self) -> Result<Option<Vec<u8>>, FileError> {
+        let Some(mut bytes) = fsio::read_end(&self.begins, u64::MAX)? else {
+            return Ok(None);
+        };
+        let Some(head) = bytes.iter().position(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let lines = bytes.split_off(head + 1);
+        let head = std::str::from_utf8(&bytes).unwrap_or_default().trim_end();
+        let Some((of, length)) = head.split_once(' ') else {
+            return Ok(None);
+        };
+        let Ok(length) = length.parse() else {
+            return Ok(None);
+        };
+        match fsio::read_limited(&self.target, length) {
+            Ok(Some(read)) if Revision::of(&read.bytes).to_string() == of => Ok(Some(lines)),
+            Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotAFile { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn append(&self, lines: &[u8], durability: Durability) -> Result<Added, FileError> {
         if fsio::look(&self.unsynced)?.is_some() {
             self.write_anew(durability)?;
         }
         let added = Added {
             path: self.path.clone(),
             before: fsio::look(&self.path)?.map(|found| found.len()),
-            lines: entries.lines.len() as u64,
+            lines: lines.len() as u64,
         };
-        match fsio::append(&self.path, &entries.lines, durability, Some(&self.target)) {
-            Ok(()) => Ok(Some(added)),
+        match fsio::append(&self.path, lines, durability, Some(&self.target)) {
+            Ok(()) => Ok(added),
             Err(error) => {
                 let is_sync = matches!(
                     &error,
@@ -235,6 +313,7 @@ impl OverflowFile {
     /// Removes what belongs to tasks that ended, and of the rest the oldest beyond so many bytes: on request, for
     /// nothing goes by itself.
     pub(super) fn shorten(&self, bytes: Option<u64>, durability: Durability) -> Result<()> {
+        self.settle(durability)?;
         let mut all: Vec<u8> = Vec::new();
         for file in self.files() {
             all.extend(fsio::read_end(file, u64::MAX)?.unwrap_or_default());
@@ -288,18 +367,31 @@ impl OverflowFile {
 
     /// What was left out since the checkpoint was created, oldest first.
     pub(in crate::store) fn read(&self, owner: Owner<'_>) -> Result<Vec<Dropped>> {
-        let mut found = Found::default();
-        for file in self.files() {
-            let bytes = fsio::read_end(file, u64::MAX)?.unwrap_or_default();
-            found.take(&bytes, owner, file);
+        loop {
+            let beginning = self.beginning()?;
+            let mut found = Found::default();
+            for file in self.files() {
+                let bytes = fsio::read_end(file, u64::MAX)?.unwrap_or_default();
+                found.take(&bytes, owner, file);
+            }
+            let Some(lines) = beginning else {
+                return Ok(found.pieces);
+            };
+            found.take(&lines, owner, &self.begins);
+            // A save that took it into the log meanwhile may have added to that.
+            if fsio::look(&self.begins)?.is_some() {
+                return Ok(found.pieces);
+            }
         }
-        Ok(found.pieces)
     }
 
     /// The newest `most` of these. Reads the end of the log, and more of it only as far as it has to.
     pub(in crate::store) fn newest(&self, owner: Owner<'_>, most: usize) -> Result<Vec<Dropped>> {
         let mut size = END;
         let mut pieces = loop {
+            if fsio::look(&self.begins)?.is_some() {
+                break self.read(owner)?;
+            }
             let bytes = fsio::read_end(&self.path, size)?.unwrap_or_default();
             if (bytes.len() as u64) < size {
                 break self.read(owner)?;

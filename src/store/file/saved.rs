@@ -56,8 +56,8 @@ fn remember(target: &Path, saved: Saved) {
 
 /// A note as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
-    pub(super) last: Option<Saved>,
+pub(in crate::store) struct Noted {
+    last: Option<Saved>,
     /// What a save was about to write that may have been killed.
     next: Option<Revision>,
     /// The version of the file that could not be synced.
@@ -65,6 +65,27 @@ pub(super) struct Noted {
 }
 
 impl Noted {
+    fn of(bytes: &[u8]) -> Noted {
+        let mut records = bytes.chunks(RECORD).map(body);
+        let mut record = || records.next().flatten();
+        Noted {
+            last: record().and_then(Saved::parse),
+            next: record().and_then(|text| text.parse().ok()),
+            failed: record().map(str::to_owned),
+        }
+    }
+
+    /// What the last save wrote.
+    pub(super) fn last(&self) -> Option<&Saved> {
+        self.last.as_ref()
+    }
+
+    /// When the last save was made, where this revision is not what it wrote.
+    pub(in crate::store) fn changed_without(&self, present: &Revision) -> Option<SystemTime> {
+        let last = self.last().filter(|_| !self.is_ours(present));
+        last.map(|last| last.at)
+    }
+
     /// Whether a save of ours wrote this revision last, or was about to.
     pub(super) fn is_ours(&self, checkpoint: &Revision) -> bool {
         let last = self.last.as_ref();
@@ -95,12 +116,17 @@ impl SavedNote {
         let Ok(Some(read)) = read else {
             return Noted::default();
         };
-        let mut records = read.bytes.chunks(RECORD).map(body);
-        let mut record = || records.next().flatten();
-        Noted {
-            last: record().and_then(Saved::parse),
-            next: record().and_then(|text| text.parse().ok()),
-            failed: record().map(str::to_owned),
+        Noted::of(&read.bytes)
+    }
+
+    /// The same for a writer that has the lock, with the open file to [begin](Self::begin) with.
+    pub(super) fn open(&self) -> (Noted, Option<InPlace>) {
+        let Ok(Some(file)) = InPlace::open_present(&self.path) else {
+            return (self.read(), None);
+        };
+        match file.read(3 * RECORD) {
+            Ok(bytes) => (Noted::of(&bytes), Some(file)),
+            Err(_) => (Noted::default(), None),
         }
     }
 
@@ -176,12 +202,12 @@ impl SavedNote {
     /// Notes what is about to be saved: a save that is killed before it can note more was ours all the same.
     ///
     /// A note helps others to judge; no save fails for want of one.
-    pub(super) fn begin(self, next: Option<&Revision>) -> Noting {
-        let opened = InPlace::open(&self.path, &self.target);
+    pub(super) fn begin(self, file: Option<InPlace>, next: Option<&Revision>) -> Noting {
+        let file = file.or_else(|| InPlace::open(&self.path, &self.target).ok());
         let noting = Noting {
             target: self.target,
             path: self.path,
-            file: opened.ok(),
+            file,
         };
         let next = next.map_or_else(String::new, Revision::to_string);
         noting.write(|file| file.write(&record(&next), RECORD as u64));
@@ -318,7 +344,7 @@ mod tests {
         let [one, other, third] = [b"1", b"2", b"3"].map(|bytes| Revision::of(bytes));
         assert!(!note().read().is_ours(&one), "there is none yet");
 
-        let noting = note().begin(Some(&one));
+        let noting = note().begin(None, Some(&one));
         assert!(note().read().is_ours(&one), "a killed save raises nothing");
         noting.done(Some(&one), &other, &replaced, Durability::Full);
         let last = note().read().last.unwrap();
@@ -326,7 +352,7 @@ mod tests {
         assert!(last.is(&replaced.stamp, &other) && !last.is(&replaced.stamp, &one));
         assert_eq!(Some(last.at), replaced.modified);
 
-        let noting = note().begin(Some(&third));
+        let noting = note().begin(None, Some(&third));
         assert!(note().read().is_ours(&one) && note().read().is_ours(&third));
         noting.undone();
         assert!(note().read().is_ours(&one) && !note().read().is_ours(&third));
@@ -350,7 +376,7 @@ mod tests {
         let note = || SavedNote::beside(&target, Owner::default());
         let one = Revision::of(b"1");
         let save = || {
-            let noting = note().begin(Some(&one));
+            let noting = note().begin(None, Some(&one));
             noting.done(Some(&one), &one, &replaced, Durability::Full);
         };
         save();
@@ -367,7 +393,7 @@ mod tests {
                     std::fs::hard_link(&victim, &note().path).unwrap();
                 }
                 assert!(note().read().last.is_none());
-                let _ = note().begin(Some(&Revision::of(b"2")));
+                let _ = note().begin(None, Some(&Revision::of(b"2")));
                 assert_eq!(std::fs::read(&victim).unwrap(), real);
                 assert!(!missing.exists());
                 save();
