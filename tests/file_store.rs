@@ -1115,6 +1115,71 @@ fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
     assert!(!temp.exists());
 }
 
+#[test]
+fn a_save_whose_new_contents_another_takes_for_abandoned_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "a", r#"{"n":1}"#);
+    let swept = folder.path().to_path_buf();
+    // After a jump of the clock all that are being written are old.
+    let sweep = move || {
+        assert_eq!(fsio::sweep(&swept, Duration::ZERO), 1);
+        Verdict::Go
+    };
+    let save = || put(&store, "a", r#"{"n":2}"#);
+    between(
+        (Operation::Rename, &folder.path().join("a.json")),
+        sweep,
+        save,
+    );
+    let text = |stored: agent_checkpoint::Stored| stored.document.text().to_owned();
+    let now = store.load(&key("a")).unwrap().unwrap();
+    assert_eq!(text(now), r#"{"n":2}"#);
+    let history = store.history(&key("a")).unwrap();
+    assert_eq!(history.len(), 2, "what it replaced, once: {history:?}");
+
+    // Where the folder is gone with all that is in it, it is not tried again.
+    let gone = folder.path().to_path_buf();
+    let remove = move || {
+        fs::remove_dir_all(gone).unwrap();
+        Verdict::Go
+    };
+    let document = Document::from_text("{}").unwrap();
+    let save = || store.put(&key("a"), &document, &PutOptions::new());
+    let (failed, _) = between(
+        (Operation::Rename, &folder.path().join("a.json")),
+        remove,
+        save,
+    );
+    assert_eq!(*failed.unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn a_file_that_is_too_large_to_be_read_is_put_aside_unread_and_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions::default().with_max_bytes(8);
+    let store = FileStore::with_options(folder.path(), options);
+    let path = folder.path().join("a.json");
+    fs::write(&path, "{ \"n\": 100000 }").unwrap();
+    let synced = Rc::new(std::cell::Cell::new(false));
+    let seen = synced.clone();
+    let is_synced = move || {
+        seen.set(true);
+        Verdict::Go
+    };
+    let archive = || {
+        let any = DeleteOptions::new();
+        store.archive(
+            &key("a"),
+            Archive::Crashed,
+            time("2026-03-02T08:00:00Z"),
+            &any,
+        )
+    };
+    let (aside, _) = between((Operation::Sync, &path), is_synced, archive);
+    assert!(synced.get() && aside.unwrap().is_file() && !path.exists());
+}
+
 /// What comes between at the first call of a kind, and whether a folder was synced after it.
 struct Between<'a> {
     operation: Operation,

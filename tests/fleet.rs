@@ -566,7 +566,8 @@ fn one_task_in_two_checkouts_of_a_repository_is_found() {
         task("ann", "[]", 1).replace("08:00:00Z", "08:01:00Z"),
     );
     // Another place in the repository is another task.
-    project.write("side/other/T.json", task("ben", "[]", 1));
+    let another = task("ben", "[]", 1).replace("08:00:00Z", "07:59:00Z");
+    project.write("side/other/T.json", another);
     let found = |fleet: &Fleet| match fleet.findings() {
         [Finding::SameKey { key, places }] => (key.clone(), places.clone()),
         other => panic!("{other:?}"),
@@ -588,6 +589,43 @@ fn one_task_in_two_checkouts_of_a_repository_is_found() {
     );
     // Finished everywhere: each checkout has its copy.
     for name in ["main", "side"] {
+        project.write(&format!("{name}/ck/T.json"), task("ann", "[]", 0));
+    }
+    assert_eq!(project.scan().findings(), []);
+}
+
+#[test]
+fn one_task_in_a_folder_and_in_a_copy_of_it_is_found_once() {
+    let project = Project::new();
+    let text = task("ann", "[]", 2);
+    project.write("m/ck/T.json", &text);
+    project.write("m/ck/U.json", task("ann", "[]", 1));
+    // It has the same key, and is another task.
+    let another = task("ann", "[]", 2).replace("08:00:00Z", "07:00:00Z");
+    project.write("other/T.json", another);
+    assert_eq!(project.scan().findings(), []);
+    // The copy goes on; of another copy nothing changed.
+    let more = text.replace(
+        "\"completedSteps\":[",
+        r#""completedSteps":[{"step":"first","timestamp":"2026-03-02T07:58:00Z"},"#,
+    );
+    project.write(
+        "m2/ck/T.json",
+        more.replace("08:00:00Z\",\"reason", "08:01:00Z\",\"reason"),
+    );
+    project.write("m3/ck/T.json", &text);
+    let fleet = project.scan();
+    let places = ["m2/ck/T.json", "m/ck/T.json", "m3/ck/T.json"];
+    let places = places.map(|name| project.path(name).display().to_string());
+    match fleet.findings() {
+        [Finding::SameKey { key, places: found }] => {
+            assert_eq!(key, "T");
+            assert_eq!(*found, places);
+        }
+        other => panic!("{other:?}"),
+    }
+    // Finished everywhere: nobody goes on from the old one.
+    for name in ["m", "m2", "m3"] {
         project.write(&format!("{name}/ck/T.json"), task("ann", "[]", 0));
     }
     assert_eq!(project.scan().findings(), []);

@@ -1,11 +1,13 @@
-//! One id in two checkpoints, and one checkpoint in two checkouts of a repository.
+//! One id in two checkpoints, and one checkpoint in two checkouts of a repository or in a copy of its folder.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use super::survey::Found;
 use super::{Finding, FleetOptions, Next, Row, RowState, bounded};
-use crate::checkpoint::{Handoff, Key, ResumeDecision};
+use crate::checkpoint::{Checkpoint, Handoff, Key, ResumeDecision};
+use crate::formats::PipelineState;
 
 /// By what a checkpoint is known in every checkout of its repository: that, its file in it, and its slot.
 pub(super) type Copy = (PathBuf, PathBuf, String);
@@ -19,6 +21,8 @@ pub(super) struct Pairs {
     ids: BTreeMap<Id, Holders>,
     /// The projects and rows of one file in several checkouts; and whether an id inside already tells.
     copies: BTreeMap<Copy, Vec<(usize, bool, usize)>>,
+    /// Hashes of what only copies of one task have in common, each with its row.
+    traces: Vec<(u64, usize)>,
 }
 
 struct Holders {
@@ -40,6 +44,11 @@ impl Pairs {
             let copies = self.copies.entry(copy).or_default();
             copies.push((project, found.id.is_some(), number));
         }
+        if let Some(key) = found.id.as_ref().or(found.key.as_ref()) {
+            let traces = traces(key, found, handoff);
+            self.traces
+                .extend(traces.into_iter().map(|trace| (trace, number)));
+        }
         let Some(id) = &found.id else { return };
         // Spellings of one id have one file.
         let file = ((found.format.layout)().file_name)(id);
@@ -57,36 +66,64 @@ impl Pairs {
 
     pub(super) fn findings(&self, rows: &[Row]) -> Vec<Finding> {
         let several = self.ids.values().filter(|holders| holders.rows.len() > 1);
-        let ids = several.map(|holders| {
+        let mut told: Vec<Vec<usize>> = Vec::new();
+        let mut findings = Vec::new();
+        for holders in several {
             let id = holders.id.clone();
             let places = places(&holders.rows, rows);
-            if holders.is_agent {
+            findings.push(if holders.is_agent {
                 Finding::SameAgent { agent: id, places }
             } else {
                 Finding::SameKey { key: id, places }
+            });
+            told.push(holders.rows.clone());
+        }
+        let of_paths: Vec<Vec<usize>> = self.of_copies(rows).collect();
+        for numbers in of_paths.into_iter().chain(self.of_traces(rows)) {
+            // One checkpoint may have several traces.
+            let is_told = |of: &Vec<usize>| numbers.iter().all(|number| of.contains(number));
+            if told.iter().any(is_told) {
+                continue;
             }
-        });
-        ids.chain(self.of_copies(rows)).collect()
+            let Some(row) = rows.get(numbers[0]) else {
+                continue;
+            };
+            let task = row.task.clone().or_else(|| row.agent.clone());
+            findings.push(Finding::SameKey {
+                key: task.unwrap_or_else(|| row.place.to_string()),
+                places: places(&numbers, rows),
+            });
+            told.push(numbers);
+        }
+        findings
     }
 
     /// A task in the main checkout and in a worktree: one of them is old, and going on from that does its steps
     /// again. Of one that is finished everywhere a checkout has each its copy.
-    fn of_copies(&self, rows: &[Row]) -> impl Iterator<Item = Finding> {
+    fn of_copies(&self, rows: &[Row]) -> impl Iterator<Item = Vec<usize>> {
         self.copies.values().filter_map(|copies| {
             let numbers: Vec<usize> = copies.iter().map(|(_, _, number)| *number).collect();
             let is_told =
                 |(project, has_id, _): &(usize, bool, usize)| *has_id && *project == copies[0].0;
-            let is_over = |number: &usize| rows.get(*number).is_some_and(is_finished);
-            if copies.len() < 2 || copies.iter().all(is_told) || numbers.iter().all(is_over) {
-                return None;
-            }
-            let row = rows.get(numbers[0])?;
-            let task = row.task.clone().or_else(|| row.agent.clone());
-            Some(Finding::SameKey {
-                key: task.unwrap_or_else(|| row.place.to_string()),
-                places: places(&numbers, rows),
-            })
+            let is_alone = copies.len() < 2 || copies.iter().all(is_told);
+            (!is_alone && !are_finished(&numbers, rows)).then_some(numbers)
         })
+    }
+
+    /// A task in a folder and in a copy of that, the most places first.
+    fn of_traces(&self, rows: &[Row]) -> Vec<Vec<usize>> {
+        let mut traces = self.traces.clone();
+        traces.sort_unstable();
+        traces.dedup();
+        let several = traces.chunk_by(|one, other| one.0 == other.0);
+        let mut several: Vec<Vec<usize>> = several
+            .filter(|alike| alike.len() > 1)
+            .map(|alike| alike.iter().map(|(_, number)| *number).collect())
+            .filter(|numbers: &Vec<usize>| !are_finished(numbers, rows))
+            .collect();
+        several.sort_by_key(|numbers| (std::cmp::Reverse(numbers.len()), numbers.clone()));
+        several.dedup();
+        several
     }
 
     /// Marks the checkpoints whose work another agent took over into one of its own, as the newer one says.
@@ -146,6 +183,32 @@ impl Pairs {
         }
         findings
     }
+}
+
+/// What a checkpoint has in common with copies of its file only, hashed: its key and a step with the time when that was
+/// finished, or its whole text. Two tasks that have only their key in common are two.
+fn traces(key: &Key, found: &Found<'_>, handoff: &Handoff) -> Vec<u64> {
+    // It is beside the tasks, and none itself.
+    if found.format.name == PipelineState::FORMAT {
+        return Vec::new();
+    }
+    let trace = |of: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        (found.format.name, key.as_str()).hash(&mut hasher);
+        of(&mut hasher);
+        hasher.finish()
+    };
+    let steps = handoff.done.iter().filter_map(|step| {
+        let at = step.at.as_ref()?.time()?;
+        Some(trace(&|hasher| (&step.text, at).hash(hasher)))
+    });
+    let whole = trace(&|hasher| found.document.text().hash(hasher));
+    steps.chain([whole]).collect()
+}
+
+fn are_finished(numbers: &[usize], rows: &[Row]) -> bool {
+    let mut rows = numbers.iter().map(|number| rows.get(*number));
+    rows.all(|row| row.is_some_and(is_finished))
 }
 
 fn is_finished(row: &Row) -> bool {

@@ -78,13 +78,17 @@ impl Ids {
         let key = read();
         // What a link leads to may change without it.
         if found.is_file() && age.is_some_and(|age| age >= Self::TICK) {
-            let mut all = all();
-            if all.len() >= MOST {
-                all.clear();
-            }
-            all.insert(path.to_path_buf(), (stamp, key.clone()));
+            self.insert(path, stamp, key.clone());
         }
         key
+    }
+
+    fn insert(&self, path: &Path, stamp: FileStamp, key: Option<Key>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.clear();
+        }
+        all.insert(path.to_path_buf(), (stamp, key));
     }
 }
 
@@ -258,5 +262,34 @@ impl FileOptions {
         for folder in folders() {
             fsio::sweep(&folder, fsio::ABANDONED_AFTER);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_remembers_of_many_files_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        std::fs::write(&file, "{}").unwrap();
+        let stamp = FileStamp::of(&std::fs::metadata(&file).unwrap());
+        let options = FileOptions::default();
+        let fill = |number: usize| {
+            let path = PathBuf::from(number.to_string());
+            options.recent.put(&path, vec![1], stamp.clone());
+            options.sweep_once(&path, Vec::new);
+            options.ids.insert(&path, stamp.clone(), None);
+        };
+        let sizes = || {
+            let swept = options.swept.0.lock().unwrap().len();
+            let ids = options.ids.0.lock().unwrap().len();
+            [options.recent.all().len(), swept, ids]
+        };
+        (0..MOST).for_each(fill);
+        assert_eq!(sizes(), [MOST; 3]);
+        fill(MOST);
+        assert_eq!(sizes(), [1; 3]);
     }
 }
