@@ -742,4 +742,20 @@ mod tests {
         }
         assert_eq!(encoded("adhoc:1/x"), "adhoc%3A1%2Fx");
     }
+
+    #[test]
+    fn a_save_makes_the_names_that_it_tries_and_not_all_that_may_be() {
+        use crate::checkpoint::Checkpoint;
+        let layout = crate::formats::AgentCheckpoint::layout();
+        let options = FileOptions::default();
+        let target = Path::new("folder/secondary_a.json");
+        let history = History::of(target, layout.backups, Owner::default(), &options).unwrap();
+        let began = std::time::Instant::now();
+        for _ in 0..1000 {
+            let mut names = history.free_names(Path::new("backups"), &[], &[], DateTime::default());
+            assert!(names.next().is_some());
+        }
+        // Ten thousand names each would be ten million.
+        assert!(began.elapsed().as_millis() < 1000, "{:?}", began.elapsed());
+    }
 }
