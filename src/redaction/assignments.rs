@@ -5,6 +5,7 @@ use super::secrets::{Secret, Text, run};
 /// The secret after a name or word that stands here.
 pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
     credentials(text.rest())
+        .or_else(|| webhook(text.rest()))
         .or_else(|| url(text))
         .or_else(|| assigned(text))
 }
@@ -88,6 +89,31 @@ fn url(text: &mut Text<'_>) -> Option<Secret> {
     })
 }
 
+/// The addresses behind which a path is all that it takes to post.
+const WEBHOOKS: [&str; 6] = [
+    "hooks.slack.com/services/",
+    "hooks.slack.com/workflows/",
+    "hooks.slack.com/triggers/",
+    "discord.com/api/webhooks/",
+    "discordapp.com/api/webhooks/",
+    "webhook.office.com/webhookb2/",
+];
+
+fn webhook(text: &str) -> Option<Secret> {
+    let address = WEBHOOKS
+        .iter()
+        .find(|address| text.starts_with(**address))?;
+    let path = text.get(address.len()..)?;
+    let length = run(path, |byte| {
+        byte.is_ascii_alphanumeric() || b"/_+@%-".contains(&byte)
+    });
+    (length >= 30).then_some(Secret {
+        keep: address.len(),
+        length,
+        kind: "webhook",
+    })
+}
+
 /// `password=…`, `"api_key": "…"`.
 fn assigned(text: &mut Text<'_>) -> Option<Secret> {
     if text.at < text.tried.assigned {
@@ -161,10 +187,13 @@ fn is_secret_name(name: &str) -> Option<bool> {
         "apikey",
         "secretkey",
         "accesskey",
+        "accountkey",
+        "amzsignature",
         "privatekey",
         "authkey",
     ];
-    ends(&others).then_some(false)
+    // The signature of a link that anybody may open.
+    (ends(&others) || plain == "sig").then_some(false)
 }
 
 /// Whether the value stands for one that is elsewhere, or was taken out before.

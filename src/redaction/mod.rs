@@ -43,10 +43,12 @@ impl Redaction {
     /// Takes out what has the shape of a secret, and leaves a mark that says which, such as
     /// `[redacted: github-token]`.
     ///
-    /// The shapes are those of access keys of AWS, Google, OpenAI, Anthropic, xAI, Groq, Stripe and SendGrid, tokens
-    /// of GitHub, GitLab, Slack, Hugging Face, Replicate, DigitalOcean, Vault, npm and PyPI, blocks with a private
-    /// key, JSON web tokens, `Bearer` and `Basic` credentials, passwords in URLs, values that are assigned to a name
-    /// such as `password` or `API_KEY`, and random tokens of 32 letters and more behind a prefix (`acme_live_…`).
+    /// The shapes are those of some eighty families that secret scanners list: keys of language models (Anthropic,
+    /// OpenAI, OpenRouter, Google, xAI, Groq and others), tokens of code hosts and registries (GitHub, GitLab, Atlassian,
+    /// npm, PyPI, crates.io, Docker), of clouds and services (AWS, Azure, DigitalOcean, Vault, Slack, Stripe, Shopify),
+    /// webhooks, blocks with a private key, JSON web tokens, `Bearer` and `Basic` credentials, passwords in URLs, and
+    /// values that are assigned to a name such as `password` or `API_KEY`. Of other kinds it is random tokens behind a
+    /// prefix: of 32 letters and more, and of 20 where the prefix ends with a word for a secret (`acme_live_…`).
     /// Hashes, ids and placeholders (`$TOKEN`, `<token>`) stay. It takes time in proportion to the text.
     #[must_use]
     pub fn secrets() -> Self {

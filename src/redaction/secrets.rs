@@ -146,6 +146,8 @@ mod tests {
 
     const ALNUM: &str = "0123456789abcdefghijABCDEFGHIJ0123456789abcdefghijABCDEFGHIJ";
 
+    const HEX: &str = "0123456789abcdef0123456789abcdef";
+
     #[test]
     fn each_shape_leaves_its_mark() {
         let long = &ALNUM[..40];
@@ -188,6 +190,42 @@ mod tests {
                 "digitalocean-token",
             ),
             (made(&["hv", "s.", long, long]), "vault-token"),
+            (made(&["sk-", "or-v1-", HEX, HEX]), "openrouter-key"),
+            (made(&["sk-", HEX]), "api-key"),
+            (made(&["ya", "29.a0AfH6SMB", long]), "google-token"),
+            (made(&["ya", "29.c.b0Aa", long]), "google-token"),
+            (made(&["GOC", "SPX-", &ALNUM[..28]]), "google-client-secret"),
+            (made(&["shp", "at_", HEX]), "shopify-token"),
+            (
+                made(&["ATA", "TT3xFfGF0", long, long, "=1A2B3C4D"]),
+                "atlassian-token",
+            ),
+            (
+                made(&["nva", "pi-", long, "_-", &ALNUM[..22]]),
+                "nvidia-key",
+            ),
+            (made(&["tv", "ly-dev-", &ALNUM[..32]]), "tavily-key"),
+            (made(&["dc", "kr_pat_", &ALNUM[..27]]), "docker-token"),
+            (made(&["ci", "o", &ALNUM[..32]]), "crates-io-token"),
+            (
+                made(&["ts", "key-auth-k1", &ALNUM[..11], "-", &ALNUM[..32]]),
+                "tailscale-key",
+            ),
+            (made(&["wh", "sec_", &ALNUM[..32]]), "webhook-secret"),
+            (
+                made(&["pat", &ALNUM[..14], ".", HEX, HEX]),
+                "airtable-token",
+            ),
+            (
+                made(&[&ALNUM[..14], ".atl", "asv1.", long, &ALNUM[..27]]),
+                "terraform-token",
+            ),
+            (
+                made(&["M", &ALNUM[..23], ".G1a2B3.", &ALNUM[..38]]),
+                "discord-token",
+            ),
+            (made(&["abc8", "Q~", &ALNUM[..34]]), "azure-client-secret"),
+            (made(&["1234567890", ":A", &ALNUM[..34]]), "telegram-token"),
             (jwt, "jwt"),
             (key, "private-key"),
         ] {
@@ -235,6 +273,22 @@ mod tests {
                 "Authorization: Bearer [redacted: bearer-token]",
             ),
             (
+                "https://hooks.slack.com/services/T0000AAAA/B0000BBBB/abcdefgh01234567ijklmnop)",
+                "https://hooks.slack.com/services/[redacted: webhook])",
+            ),
+            (
+                "https://discord.com/api/webhooks/123456789012345678/abcdefgh01234567ijklmnop",
+                "https://discord.com/api/webhooks/[redacted: webhook]",
+            ),
+            (
+                "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcd1234efgh5678==",
+                "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=[redacted: secret]",
+            ),
+            (
+                "https://a.blob.core.windows.net/c/b?sv=2024-01-01&sig=abcd1234efgh5678%3D&se=1",
+                "https://a.blob.core.windows.net/c/b?sv=2024-01-01&sig=[redacted: secret]&se=1",
+            ),
+            (
                 "authorization: basic YXBwOnMzY3JldA==",
                 "authorization: basic [redacted: basic-auth]",
             ),
@@ -251,6 +305,13 @@ mod tests {
         for prefix in ["acme_live_", "lin-api-", "tok_"] {
             assert_eq!(
                 redacted(&format!("use {prefix}{random}.")).as_deref(),
+                Some(format!("use {prefix}[redacted: token].").as_str())
+            );
+        }
+        // Behind a word for secrets 20 letters are enough.
+        for prefix in ["acme_live_", "acme-api-", "my_secret_"] {
+            assert_eq!(
+                redacted(&format!("use {prefix}{}.", &random[..20])).as_deref(),
                 Some(format!("use {prefix}[redacted: token].").as_str())
             );
         }
@@ -297,8 +358,15 @@ mod tests {
             "-----BEGIN PRIVATE KEY",
             "ghp_",
             "xoxb-",
+            "tskey-",
             "a_1B",
             "A1b",
+            "M1.",
+            "1.",
+            "12345678:A",
+            "abc1Q~",
+            "hooks.slack.com/services/",
+            "ops_eyJ",
             "hvs.",
             "AKIA",
             "é",
@@ -337,6 +405,15 @@ mod tests {
             "eyJhbGciOiJIUzI1NiJ9 is a header",
             "task-runner-for-the-whole-system-1A",
             "sk-learn was installed",
+            "sk-0123456789 is too short, sk-tests-of-the-whole-system-number-12",
+            "ya29. is how they begin, ATATTACK, dapiserver, cionic, shpat_of_the_shop",
+            "https://hooks.slack.com/services/ is where they go",
+            "https://discord.com/api/webhooks/{id}/{token}",
+            "key_of_the_map, cache-key-of-the-build-1, live-reload-works-since-2024",
+            "api-ParsesHttp2FramesAndMore, token_9f86d081884c7d659a2f",
+            "12345678:Another line of a log that goes on and on",
+            "M1.G2.H3, Names.that.have-dots-between-them-and-are-long-1",
+            "design=abcd1234efgh, sigma: abcd1234efgh",
             "Basic authentication is done",
             "Bearer authentication-middleware-added",
             "max_tokens=4096, tokens: 123456789",

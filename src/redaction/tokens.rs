@@ -2,53 +2,184 @@
 
 use super::secrets::{Secret, Text, run};
 
-/// Prefix, the bytes that may follow, how many at least, and what it is.
-type Shape = (&'static str, fn(u8) -> bool, usize, &'static str);
+/// Prefixes, the bytes that may follow, how many at least, and what it is.
+type Shape = (&'static [&'static str], fn(u8) -> bool, usize, &'static str);
 
+/// The families with a prefix of their own that a developer meets, by the lists of secret scanners. Where a prefix
+/// stands before another that begins as it does, the longer one comes first.
 const SHAPES: &[Shape] = &[
-    ("ghp_", is_alphanumeric, 36, GITHUB),
-    ("gho_", is_alphanumeric, 36, GITHUB),
-    ("ghu_", is_alphanumeric, 36, GITHUB),
-    ("ghs_", is_alphanumeric, 36, GITHUB),
-    ("ghr_", is_alphanumeric, 36, GITHUB),
-    ("github_pat_", is_word, 22, GITHUB),
-    ("glpat-", is_word_or_dash, 20, GITLAB),
-    ("gldt-", is_word_or_dash, 20, GITLAB),
-    ("glrt-", is_word_or_dash, 20, GITLAB),
-    ("glptt-", is_word_or_dash, 20, GITLAB),
-    ("glcbt-", is_word_or_dash, 20, GITLAB),
-    ("xoxb-", is_word_or_dash, 10, SLACK),
-    ("xoxp-", is_word_or_dash, 10, SLACK),
-    ("xoxa-", is_word_or_dash, 10, SLACK),
-    ("xoxr-", is_word_or_dash, 10, SLACK),
-    ("xoxs-", is_word_or_dash, 10, SLACK),
-    ("xoxe-", is_word_or_dash, 10, SLACK),
-    ("xapp-", is_word_or_dash, 10, SLACK),
-    ("sk-ant-", is_word_or_dash, 20, "anthropic-key"),
-    ("AIza", is_word_or_dash, 35, "google-key"),
-    ("sk_live_", is_alphanumeric, 20, STRIPE),
-    ("rk_live_", is_alphanumeric, 20, STRIPE),
-    ("sk_test_", is_alphanumeric, 20, STRIPE),
-    ("hf_", is_alphanumeric, 30, "hugging-face-token"),
-    ("npm_", is_alphanumeric, 36, "npm-token"),
-    ("pypi-", is_word_or_dash, 50, "pypi-token"),
-    ("xai-", is_alphanumeric, 40, "xai-key"),
-    ("gsk_", is_alphanumeric, 40, "groq-key"),
-    ("r8_", is_alphanumeric, 32, "replicate-token"),
-    ("dop_v1_", is_alphanumeric, 40, DIGITAL_OCEAN),
-    ("doo_v1_", is_alphanumeric, 40, DIGITAL_OCEAN),
-    ("dor_v1_", is_alphanumeric, 40, DIGITAL_OCEAN),
-    ("hvs.", is_word_or_dash, 24, VAULT),
-    ("hvb.", is_word_or_dash, 24, VAULT),
-    ("hvr.", is_word_or_dash, 24, VAULT),
+    // Language models and what their agents call.
+    (&["sk-ant-"], is_word_or_dash, 20, "anthropic-key"),
+    (&["sk-or-v1-"], is_alphanumeric, 32, "openrouter-key"),
+    (&["sk-lf-"], is_word_or_dash, 32, "langfuse-key"),
+    (&["lsv2_pt_", "lsv2_sk_"], is_word, 32, "langsmith-key"),
+    (&["AIza"], is_word_or_dash, 35, "google-key"),
+    (&["AQ.Ab"], is_word_or_dash, 32, "google-key"),
+    (&["ya29.c.", "ya29."], is_word_or_dash, 20, "google-token"),
+    (&["1//0"], is_word_or_dash, 40, "google-token"),
+    (&["GOCSPX-"], is_word_or_dash, 24, "google-client-secret"),
+    (&["xai-"], is_alphanumeric, 40, "xai-key"),
+    (&["gsk_"], is_alphanumeric, 40, "groq-key"),
+    (&["csk-"], is_alphanumeric, 40, "cerebras-key"),
+    (&["pplx-"], is_alphanumeric, 40, "perplexity-key"),
+    (&["nvapi-"], is_word_or_dash, 40, "nvidia-key"),
+    (&["tvly-"], is_word_or_dash, 20, "tavily-key"),
+    (&["fw_"], is_alphanumeric, 22, "fireworks-key"),
+    (&["tgp_v1_"], is_word_or_dash, 40, "together-key"),
+    (&["jina_"], is_alphanumeric, 40, "jina-key"),
+    (&["pcsk_"], is_word, 40, "pinecone-key"),
+    (
+        &["hf_", "api_org_"],
+        is_alphanumeric,
+        30,
+        "hugging-face-token",
+    ),
+    (&["r8_"], is_alphanumeric, 32, "replicate-token"),
+    // Where code and packages are.
+    (
+        &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
+        is_alphanumeric,
+        36,
+        GITHUB,
+    ),
+    (&["github_pat_"], is_word, 22, GITHUB),
+    (
+        &[
+            "glpat-",
+            "gldt-",
+            "glrt-",
+            "glptt-",
+            "glcbt-",
+            "glft-",
+            "glimt-",
+            "glagent-",
+            "gloas-",
+            "glsoat-",
+            "glffct-",
+            "GR1348941",
+        ],
+        is_word_or_dash,
+        20,
+        "gitlab-token",
+    ),
+    (&["ATATT3", "ATCTT3"], is_base64, 60, "atlassian-token"),
+    (&["ATBB"], is_alphanumeric, 32, "bitbucket-token"),
+    (&["sgp_"], is_word, 40, "sourcegraph-token"),
+    (&["npm_"], is_alphanumeric, 36, "npm-token"),
+    (&["pypi-"], is_word_or_dash, 50, "pypi-token"),
+    (&["cio"], is_alphanumeric, 32, "crates-io-token"),
+    (&["rubygems_"], is_hex, 48, "rubygems-token"),
+    (
+        &["dckr_pat_", "dckr_oat_"],
+        is_word_or_dash,
+        20,
+        "docker-token",
+    ),
+    (&["CCIPAT_", "CCIPRJ_"], is_word, 40, "circleci-token"),
+    (&["bkua_"], is_hex, 40, "buildkite-token"),
+    // Where it runs.
+    (
+        &["ABSK", "bedrock-api-key-"],
+        is_base64,
+        40,
+        "aws-bedrock-key",
+    ),
+    (&["LTAI"], is_alphanumeric, 20, "alibaba-access-key"),
+    (
+        &["dop_v1_", "doo_v1_", "dor_v1_"],
+        is_alphanumeric,
+        40,
+        "digitalocean-token",
+    ),
+    (
+        &["hvs.", "hvb.", "hvr."],
+        is_word_or_dash,
+        24,
+        "vault-token",
+    ),
+    (
+        &["dp.pt.", "dp.ct.", "dp.sa."],
+        is_alphanumeric,
+        40,
+        "doppler-token",
+    ),
+    (&["pul-"], is_hex, 40, "pulumi-token"),
+    (&["dapi"], is_hex, 32, "databricks-token"),
+    (&["HRKU-"], is_word_or_dash, 36, "heroku-key"),
+    (&["vcp_", "vck_"], is_alphanumeric, 24, "vercel-token"),
+    (&["nfp_"], is_alphanumeric, 36, "netlify-token"),
+    (&["fo1_"], is_word_or_dash, 40, "fly-token"),
+    (&["fm2_", "fm1r_", "fm1a_"], is_base64, 100, "fly-token"),
+    (&["sbp_"], is_hex, 40, "supabase-token"),
+    (&["sb_secret_"], is_word_or_dash, 20, "supabase-token"),
+    (
+        &["pscale_tkn_", "pscale_pw_", "pscale_oauth_"],
+        is_word_or_dash,
+        32,
+        "planetscale-token",
+    ),
+    (&["tskey-"], is_word_or_dash, 20, "tailscale-key"),
+    (&["glsa_"], is_word, 40, "grafana-token"),
+    (&["glc_"], is_base64, 32, "grafana-token"),
+    (&["NRAK-"], is_alphanumeric, 27, "newrelic-key"),
+    (&["sntryu_"], is_hex, 64, "sentry-token"),
+    (&["sntrys_"], is_base64, 60, "sentry-token"),
+    (&["phx_"], is_alphanumeric, 32, "posthog-key"),
+    // What is worked with.
+    (
+        &[
+            "xoxb-",
+            "xoxp-",
+            "xoxa-",
+            "xoxr-",
+            "xoxs-",
+            "xoxe-",
+            "xoxo-",
+            "xoxd-",
+            "xoxc-",
+            "xapp-",
+            "xoxe.xoxb-",
+            "xoxe.xoxp-",
+        ],
+        is_word_or_dash,
+        10,
+        "slack-token",
+    ),
+    (
+        &["shpat_", "shpca_", "shppa_", "shpss_"],
+        is_hex,
+        32,
+        "shopify-token",
+    ),
+    (
+        &[
+            "sk_live_", "rk_live_", "sk_test_", "rk_test_", "sk_prod_", "rk_prod_",
+        ],
+        is_alphanumeric,
+        20,
+        "stripe-key",
+    ),
+    (&["whsec_"], is_base64, 24, "webhook-secret"),
+    (&["sq0atp-", "sq0csp-"], is_word_or_dash, 22, "square-token"),
+    (&["xkeysib-"], is_word_or_dash, 64, "brevo-key"),
+    (&["ntn_"], is_alphanumeric, 40, "notion-token"),
+    (&["secret_"], is_alphanumeric, 43, "notion-token"),
+    (
+        &["lin_api_", "lin_oauth_"],
+        is_alphanumeric,
+        40,
+        "linear-key",
+    ),
+    (&["figd_"], is_word_or_dash, 40, "figma-token"),
+    (&["PMAK-"], is_word_or_dash, 50, "postman-key"),
+    (&["ops_eyJ"], is_base64, 100, "1password-token"),
+    (&["AGE-SECRET-KEY-1"], is_alphanumeric, 50, "age-key"),
 ];
 
+/// The length of the shortest token.
+const SHORTEST: usize = 15;
+
 const GITHUB: &str = "github-token";
-const GITLAB: &str = "gitlab-token";
-const SLACK: &str = "slack-token";
-const STRIPE: &str = "stripe-key";
-const DIGITAL_OCEAN: &str = "digitalocean-token";
-const VAULT: &str = "vault-token";
 
 fn is_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
@@ -62,25 +193,42 @@ fn is_word_or_dash(byte: u8) -> bool {
     is_word(byte) || byte == b'-'
 }
 
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_hexdigit()
+}
+
+fn is_base64(byte: u8) -> bool {
+    is_word_or_dash(byte) || b"+/=".contains(&byte)
+}
+
 /// The secret that begins here.
 pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
     let rest = text.rest();
-    let first = rest.as_bytes().first();
-    let shapes = SHAPES
-        .iter()
-        .filter(|shape| shape.0.as_bytes().first() == first);
-    for (prefix, is, least, kind) in shapes {
-        if let Some(rest) = rest.strip_prefix(prefix) {
-            let length = run(rest, is);
-            if length >= *least {
-                return Some(Secret::new(prefix.len() + length, kind));
-            }
+    // Most words of a text end sooner than any token.
+    let shortest = rest.as_bytes().get(..SHORTEST)?;
+    if !shortest.iter().all(u8::is_ascii_graphic) {
+        return None;
+    }
+    for (prefixes, is, least, kind) in SHAPES {
+        let after = |prefix: &&str| Some((prefix.len(), rest.strip_prefix(*prefix)?));
+        let Some((prefix, rest)) = prefixes.iter().find_map(after) else {
+            continue;
+        };
+        let Some(token) = rest.as_bytes().get(..*least) else {
+            continue;
+        };
+        // Words with dashes between them are none, and are not read to their end.
+        let is_one = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        if token.iter().all(|byte| is(*byte)) && token.iter().any(is_one) {
+            return Some(Secret::new(prefix + run(rest, is), kind));
         }
     }
     aws(rest)
         .or_else(|| openai(text))
         .or_else(|| jwt(text))
-        .or_else(|| sendgrid(rest))
+        .or_else(|| in_parts(rest))
+        .or_else(|| azure(rest))
+        .or_else(|| telegram(rest))
         .or_else(|| prefixed(text))
 }
 
@@ -97,7 +245,7 @@ fn aws(text: &str) -> Option<Secret> {
     is_one.then(|| Secret::new(20, "aws-access-key"))
 }
 
-/// Keys begin as words do (`sk-learn`), so digits and capitals must be in them.
+/// Keys begin as words do (`sk-learn`), so digits must be in them, and capitals unless they are one long word.
 fn openai(text: &mut Text<'_>) -> Option<Secret> {
     if text.at < text.tried.openai {
         return None;
@@ -107,8 +255,12 @@ fn openai(text: &mut Text<'_>) -> Option<Secret> {
     text.tried.openai = text.at + 3 + length;
     let key = rest.get(..length)?;
     let has = |is: fn(&u8) -> bool| key.bytes().any(|byte| is(&byte));
-    let is_key = length >= 20 && has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase);
-    is_key.then(|| Secret::new(3 + length, "openai-key"))
+    let has_capital = has(u8::is_ascii_uppercase);
+    let is_one_word = length >= 32 && has(u8::is_ascii_alphabetic) && !key.contains(['-', '_']);
+    let is_key = length >= 20 && has(u8::is_ascii_digit) && (has_capital || is_one_word);
+    // Others have keys of one word.
+    let kind = if has_capital { "openai-key" } else { "api-key" };
+    is_key.then(|| Secret::new(3 + length, kind))
 }
 
 /// Header, claims and signature.
@@ -130,18 +282,87 @@ fn jwt(text: &mut Text<'_>) -> Option<Secret> {
         .then(|| Secret::new(header + 1 + claims + 1 + signed, "jwt"))
 }
 
-/// Two parts after `SG.`.
-fn sendgrid(text: &str) -> Option<Secret> {
-    let rest = text.strip_prefix("SG.")?;
-    let id = run(rest, is_word_or_dash);
-    let key = rest.get(id..)?.strip_prefix('.')?;
-    let length = run(key, is_word_or_dash);
-    (id >= 16 && length >= 32).then(|| Secret::new(3 + id + 1 + length, "sendgrid-key"))
+/// Parts with a dot between them: how each begins, its least and its greatest length.
+type Parts = (&'static [(&'static str, usize, usize)], &'static str);
+
+/// Tokens of several parts.
+const PARTS: &[Parts] = &[
+    (&[("SG", 2, 2), ("", 16, 64), ("", 32, 128)], "sendgrid-key"),
+    (&[("pat", 17, 17), ("", 64, 64)], "airtable-token"),
+    (
+        &[("", 14, 14), ("atlasv1", 7, 7), ("", 60, 128)],
+        "terraform-token",
+    ),
+    (&[("M", 23, 28), ("", 6, 7), ("", 27, 64)], DISCORD),
+    (&[("N", 23, 28), ("", 6, 7), ("", 27, 64)], DISCORD),
+    (&[("O", 23, 28), ("", 6, 7), ("", 27, 64)], DISCORD),
+    (
+        &[("dt0c01", 6, 6), ("", 24, 24), ("", 64, 64)],
+        "dynatrace-token",
+    ),
+];
+
+const DISCORD: &str = "discord-token";
+
+fn in_parts(text: &str) -> Option<Secret> {
+    let length_of = |parts: &[(&str, usize, usize)]| {
+        let mut length = 0;
+        for (number, (begin, least, most)) in parts.iter().enumerate() {
+            let dot = usize::from(number > 0);
+            let rest = text.get(length..)?;
+            let rest = if number > 0 {
+                rest.strip_prefix('.')?
+            } else {
+                rest
+            };
+            let bytes = rest.bytes().take(most + 1);
+            let part = bytes.take_while(|byte| is_word_or_dash(*byte)).count();
+            if !rest.starts_with(begin) || part < *least || part > *most {
+                return None;
+            }
+            length += dot + part;
+        }
+        let token = text.get(..length)?;
+        token
+            .bytes()
+            .any(|byte| byte.is_ascii_digit())
+            .then_some(length)
+    };
+    PARTS
+        .iter()
+        .find_map(|(parts, kind)| Some(Secret::new(length_of(parts)?, kind)))
+}
+
+/// A client secret of Entra: `Q~` after three letters and a digit.
+fn azure(text: &str) -> Option<Secret> {
+    let (head, rest) = text.split_at_checked(6)?;
+    if !head.ends_with("Q~") || !head.as_bytes().get(3)?.is_ascii_digit() {
+        return None;
+    }
+    let length = run(rest, |byte| is_word_or_dash(byte) || b"~.".contains(&byte));
+    (length >= 31).then(|| Secret::new(6 + length, "azure-client-secret"))
+}
+
+/// The token of a bot: its number, a colon, and 35 letters.
+fn telegram(text: &str) -> Option<Secret> {
+    let digits = text.bytes().take(17).take_while(u8::is_ascii_digit).count();
+    let rest = text.get(digits..)?.strip_prefix(":A")?;
+    let length = run(rest, is_word_or_dash);
+    let is_one = (8..=16).contains(&digits) && length == 34;
+    is_one.then(|| Secret::new(digits + 2 + length, "telegram-token"))
 }
 
 /// How many letters and digits a token of no known kind has at least. Ids of language models and payments
 /// (`msg_…`, `chatcmpl-…`, `pi_…`) have fewer.
 const LEAST_RANDOM: usize = 32;
+
+/// The same behind a word that secrets are called by.
+const LEAST_SECRET: usize = 20;
+
+/// Such words.
+const SECRET_WORDS: [&str; 9] = [
+    "api", "auth", "key", "live", "pat", "pwd", "secret", "sk", "token",
+];
 
 /// A long random token behind a prefix, such as `acme_live_…`, of which the prefix stays.
 ///
@@ -159,12 +380,17 @@ fn prefixed(text: &Text<'_>) -> Option<Secret> {
     }
     let rest = text.rest();
     let length = run(rest, is_alphanumeric);
-    let is_random = length >= LEAST_RANDOM && is_random(rest.as_bytes().get(..length)?);
-    is_random.then(|| Secret::new(length, "token"))
+    // Fewer letters have fewer numbers among them.
+    let (least, numbers) = match SECRET_WORDS.contains(&prefix.as_str()) {
+        true => (LEAST_SECRET, 2),
+        false => (LEAST_RANDOM, 3),
+    };
+    let is_secret = length >= least && is_random(rest.as_bytes().get(..length)?, numbers);
+    is_secret.then(|| Secret::new(length, "token"))
 }
 
-/// Whether capitals, small letters and digits follow each other as only chance has it.
-fn is_random(token: &[u8]) -> bool {
+/// Whether capitals, small letters and at least so many numbers follow each other as only chance has it.
+fn is_random(token: &[u8], least_numbers: usize) -> bool {
     let class = |byte: u8| match byte {
         b'0'..=b'9' => 0,
         b'A'..=b'Z' => 1,
@@ -180,7 +406,7 @@ fn is_random(token: &[u8]) -> bool {
     let numbers = pairs()
         .filter(|(one, next)| *one != 0 && *next == 0)
         .count();
-    has(1) && has(2) && numbers >= 3 && changes * 2 >= token.len()
+    has(1) && has(2) && numbers >= least_numbers && changes * 2 >= token.len()
 }
 
 /// From the first line of the block to its last, or to the end of a text that was cut.
@@ -197,4 +423,28 @@ pub(super) fn private_key(text: &str) -> Option<Secret> {
         None => body.len(),
     };
     Some(Secret::new(11 + head + length, "private-key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::secrets::redacted;
+    use super::*;
+
+    /// Each prefix with as many letters as it takes, and with one fewer.
+    #[test]
+    fn each_prefix_of_the_table_has_a_least_length() {
+        let letters = "0123456789abcdef".repeat(8);
+        for (prefixes, _, least, kind) in SHAPES {
+            for prefix in *prefixes {
+                let mark = format!("[redacted: {kind}]");
+                let token = format!("{prefix}{}", &letters[..*least]);
+                assert_eq!(redacted(&token), Some(mark.clone()), "{token}");
+                let short = format!("{prefix}{}", &letters[..*least - 1]);
+                let shown = redacted(&short).unwrap_or(short);
+                assert!(!shown.contains(&mark), "{shown}");
+                let words = "these-are-words-".repeat(8);
+                assert_eq!(redacted(&format!("{prefix}{words}")), None, "{prefix}");
+            }
+        }
+    }
 }
