@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_checkpoint::checkpoint::{ContextLevel, ContextUse};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOptions};
+use agent_checkpoint::recorder::{ContextAdvice, Ran, Recorder, RecorderOptions};
 use agent_checkpoint::{CheckpointStoreExt, FileOptions, FileStore, Precision, ResumeOptions};
 
 use super::Result;
@@ -42,25 +42,6 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
     // Whoever has to wait for this agent's lock is told its name.
     let options = FileOptions::default().with_holder(name);
     let store = FileStore::with_options(root.join(project::CHECKPOINTS), options);
-    let recorder = begin_or_carry_on(name, root, &store)?;
-    let agent = Agent {
-        name,
-        root,
-        recorder: &recorder,
-        effects: Effects::of(root),
-        dies_in_the_window,
-    };
-    // Should anything fail or panic from here on, the checkpoint says so before the process ends.
-    recorder.scope(|_| agent.work(&mut Context { messages: 0 }))?;
-    recorder.leave()?;
-    Ok(())
-}
-
-fn begin_or_carry_on(
-    name: &str,
-    root: &Path,
-    store: &FileStore,
-) -> Result<Recorder<TaskCheckpoint>> {
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let plan = project::PLAN.iter().map(|step| step.name);
     // Files that were written in the same unit of time as a checkpoint cannot be told from changed
@@ -70,41 +51,34 @@ fn begin_or_carry_on(
     let options = RecorderOptions::new(name)
         .with_most_messages(MOST_MESSAGES)
         .resuming_with(ResumeOptions::new(root))
-        // The orchestrator starts one agent after the other: whoever had the task before is gone.
+        // The orchestrator starts one agent after the other: the process that had the task before is gone.
         .taking_over();
-    Ok(
-        match Recorder::begin(&tasks, &project::key()?, options, &first)? {
-            Opened::Begun(recorder) => recorder,
-            // Another agent began it and is gone: from here on this one has it.
-            Opened::Found(found) => found.carry_on()?,
-        },
-    )
+    let mut context = Context { messages: 0 };
+    // Begins the task, or carries on from where another agent is gone. Which step is next is decided from the
+    // checkpoint, never from memory: so it makes no difference who did the steps before. Should a step fail or
+    // panic, the checkpoint says so before the process ends.
+    let ran = Recorder::run(&tasks, &project::key()?, options, &first, |step| {
+        let agent = Agent {
+            name,
+            root,
+            recorder: step.recorder(),
+            effects: Effects::of(root),
+            dies_in_the_window,
+        };
+        agent.step(project::step(step.text())?, &mut context)
+    })?;
+    match ran {
+        Ran::Finished | Ran::Stopped => Ok(()),
+        Ran::Left(found) => Err(found.resume.plan.message.into()),
+    }
 }
 
 impl Agent<'_> {
-    fn work(&self, context: &mut Context) -> Result<()> {
-        loop {
-            // Decided from the checkpoint, never from memory: so it makes no difference who did the
-            // steps before.
-            let Some(next) = self.recorder.plan()?.handoff.start_at().map(str::to_owned) else {
-                return Ok(());
-            };
-            if !self.step(project::step(&next)?, context)? {
-                return Ok(());
-            }
+    /// Does a step; `None` when the context was full before it was done.
+    fn step(&self, step: &Step, context: &mut Context) -> Result<Option<StepDone>> {
+        if let Some((decision, rationale)) = step.decides {
+            self.recorder.decide(decision, Some(rationale))?;
         }
-    }
-
-    /// Does a step; `false` when the context was full before it was done.
-    fn step(&self, step: &Step, context: &mut Context) -> Result<bool> {
-        // One write for both, and none when it is already the current step: then this agent goes on with
-        // what another began.
-        self.recorder.batch(|batch| {
-            batch.step_started(step.name);
-            if let Some((decision, rationale)) = step.decides {
-                batch.decide(decision, Some(rationale));
-            }
-        })?;
         context.messages += 1;
 
         // The step that is in progress may have taken effect although the checkpoint does not say so:
@@ -113,7 +87,7 @@ impl Agent<'_> {
         if self.effects.done(step.name)?.is_empty() {
             self.effects.note_begun(step.name, self.name)?;
             if !self.write(step, context)? {
-                return Ok(false);
+                return Ok(None);
             }
             self.effects.note_done(step.name, self.name)?;
             if self.dies_in_the_window && step.name == project::PLAN[2].name {
@@ -126,15 +100,13 @@ impl Agent<'_> {
             );
         }
 
-        let done = if step.creates {
+        context.messages += 1;
+        println!("   {} {}", green("✓"), step.name);
+        Ok(Some(if step.creates {
             StepDone::current().creating(step.file)
         } else {
             StepDone::current().modifying(step.file)
-        };
-        self.recorder.step_done(&done)?;
-        context.messages += 1;
-        println!("   {} {}", green("✓"), step.name);
-        Ok(true)
+        }))
     }
 
     /// Writes the step's lines as a model gives them. Half-way through a long step it notes how far it

@@ -152,6 +152,11 @@ impl Handoff {
             .collect();
     }
 
+    /// Whether its agent had the time to note how far it came.
+    pub(crate) fn was_left_in_order(&self) -> bool {
+        self.stopped_in_order || self.status == Status::Paused
+    }
+
     /// How many pieces of work are finished, with those that could not be read.
     #[must_use]
     pub fn count_done(&self) -> u64 {

@@ -351,7 +351,7 @@ impl ResumePlan {
              sends) before it is done again",
             some(&steps)
         );
-        if handoff.stopped_in_order || handoff.status == Status::Paused {
+        if handoff.was_left_in_order() {
             // Its agent had the time to note how far it came.
             self.warnings.push(format!("{told}."));
         } else {

@@ -215,6 +215,11 @@ impl<C: Checkpoint> Checkpoints<C> {
         self
     }
 
+    /// The fence that saves show.
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        self.fence
+    }
+
     /// The project whose files are recorded; where none is, its `.gitignore` files do not count.
     pub(crate) fn project(&self) -> Tracking {
         let none = || Tracking::new("").without_gitignore();

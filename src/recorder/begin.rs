@@ -18,6 +18,17 @@ pub enum Opened<C: Checkpoint> {
     Begun(Recorder<C>),
     /// There is a checkpoint, which is as it was.
     Found(Box<Found<C>>),
+    /// There is one that says that nothing is left to do, and is as it was.
+    Complete(Box<Found<C>>),
+}
+
+impl<C: Checkpoint> Opened<C> {
+    fn found(found: Found<C>) -> Self {
+        match found.resume.is_complete() {
+            true => Opened::Complete(Box::new(found)),
+            false => Opened::Found(Box::new(found)),
+        }
+    }
 }
 
 /// A checkpoint that is there already. The caller decides: [carry on](Found::carry_on),
@@ -61,15 +72,15 @@ impl<C: Checkpoint> Recorder<C> {
     ) -> Result<Opened<C>> {
         let options = options.into();
         if let Some(loaded) = checkpoints.load(key)? {
-            let found = Found::new(checkpoints, key, options, loaded)?;
-            return Ok(Opened::Found(Box::new(found)));
+            return Found::new(checkpoints, key, options, loaded).map(Opened::found);
         }
         let store = checkpoints.store();
-        let claim = Hold::claim(store, key, &options)?;
-        let fence = claim.as_ref().map(|claim| claim.fence);
+        let claim = Hold::claim(checkpoints, key, &options)?;
+        let given = checkpoints.fence();
+        let fence = claim.as_ref().map(|claim| claim.fence).or(given);
         match checkpoints.clone().fenced(fence).begin(key, first) {
             Ok(Begun::Created(_)) => {
-                let hold = Hold::new(claim, Holder::of(first));
+                let hold = Hold::new(claim, given, Holder::of(first));
                 Ok(Opened::Begun(Recorder::holding(
                     checkpoints,
                     key,
@@ -79,8 +90,7 @@ impl<C: Checkpoint> Recorder<C> {
             }
             Ok(Begun::Found(loaded)) => {
                 give_back(store, key, claim.as_ref());
-                let found = Found::new(checkpoints, key, options, *loaded)?;
-                Ok(Opened::Found(Box::new(found)))
+                Found::new(checkpoints, key, options, *loaded).map(Opened::found)
             }
             Err(error) => {
                 give_back(store, key, claim.as_ref());
@@ -122,7 +132,9 @@ impl<C: Checkpoint> Found<C> {
         };
         let claimed = claimed.filter(|claim| claim.stands(checkpoints.now()));
         let owner = options.owner.to_string();
-        let is_anothers = |claim: &Claim| claim.owner != owner && !options.take_over;
+        let is_anothers = |claim: &Claim| {
+            claim.owner != owner && !options.take_over && Some(claim.fence) != checkpoints.fence()
+        };
         if claimed.as_ref().is_some_and(is_anothers) {
             // The plan says whose it is; what would be without the claim counts once it is gone.
             resume = checkpoints.resume(key, &options.resume.clone().with_asker(owner))?;
@@ -154,9 +166,9 @@ impl<C: Checkpoint> Found<C> {
         if let Some(why) = self.refused {
             return Err(Error::refused(why).with_key(&self.key));
         }
-        let store = self.checkpoints.store();
-        let claim = Hold::claim(store, &self.key, &self.options)?;
-        let hold = Hold::new(claim.clone(), Holder::of(&self.loaded.checkpoint));
+        let claim = Hold::claim(&self.checkpoints, &self.key, &self.options)?;
+        let given = self.checkpoints.fence();
+        let hold = Hold::new(claim, given, Holder::of(&self.loaded.checkpoint));
         let recorder = Recorder::holding(&self.checkpoints, &self.key, self.options, hold);
         let found = &self.loaded.checkpoint;
         let mut changed = false;
@@ -170,7 +182,7 @@ impl<C: Checkpoint> Found<C> {
         match taken_up {
             Ok(_) => Ok(recorder),
             Err(error) => {
-                give_back(store, &self.key, claim.as_ref());
+                drop(recorder);
                 let is_conflict = changed && *error.kind() == ErrorKind::ChangedMeanwhile;
                 Err(if is_conflict {
                     conflict(&self.checkpoints, &self.key, &self.loaded)?
@@ -191,8 +203,9 @@ impl<C: Checkpoint> Found<C> {
     /// [`Checkpoints::put`](crate::Checkpoints::put).
     pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();
-        let claim = Hold::claim(store, &self.key, &self.options)?;
-        let fence = claim.as_ref().map(|claim| claim.fence);
+        let claim = Hold::claim(&self.checkpoints, &self.key, &self.options)?;
+        let given = self.checkpoints.fence();
+        let fence = claim.as_ref().map(|claim| claim.fence).or(given);
         let present = Expect::Revision(self.loaded.revision.clone());
         let replace = || {
             let current = EntryId::current();
@@ -204,7 +217,7 @@ impl<C: Checkpoint> Found<C> {
         };
         match replace() {
             Ok(_) => {
-                let hold = Hold::new(claim, Holder::of(first));
+                let hold = Hold::new(claim, given, Holder::of(first));
                 let (checkpoints, key) = (&self.checkpoints, &self.key);
                 Ok(Recorder::holding(checkpoints, key, self.options, hold))
             }

@@ -8,6 +8,7 @@ use super::RecorderOptions;
 use crate::checkpoint::{
     Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Key, Result,
 };
+use crate::checkpoints::Checkpoints;
 use crate::store::CheckpointStore;
 
 /// Whose a checkpoint is, by its own words.
@@ -37,18 +38,23 @@ impl Holder {
 /// The claim of a recorder, and whose the checkpoint was when it last looked.
 #[derive(Debug)]
 pub(super) struct Hold {
+    /// What the recorder took, and gives back.
     claim: Option<Claim>,
+    /// What it was given, and leaves to whoever claimed it.
+    given: Option<Fence>,
     pub(super) holder: Holder,
 }
 
 impl Hold {
-    /// Claims the task, where the store has claims and the options want one.
-    pub(super) fn claim(
-        store: &dyn CheckpointStore,
+    /// Claims the task, where the store has claims, the options want one, and the view has no fence already.
+    pub(super) fn claim<C: Checkpoint>(
+        checkpoints: &Checkpoints<C>,
         key: &Key,
         options: &RecorderOptions,
     ) -> Result<Option<Claim>> {
-        let Some(time_to_live) = options.claim_for.filter(|_| store.capabilities().claims) else {
+        let store = checkpoints.store();
+        let is_wanted = checkpoints.fence().is_none() && store.capabilities().claims;
+        let Some(time_to_live) = options.claim_for.filter(|_| is_wanted) else {
             return Ok(None);
         };
         let mut request = ClaimRequest::new(options.owner.to_string(), time_to_live);
@@ -56,8 +62,12 @@ impl Hold {
         store.claim(key, &request).map(Some)
     }
 
-    pub(super) fn new(claim: Option<Claim>, holder: Holder) -> Hold {
-        Hold { claim, holder }
+    pub(super) fn new(claim: Option<Claim>, given: Option<Fence>, holder: Holder) -> Hold {
+        Hold {
+            claim,
+            given,
+            holder,
+        }
     }
 
     pub(super) fn claimed(&self) -> Option<&Claim> {
@@ -65,7 +75,7 @@ impl Hold {
     }
 
     pub(super) fn fence(&self) -> Option<Fence> {
-        self.claim.as_ref().map(|claim| claim.fence)
+        self.claim.as_ref().map(|claim| claim.fence).or(self.given)
     }
 
     /// Renews the claim when the half of its time is over: seldom enough that a call is one write, and long
@@ -154,6 +164,11 @@ impl Hold {
         }
         Ok(())
     }
+
+    /// Gives the claim back where no caller can be told of a failure.
+    pub(super) fn drop_claim(&mut self, store: &dyn CheckpointStore, key: &Key) {
+        give_back(store, key, self.claim.take().as_ref());
+    }
 }
 
 /// Gives a claim back after the call it was made for failed. That one's error is the one to tell; a claim that
@@ -161,6 +176,8 @@ impl Hold {
 pub(super) fn give_back(store: &dyn CheckpointStore, key: &Key, claim: Option<&Claim>) {
     if let Some(claim) = claim
         && let Err(error) = store.release(key, claim.fence)
+        // Once another has the task there is nothing to give back.
+        && !error.is_taken_over()
     {
         tracing::warn!(%key, %error, "a claim stays until it runs out");
     }

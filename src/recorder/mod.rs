@@ -21,6 +21,7 @@
 //! let recorder = match Recorder::begin(&tasks, &key, "ui-dev", &first)? {
 //!     Opened::Begun(recorder) => recorder,
 //!     Opened::Found(found) => found.carry_on()?,
+//!     Opened::Complete(_) => return Ok(()),
 //! };
 //!
 //! recorder.step_started("Wire toggle")?;
@@ -51,6 +52,7 @@ mod options;
 mod owner;
 mod recorded;
 mod reports;
+mod run;
 mod scope;
 #[cfg(all(feature = "signals", unix))]
 mod signals;
@@ -70,6 +72,7 @@ pub use hand_on::HandedOn;
 pub use options::RecorderOptions;
 pub use owner::Owner;
 pub use recorded::Recorded;
+pub use run::{Ran, RunError, Step};
 pub use scope::Broken;
 
 use crate::checkpoint::{
@@ -89,6 +92,13 @@ use crate::store::{Outcome, Saved};
 /// Every call is one change of the stored checkpoint, as
 /// [`Checkpoints::try_update`](crate::Checkpoints::try_update) makes it: one write, or none where the call says
 /// what the checkpoint says already. Calls from several threads take turns.
+///
+/// # Its claim
+///
+/// Where the store has claims, a recorder takes one and gives it back when it [leaves](Recorder::leave) or is dropped;
+/// a process that is killed does neither, and its claim runs out. A recorder whose view has a
+/// [fence](Checkpoints::fenced) writes with that one, and one [without a claim](RecorderOptions::without_claim) with
+/// none: both take nothing, and give nothing back.
 ///
 /// # Errors
 ///
@@ -198,6 +208,18 @@ impl<C: Checkpoint> Recorder<C> {
         change(&mut self.known.write().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// The step to do next: the one in progress, else the first that is planned. `None` where no step is left that
+    /// could be read. Judges no files, as [`plan`](Recorder::plan) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::get`](crate::Checkpoints::get).
+    pub fn next_step(&self) -> Result<Option<String>> {
+        let mut handoff = self.checkpoint()?.handoff();
+        handoff.only_what_is_left(C::WORK_HAS_IDS);
+        Ok(handoff.start_at().map(str::to_owned))
+    }
+
     /// The checkpoint as it is stored now.
     ///
     /// # Errors
@@ -266,8 +288,9 @@ impl<C: Checkpoint> Recorder<C> {
         self.change(&mut |checkpoint, _| change(checkpoint))
     }
 
-    /// Gives the task back without a word to anybody: the claim ends, and whoever resumes need not wait for it
-    /// to run out.
+    /// Gives the claim back, so that another agent may begin at once. Writes nothing else.
+    ///
+    /// A recorder that is dropped does so as well, and can report no failure.
     ///
     /// # Errors
     ///
@@ -363,6 +386,14 @@ impl<C: Checkpoint> Recorder<C> {
         // A save without the closure having run cannot be.
         let after = after.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile))?;
         Ok((saved, after))
+    }
+}
+
+impl<C: Checkpoint> Drop for Recorder<C> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.hold.drop_claim(self.checkpoints.store(), &self.key);
     }
 }
 

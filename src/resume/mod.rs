@@ -155,6 +155,29 @@ impl Resume {
         }
     }
 
+    /// Whether the agent can go on without anybody else: what is asked, if anything, is how far the step came that
+    /// was begun, and whoever goes on with that finds out.
+    pub(crate) fn is_for_the_agent_alone(&self) -> bool {
+        let plan = &self.plan;
+        let is_in_flight =
+            |reason: &ResumeReason| matches!(reason, ResumeReason::StepInFlight { .. });
+        match plan.decision {
+            ResumeDecision::Continue | ResumeDecision::Verify => true,
+            ResumeDecision::Ask => {
+                plan.questions.len() == 1
+                    && plan.reasons.iter().any(is_in_flight)
+                    && !self.handoff.was_left_in_order()
+            }
+            ResumeDecision::Restart | ResumeDecision::Refuse => false,
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.plan.decision == ResumeDecision::Refuse
+            && self.plan.reasons.contains(&ResumeReason::Complete)
+    }
+
     /// How many finished steps the checkpoint no longer holds.
     #[cfg(feature = "template")]
     fn done_elsewhere(&self) -> usize {

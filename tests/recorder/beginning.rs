@@ -13,7 +13,7 @@ use agent_checkpoint::Checkpoints;
 fn found(scene: &Scene, plan: &[&str]) -> agent_checkpoint::recorder::Found<TaskCheckpoint> {
     let opened = Recorder::begin(&scene.view(), &key("US-003"), "dev", &scene.first(plan));
     match opened.unwrap() {
-        Opened::Found(found) => *found,
+        Opened::Found(found) | Opened::Complete(found) => *found,
         Opened::Begun(_) => panic!("the checkpoint was overwritten"),
     }
 }

@@ -213,6 +213,7 @@ fn begin_carry_on_and_start_over() {
             match Recorder::begin(&tasks, &key("x"), owner("next"), &first(&tasks)).unwrap() {
                 Opened::Begun(recorder) => recorder,
                 Opened::Found(found) => found.carry_on().unwrap(),
+                Opened::Complete(_) => panic!("nothing is left to do"),
             };
         while let Some(step) = recorder.plan().unwrap().plan.start_at {
             recorder.step_done(&StepDone::new(step)).unwrap();

@@ -20,6 +20,7 @@ mod ending;
 mod given_up;
 mod interrupted;
 mod owning;
+mod running;
 mod scenes;
 mod sitebuilder;
 mod stories;

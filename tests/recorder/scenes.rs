@@ -71,7 +71,9 @@ pub(crate) fn begun<C: Checkpoint>(
 ) -> Recorder<C> {
     match Recorder::begin(view, &key(name), options, first).unwrap() {
         Opened::Begun(recorder) => recorder,
-        Opened::Found(found) => panic!("{name} was there: {}", found.loaded.document.text()),
+        Opened::Found(found) | Opened::Complete(found) => {
+            panic!("{name} was there: {}", found.loaded.document.text())
+        }
     }
 }
 
