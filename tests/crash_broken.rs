@@ -16,15 +16,9 @@ use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{CheckpointStore, Document};
 use crash::{Depth, Recorded, Scenario, Step, Tree, broken, scenarios, scratch};
 
-/// What the explorer finds in what a broken writer may leave.
+/// What the explorer finds in what a broken writer may leave. Of the right one `crash_states` finds nothing.
 fn found(scenario: &Scenario, broken: impl Fn(&[Step]) -> Vec<Step>) -> String {
     let mut recorded = scenario.record();
-    let right = recorded.states(0, Depth::Single);
-    let findings = scenario.judge_all(&recorded, &right);
-    assert!(
-        findings.is_empty(),
-        "the right one is found bad: {findings:?}"
-    );
     let wrong = broken(&recorded.steps);
     assert_ne!(wrong, recorded.steps, "nothing was broken");
     recorded.steps = wrong;

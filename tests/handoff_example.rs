@@ -7,15 +7,30 @@
 // The helpers are tests as well, though clippy does not know it.
 #![allow(clippy::expect_used)]
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// The program that `cargo test` has made of the example, next to this test's own folder.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let folder = test.ancestors().nth(2).expect("target/debug");
+    let program = folder.join("examples").join("handoff");
+    let program = program.with_extension(std::env::consts::EXE_EXTENSION);
+    let newest = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/handoff");
+    for source in sources.read_dir().expect("its sources") {
+        assert!(
+            newest(&program) >= newest(&source.expect("a source").path()),
+            "{} is missing or older than its sources: run `cargo build --example handoff`",
+            program.display()
+        );
+    }
+    program
+}
+
 fn handoff(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--example", "handoff", "--"])
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs")
+    let mut command = Command::new(program());
+    command.args(arguments).output().expect("the example runs")
 }
 
 /// The output of a run that must succeed.

@@ -66,7 +66,7 @@ fn sample<S: Strategy>(strategy: &S, count: usize) -> Vec<S::Value> {
 /// Shrinks values in every way that a failing test may: each answer, *still fails* or *does not*, as it
 /// comes; and hands over each value on the way. Says how many there were.
 fn shrink_all_ways<S: Strategy>(strategy: &S, count: usize, check: impl Fn(S::Value)) -> usize {
-    const STEPS: usize = 200;
+    const STEPS: usize = 60;
     let mut runner = TestRunner::deterministic();
     let mut seen = 0;
     for _ in 0..count {

@@ -26,7 +26,7 @@ fn assert_oversized<C: Examine>(value: &C) {
 }
 
 fn is_valid_but_for_its_size<C: Arbitrary + Examine>() {
-    for value in sample(&oversized::<C>(), 100) {
+    for value in sample(&oversized::<C>(), 60) {
         assert_oversized(&value);
     }
 }

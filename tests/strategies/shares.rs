@@ -15,7 +15,7 @@ use crate::{
     StoryCheckpoint, TaskCheckpoint, assert_share, sample,
 };
 
-const OF: usize = 1000;
+const OF: usize = 500;
 
 struct Shares<T>(Vec<T>);
 

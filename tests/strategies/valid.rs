@@ -18,7 +18,7 @@ fn assert_valid<C: Examine>(value: &C) {
 
 /// Also without the look that `valid` has at each value.
 fn any_has_no_violations<C: Arbitrary + Examine>() {
-    for value in sample(&any::<C>(), 300) {
+    for value in sample(&any::<C>(), 150) {
         assert_valid(&value);
     }
 }
