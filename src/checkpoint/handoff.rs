@@ -35,6 +35,8 @@ pub struct Handoff {
     pub done_elsewhere: u64,
     /// Where these are: a path relative to the folder of the checkpoint's file, where the checkpoint says so.
     pub elsewhere: Option<String>,
+    /// How many of them are not there. Only [`Checkpoints`](crate::Checkpoints) look: of a document alone it is 0.
+    pub elsewhere_missing: u64,
     /// Work that was begun and not finished.
     pub in_progress: Vec<OpenItem>,
     /// Work that is left, in order. It may name the work in progress as well.
@@ -155,6 +157,18 @@ impl Handoff {
     /// Whether its agent had the time to note how far it came.
     pub(crate) fn was_left_in_order(&self) -> bool {
         self.stopped_in_order || self.status == Status::Paused
+    }
+
+    /// Where the finished work is that the checkpoint no longer holds, for a sentence: `moved to PLACE`, and how much of
+    /// it is not found there.
+    #[must_use]
+    pub fn moved_to(&self) -> String {
+        let place = self.elsewhere.as_deref().unwrap_or("the dropped log");
+        match self.elsewhere_missing {
+            0 => format!("moved to {place}"),
+            1 => format!("moved to {place}, where 1 of them is not found"),
+            missing => format!("moved to {place}, where {missing} of them are not found"),
+        }
     }
 
     /// How many pieces of work are finished, with those that could not be read.

@@ -537,6 +537,10 @@ impl<C: Checkpoint> Checkpoints<C> {
             handoff.done_elsewhere = found;
             handoff.elsewhere = self.store.dropped_log(key)?;
         }
+        // A longer log was read in part.
+        if dropped.len() < NEWEST {
+            handoff.elsewhere_missing = handoff.done_elsewhere.saturating_sub(found);
+        }
         let whole = dropped
             .iter()
             .filter(|piece| piece.pointer.ends_with("/rationale"));
@@ -640,18 +644,11 @@ impl<C: Checkpoint> Checkpoints<C> {
             });
         }
         judged.handoff = self.completed(key, judged.handoff, &dropped, &cut)?;
-        // A longer log was read in part.
-        let here = cut
-            .iter()
-            .map(|cut| cut.handoff().done.len())
-            .sum::<usize>() as u64;
-        let handoff = &judged.handoff;
-        if dropped.len() < NEWEST && here < handoff.done_elsewhere {
-            judged.plan.note(format!(
-                "Of the {} steps that the checkpoint no longer holds, the dropped log beside it has {here}: the others \
-                 are not here",
-                handoff.done_elsewhere
-            ));
+        if judged.handoff.elsewhere_missing > 0 {
+            let (steps, moved_to) = (judged.handoff.done_elsewhere, judged.handoff.moved_to());
+            let word = if steps == 1 { "step was" } else { "steps were" };
+            let note = format!("{steps} finished {word} {moved_to}");
+            judged.plan.note(note);
         }
         let claim = self.claim(key)?;
         let at_work = self.may_be_at_work(loaded, &judged.handoff, claim.as_ref(), options);

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::checkpoint::{Error, Result};
 
 /// The step that leaves the plan with work that is reported in other words than it was planned: the current one, unless
@@ -68,11 +70,26 @@ impl Likeness {
     }
 }
 
-/// The words of a text in lower case, without the endings in which a report differs from a plan.
+/// The words of a text in lower case, without the endings in which a report differs from a plan. Of writing that has no
+/// spaces between its words, as Chinese, Japanese and Thai, each two neighbouring letters count as a word: single ones
+/// are too common to tell two steps apart.
 fn words(text: &str) -> HashSet<String> {
-    let words = text.split(|letter: char| !letter.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(|word| stem(&word.to_lowercase())).collect()
+    let mut words = HashSet::new();
+    for run in text.split(|letter: char| !letter.is_alphanumeric()) {
+        let run = run.to_lowercase();
+        let parts: Vec<&str> = run.split_word_bounds().collect();
+        let is_letter = |part: &str| part.graphemes(true).nth(1).is_none();
+        for (at, part) in parts.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|at| parts.get(at));
+            match parts.get(at + 1).filter(|next| is_letter(next)) {
+                Some(next) if is_letter(part) => words.insert(format!("{part}{next}")),
+                // It is the second letter of a pair.
+                _ if is_letter(part) && before.is_some_and(|before| is_letter(before)) => false,
+                _ => words.insert(stem(part)),
+            };
+        }
+    }
+    words
 }
 
 fn stem(word: &str) -> String {
@@ -174,6 +191,8 @@ pub(super) fn says(text: &str, advice: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -187,8 +206,39 @@ mod tests {
     fn words_are_compared_without_case_and_endings() {
         assert_eq!(words("Wired the Toggles!"), words("wire THE toggle"));
         assert_eq!(words("writing, writes"), words("write"));
+        assert_eq!(words("item_2 of T060"), words("item 2 OF t060"));
         assert_eq!(stem("is"), "is");
         assert_eq!(stem("red"), "red");
+    }
+
+    #[test]
+    fn texts_without_spaces_are_compared_by_their_pairs_of_letters() {
+        let pairs = |text: &str| words(text).into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(pairs("写测试"), ["写测", "测试"].map(str::to_owned).into());
+        assert_eq!(
+            pairs("API文档 写"),
+            ["api", "文档", "写"].map(str::to_owned).into()
+        );
+        for (planned, current, reported) in [
+            ("编写单元测试", "更新接口文档", "单元测试写好了"),
+            (
+                "ログイン画面のテストを書く",
+                "設定を読み込む",
+                "ログイン画面のテストを書いた",
+            ),
+            ("เขียนการทดสอบ", "ปรับปรุงเอกสาร", "การทดสอบเสร็จแล้ว"),
+        ] {
+            let plan = [current.to_owned(), planned.to_owned()];
+            let unclear = finished_with(reported, Some(current), &plan).unwrap_err();
+            let named = format!("reads more like {planned:?}, which");
+            assert!(unclear.to_string().contains(&named), "{unclear}");
+            assert!(finished_with(reported, None, &plan).is_err());
+            let as_current = finished_with(reported, Some(planned), &plan).unwrap();
+            assert_eq!(as_current.as_deref(), Some(planned));
+        }
+        // One particle in common says nothing.
+        let plan = ["設定を読む".to_owned()];
+        assert_eq!(finished_with("図を描いた", None, &plan).unwrap(), None);
     }
 
     #[test]

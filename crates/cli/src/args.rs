@@ -803,7 +803,7 @@ pub(crate) struct StepAdd {
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: String,
     /// The planned step that it comes before [default: the end of the plan]
-    #[arg(long, value_name = "TEXT", value_parser = words)]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) before: Option<String>,
 }
 
@@ -811,7 +811,7 @@ pub(crate) struct StepAdd {
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepDrop {
     /// The step, as the plan has it
-    #[arg(value_name = "TEXT", value_parser = words)]
+    #[arg(value_name = "TEXT")]
     pub(crate) text: String,
     /// Why: recorded as a decision where the format has those
     #[arg(long, value_name = "TEXT", value_parser = words)]
@@ -822,7 +822,7 @@ pub(crate) struct StepDrop {
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepEdit {
     /// The step, as the plan has it
-    #[arg(value_name = "TEXT", value_parser = words)]
+    #[arg(value_name = "TEXT")]
     pub(crate) text: String,
     /// How it reads from now on
     #[arg(long, value_name = "TEXT", value_parser = words)]
@@ -833,10 +833,10 @@ pub(crate) struct StepEdit {
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepMove {
     /// The step, as the plan has it
-    #[arg(value_name = "TEXT", value_parser = words)]
+    #[arg(value_name = "TEXT")]
     pub(crate) text: String,
     /// The planned step that it comes before
-    #[arg(long, value_name = "TEXT", value_parser = words)]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) before: String,
 }
 
@@ -856,7 +856,7 @@ pub(crate) struct StepDone {
     pub(crate) text: Option<String>,
     /// The step of the plan that is finished with it [default: TEXT, where the plan has it, else the current step,
     /// unless TEXT reads more like another]
-    #[arg(long, value_name = "TEXT", value_parser = words)]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) pending: Option<String>,
     /// It is the current step that is finished, whatever TEXT reads like
     #[arg(long, conflicts_with = "pending")]
@@ -975,7 +975,8 @@ pub(crate) struct GateFail {
     pub(crate) line: Option<u32>,
 }
 
-/// A text that says something: an unset shell variable must not become a step.
+/// A text that says something: an unset shell variable must not become a step. What names a planned step is looked up in
+/// the plan, and may be as empty as that step is.
 pub(crate) fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         Err("it is empty; say it in a few words".to_owned())

@@ -180,6 +180,12 @@ impl Page<'_> {
     }
 
     fn item(&mut self, mark: &str, text: &str) {
+        // An empty step stands in the plan all the same.
+        let text = if text.trim().is_empty() {
+            "(empty)"
+        } else {
+            text
+        };
         self.outcome.line(format!("  {mark} {}", one_line(text)));
     }
 
@@ -201,9 +207,9 @@ impl Page<'_> {
         let earlier = handoff.done_elsewhere;
         if earlier > 0 {
             let text = format!(
-                "{} no longer in the checkpoint, moved to {}",
+                "{} no longer in the checkpoint, {}",
                 count(earlier, "earlier step"),
-                handoff.elsewhere.as_deref().unwrap_or("a dropped log")
+                handoff.moved_to()
             );
             self.item("✓", &text);
         }

@@ -614,6 +614,7 @@ fn what_is_left(handoff: &Handoff) -> String {
     };
     let next = match (handoff.in_progress.first(), handoff.pending.first(), hidden) {
         (Some(current), ..) => format!("in progress: {}", current.text),
+        (None, Some(next), _) if next.trim().is_empty() => "next: an empty step".to_owned(),
         (None, Some(next), _) => format!("next: {next}"),
         (None, None, Some(item)) => format!("next: {}, which could not be read", item.name()),
         (None, None, None) if left > 0 => "which the checkpoint does not list".to_owned(),

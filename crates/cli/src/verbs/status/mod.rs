@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_checkpoint::checkpoint::Notice;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, Source, WhyNotScanned};
-use agent_checkpoint::{Formats, Liveness, ResumePlan};
+use agent_checkpoint::{Formats, Liveness, Resume};
 use chrono::TimeDelta;
 
 use super::{now, resume};
@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::Given;
 use crate::output::{Outcome, one_line, redaction};
+use crate::report::count;
 use busy::Busy;
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
@@ -26,41 +27,59 @@ pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
     if how.watch {
         return watch::run(&sources, &options, how, global);
     }
-    let fleet = scan(&sources, &options, global);
     let mut outcome = Outcome::new();
+    let fleet = scan(&sources, &options, global, &mut outcome);
     judge(&fleet, &mut outcome);
     print(fleet, how, global, &mut outcome);
     Ok(outcome)
 }
 
 /// Looks at everything, and shows on a terminal that it does.
-fn scan(sources: &[Source<'_>], options: &FleetOptions, global: &Global) -> Fleet {
+fn scan(
+    sources: &[Source<'_>],
+    options: &FleetOptions,
+    global: &Global,
+    outcome: &mut Outcome,
+) -> Fleet {
     let mut busy = Busy::new();
     let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
-    let fleet = fleet.judging_resumes(|row| plan_of(row, global));
+    let fleet = fleet.judging_resumes(|row| match resume_of(row, global) {
+        Ok(resume) => {
+            if resume.handoff.elsewhere_missing > 0 {
+                let steps = count(resume.handoff.done_elsewhere, "earlier step");
+                let moved_to = resume.handoff.moved_to();
+                outcome.note(format!(
+                    "{}: {steps} no longer in the checkpoint, {moved_to}",
+                    row.place
+                ));
+            }
+            Some(resume.plan)
+        }
+        // It was put aside since the scan.
+        Err(failure) if failure.code == "not-found" => None,
+        Err(failure) => {
+            outcome.fail(&failure.at(row.place.file.as_deref(), row.place.slot.as_deref()));
+            None
+        }
+    });
     busy.finish();
     fleet
 }
 
-/// How `ckpt resume` would go on from a row; `None` where it could not.
-fn plan_of(row: &Row, global: &Global) -> Option<ResumePlan> {
+/// What `ckpt resume` would say of a row.
+fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     let slot = row.place.slot.as_deref();
     let global = Global {
         store: None,
-        slot: slot.map(str::parse).transpose().ok()?,
+        slot: slot.map(str::parse).transpose()?,
         ..global.clone()
     };
-    let target = Target::to_read(row.place.file.as_deref(), &global).ok()?;
+    let target = Target::to_read(row.place.file.as_deref(), &global)?;
     let options = resume::options(&global);
+    // `resume` says the rest itself.
     let mut unsaid = Outcome::new();
-    let judged = resume::judge(
-        &target,
-        &mut Given::default(),
-        options,
-        &global,
-        &mut unsaid,
-    );
-    Some(judged.ok()?.0.plan)
+    let mut given = Given::default();
+    Ok(resume::judge(&target, &mut given, options, &global, &mut unsaid)?.0)
 }
 
 fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failure> {

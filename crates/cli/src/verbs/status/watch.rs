@@ -26,7 +26,7 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
-    let mut fleet = scan(sources, options, global);
+    let mut fleet = scan(sources, options, global, &mut outcome);
     judge(&fleet, &mut outcome);
     if fleet.rows().is_empty() && outcome.exit == crate::exit::Exit::Failed {
         // Nothing of what was named is there.
