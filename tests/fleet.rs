@@ -342,6 +342,24 @@ fn one_agent_in_two_files_is_found() {
         _ => None,
     });
     assert_eq!(same, Some(("secondary_a", 2)), "{:?}", fleet.findings());
+    // Some agents wrote who they are as their role; a role that is a type names nobody.
+    let project = Project::new();
+    project.agent("secondary_a.json", "Secondary-A", "");
+    for (file, role) in [
+        ("secondary-a-2", "Secondary-A"),
+        ("b", "secondary"),
+        ("c", "secondary"),
+    ] {
+        let text = agent(role, "IN_PROGRESS", "2026-03-02T07:00:00Z", "");
+        let text = text.replace("agent_id", "agent_role");
+        project.write(&format!("agent_checkpoints/{file}.json"), text);
+    }
+    let fleet = project.scan();
+    let same = fleet.findings().iter().filter_map(|finding| match finding {
+        Finding::SameAgent { places, .. } => Some(places.len()),
+        _ => None,
+    });
+    assert_eq!(same.collect::<Vec<_>>(), [2], "{:?}", fleet.findings());
     // A sitebuilder has a file for each of its tasks.
     let project = Project::new();
     for task in ["T1", "T2"] {

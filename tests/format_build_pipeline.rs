@@ -426,6 +426,10 @@ fn an_id_under_another_name_is_read_but_stays_missing() {
     expect(&value, &[("/prd", "missing")]);
     assert_eq!(build(&value).id(), Some("PRD-009"));
     assert_eq!(build(&value).handoff().task.as_deref(), Some("PRD-009"));
+    let value = with(&example(1), json!({"prd": null, "spec_id": "PERF-003"}));
+    expect(&value, &[("/prd", "missing")]);
+    let plan = build(&value).resume_plan(&Knowledge::none());
+    assert!(plan.message.contains("PERF-003"), "{}", plan.message);
 }
 
 #[test]
@@ -772,6 +776,39 @@ fn proofs_have_the_values_of_the_protocol() {
 }
 
 #[test]
+fn an_error_says_what_failed() {
+    let failed = |error| {
+        let change = json!({"status": "failed", "error": error, "in_progress_workstreams": []});
+        with(&example(1), change)
+    };
+    for nothing in [json!({}), json!({"message": " ", "workstream": ""})] {
+        expect(&failed(nothing), &[("/error", "status-rule")]);
+    }
+    for said in [
+        json!({"message": "no space left"}),
+        json!({"workstream": "WS1"}),
+    ] {
+        expect(&failed(said), &[]);
+    }
+}
+
+#[test]
+fn a_complete_build_says_what_comes_after_it() {
+    let next = BuildStatus::Complete.next_action();
+    let tells = |value: &Value| {
+        build(value)
+            .handoff()
+            .instructions
+            .iter()
+            .any(|it| it == next)
+    };
+    assert!(!tells(&example(1)));
+    let complete = json!({"status": "complete", "in_progress_workstreams": [],
+        "pending_workstreams": [], "gates_pending": []});
+    assert!(tells(&with(&example(1), complete)));
+}
+
+#[test]
 fn a_review_has_counts_attempts_and_a_reason_where_overridden() {
     let review = json!({"verdict": "maybe", "p0_count": -1, "p1_count": -1, "attempt": -1});
     expect(
@@ -796,7 +833,7 @@ fn a_review_has_counts_attempts_and_a_reason_where_overridden() {
         let review = json!({"verdict": "overridden", "override_reason": blank});
         expect(
             &with(&example(1), json!({"adversarial_review": review})),
-            &[("/adversarial_review/override_reason", "missing")],
+            &[("/adversarial_review/override_reason", "status-rule")],
         );
     }
     let review = json!({"verdict": "do_not_ship", "p0_count": 2, "p1_count": 1.5, "attempt": 2,

@@ -304,7 +304,7 @@ fn a_refusal_says_why() {
         story_rules(1, no_go, &[("/reason", "status-rule")]);
         let fail = json!({"verdict": "FAIL", "issues": nothing});
         story_rules(3, fail, &[("/issues", "status-rule")]);
-        // Beside another verdict they say nothing of it.
+        // Beside another verdict what says nothing contradicts nothing.
         story_rules(1, json!({ "reason": nothing }), &[]);
         story_rules(3, json!({ "issues": nothing }), &[]);
 
@@ -324,6 +324,15 @@ fn a_refusal_says_why() {
         let unsaid = story_with(3, json!({ "issues": nothing }));
         refused(&unsaid, |story| apply(story, &measured("verdict", "FAIL")));
     }
+    // Of a reason to refuse and a verdict that does not, one is not true.
+    let status_rule = |at| [(at, "status-rule")];
+    story_rules(1, json!({"reason": "Vague"}), &status_rule("/reason"));
+    for verdict in ["PASS", "CONCERNS", "WAIVED"] {
+        let passed = json!({"verdict": verdict, "issues": "Slow"});
+        story_rules(3, passed, &status_rule("/issues"));
+    }
+    // One of another stage waits there for its use, as the issues do in the rework.
+    story_rules(2, json!({"issues": "Slow", "reason": "Vague"}), &[]);
     // A list is no text: it is kept, and told.
     let list = json!({"verdict": "FAIL", "issues": ["Slow"]});
     story_rules(3, list, &[("/issues", "wrong-type")]);

@@ -61,6 +61,7 @@ impl Pairs {
                 is_agent: handoff.agent.as_deref() == Some(id.as_str()),
                 rows: Vec::new(),
             });
+        holders.is_agent |= handoff.agent.as_deref() == Some(id.as_str());
         holders.rows.push(number);
     }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
+use super::AgentType;
 use crate::checkpoint::{
-    Archive, Backups, Error, ErrorKind, Evidence, FileRole, Key, Layout, Result, Timestamp,
-    is_unique_number,
+    Archive, Backups, Error, ErrorKind, Evidence, FileRole, Key, Layout, OpenEnum, Result,
+    Timestamp, is_unique_number,
 };
 use crate::json::Document;
 
@@ -209,10 +210,11 @@ pub fn take_over_id(agent_id: &str) -> String {
     format!("{agent_id}-New")
 }
 
-/// Who the agent is, from the content of its file.
+/// Who the agent is, from the content of its file. Some agents wrote it as their role, where others have a type.
 fn id_in(document: &Document) -> Option<Key> {
-    let id = document.root().get("agent_id")?.as_str()?;
-    Key::new(id).ok()
+    let text = |name| document.root().get(name)?.as_str();
+    let role = || text("agent_role").filter(|role| !AgentType::from(role.as_ref()).is_known());
+    Key::new(text("agent_id").or_else(role)?).ok()
 }
 
 /// Members that tell the format where the place does not.

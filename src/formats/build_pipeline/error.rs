@@ -14,6 +14,9 @@ use crate::json::{Code, pointer};
 /// The members, in the order that they are written.
 const MEMBERS: [&str; 4] = ["workstream", "message", "file", "line"];
 
+/// What is known of a failure of which nothing is said.
+pub(super) const UNSAID: &str = "it is not said what failed";
+
 /// An error as it stands in a file.
 #[derive(PartialEq)]
 enum Form {
@@ -87,6 +90,16 @@ impl BuildError {
         self.other.as_ref()?.get(name).map(plain)
     }
 
+    /// Whether anything is said of what failed.
+    pub(super) fn says_something(&self) -> bool {
+        let texts = [&self.workstream, &self.message, &self.file];
+        self.other.is_some()
+            || texts
+                .into_iter()
+                .flatten()
+                .any(|text| !text.trim().is_empty())
+    }
+
     /// What failed, for a person: `WS3: no such property (services/player/index.ts:45)`.
     #[must_use]
     pub fn text(&self) -> String {
@@ -98,7 +111,7 @@ impl BuildError {
         let mut text = match (said(self.workstream.as_ref(), "workstream"), message) {
             (Some(workstream), Some(message)) => format!("{workstream}: {message}"),
             (Some(text), None) | (None, Some(text)) => text,
-            (None, None) => "it is not said what failed".to_owned(),
+            (None, None) => UNSAID.to_owned(),
         };
         let line = self.line.map(super::phase::text);
         let line = line.or_else(|| self.other_member("line"));

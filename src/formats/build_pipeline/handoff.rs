@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict, phase};
+use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict, error, phase};
 use crate::checkpoint::{
     Checkpoint, DecisionItem, DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem,
 };
@@ -99,13 +99,15 @@ fn verification(build: &BuildCheckpoint) -> Option<VerificationItem> {
 }
 
 fn instructions(build: &BuildCheckpoint) -> Vec<String> {
-    let mut all: Vec<String> = build
-        .dormant()
-        .map(|id| match build.dormant_reason(id) {
-            Some(reason) => format!("Skip {id}, it is dormant: {reason}"),
-            None => format!("Skip {id}, it is dormant"),
-        })
-        .collect();
+    // Of a build that goes on the plan says what is next.
+    let next = build.status.as_ref().map(BuildStatus::next_action);
+    let next = next.filter(|_| build.status() == Status::Complete);
+    let mut all: Vec<String> = next.map(str::to_owned).into_iter().collect();
+    let dormant = build.dormant().map(|id| match build.dormant_reason(id) {
+        Some(reason) => format!("Skip {id}, it is dormant: {reason}"),
+        None => format!("Skip {id}, it is dormant"),
+    });
+    all.extend(dormant);
     for (what, fixes) in [
         ("Fixed", &build.key_fixes),
         ("Fixed for the linter", &build.eslint_fixes),
@@ -166,8 +168,15 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckp
         }
     }
     if !handoff.blockers.is_empty() || handoff.status == Status::Failed {
+        let said = handoff.blockers.iter().map(String::as_str);
+        let said: Vec<&str> = said.filter(|text| !text.trim().is_empty()).collect();
+        let message = if said.is_empty() {
+            error::UNSAID.to_owned()
+        } else {
+            said.join("; ")
+        };
         build.error = Some(BuildError {
-            message: (!handoff.blockers.is_empty()).then(|| handoff.blockers.join("; ")),
+            message: Some(message),
             ..BuildError::default()
         });
         build.put_back();

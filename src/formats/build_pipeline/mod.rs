@@ -106,6 +106,9 @@ pub struct BuildCheckpoint {
     pub prd_id: Option<Value>,
     /// A spelling of the id that the format does not have; read by [`id`](BuildCheckpoint::id).
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_id: Option<Value>,
+    /// A spelling of the id that the format does not have; read by [`id`](BuildCheckpoint::id).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
     /// What the document is called.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -437,7 +440,9 @@ impl BuildCheckpoint {
     /// The id of the document: `prd`, else what stands under a name seen elsewhere.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        let elsewhere = [&self.prd_id, &self.id].into_iter().flatten();
+        let elsewhere = [&self.prd_id, &self.spec_id, &self.id]
+            .into_iter()
+            .flatten();
         self.prd
             .as_deref()
             .or(elsewhere.filter_map(Value::as_str).next())

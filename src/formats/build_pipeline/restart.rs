@@ -21,6 +21,7 @@ impl BuildCheckpoint {
         let mut fresh = BuildCheckpoint {
             prd: self.prd.clone(),
             prd_id: self.prd_id.clone(),
+            spec_id: self.spec_id.clone(),
             id: self.id.clone(),
             prd_title: self.prd_title.clone(),
             current_phase: Some(0.0),

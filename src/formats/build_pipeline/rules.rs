@@ -144,6 +144,14 @@ fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     }
     if *status == BuildStatus::Failed {
         inspection.require("error");
+        if build
+            .error
+            .as_ref()
+            .is_some_and(|error| !error.says_something())
+        {
+            let message = "a failed build says what failed, and this says nothing";
+            inspection.report("/error", Code::STATUS_RULE, message);
+        }
     } else if inspection.is_present("error") {
         let message = format!("a build that is {status} has no error");
         inspection.report("/error", Code::STATUS_RULE, message);
@@ -191,7 +199,7 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
         && review.override_reason.as_ref().is_some_and(is_blank)
     {
         let message = "override_reason says nothing";
-        inspection.report("/override_reason", Code::MISSING, message);
+        inspection.report("/override_reason", Code::STATUS_RULE, message);
     }
 }
 

@@ -165,6 +165,10 @@ fn of_stage(
         match (stage, &story.verdict) {
             (1, Some(Verdict::NoGo)) => refusal("reason", &story.reason, inspection),
             (3, Some(Verdict::Fail)) => refusal("issues", &story.issues, inspection),
+            (1, Some(Verdict::Go)) => no_refusal("reason", &story.reason, inspection),
+            (3, Some(Verdict::Pass | Verdict::Concerns | Verdict::Waived)) => {
+                no_refusal("issues", &story.issues, inspection);
+            }
             _ => {}
         }
     }
@@ -190,6 +194,14 @@ fn refusal(member: &str, text: &Option<String>, inspection: &mut Inspection<'_>)
     inspection.require(member);
     if text.is_some() && !is_said(text.as_deref()) {
         let message = format!("the verdict needs its {member}, and this says nothing");
+        inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
+    }
+}
+
+/// Why a verdict refuses stands only beside one that does: with another, one of both is not true.
+fn no_refusal(member: &str, text: &Option<String>, inspection: &mut Inspection<'_>) {
+    if is_said(text.as_deref()) {
+        let message = format!("{member} is for a verdict that refuses, and this one does not");
         inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
     }
 }

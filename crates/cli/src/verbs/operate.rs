@@ -471,6 +471,12 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
         }
     };
     told.notes.extend(plan::of_step(operation, before, after));
+    if let Operation::Complete = operation {
+        // What a format has to be done once a task is complete.
+        let known = |text: &&String| !before.instructions.contains(text);
+        told.notes
+            .extend(after.instructions.iter().filter(known).cloned());
+    }
     if let (Operation::RateLimit { note: None }, Some(step)) =
         (operation, after.in_progress.first())
         && step.note.is_none()
