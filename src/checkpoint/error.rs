@@ -514,8 +514,18 @@ impl fmt::Display for Error {
     }
 }
 
+/// The text and its causes, for a `main` that returns the error; with `{:#?}` the parts of the error.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            write!(f, "{self}")?;
+            let mut source = self.source();
+            while let Some(cause) = source {
+                write!(f, "\n  caused by: {cause}")?;
+                source = cause.source();
+            }
+            return Ok(());
+        }
         f.debug_struct("Error")
             .field("kind", &self.0.kind)
             .field("key", &self.0.key)
@@ -610,5 +620,24 @@ impl From<RewriteError> for Error {
                 detail: other.to_string(),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program prints whose `main` returns the error.
+    #[test]
+    fn debug_is_the_text_with_its_causes() {
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let error = Error::new(ErrorKind::Io)
+            .with_path("a.json")
+            .with_source(denied);
+        assert_eq!(
+            format!("{error:?}"),
+            "a.json: the operating system refused; see the cause\n  caused by: permission denied"
+        );
+        assert!(format!("{error:#?}").starts_with("Error {\n    kind: Io,"));
     }
 }

@@ -309,7 +309,7 @@ pub trait Checkpoint:
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] for a change that the protocol lets nobody make, and those of `kept`.
-    fn settle(
+    fn complete_change(
         &mut self,
         _before: &Self,
         _kept: &mut dyn FnMut() -> Result<Vec<Dropped>>,

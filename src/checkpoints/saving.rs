@@ -178,7 +178,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let reading = &current.reading;
         let mut wanted = reading.value.clone();
         change(&mut wanted, &unreadable_items(&current.document, reading))?;
-        wanted.settle(&reading.value, &mut || self.store.overflow(key))?;
+        wanted.complete_change(&reading.value, &mut || self.store.overflow(key))?;
         of_latest_version(&mut wanted);
         if wanted == reading.value {
             return Ok(None);

@@ -54,7 +54,7 @@ impl Scan<'_> {
                 // Whoever names a file says that it is a checkpoint.
                 around.has_checkpoints = true;
                 self.file(path, &mut around);
-                self.settle(around);
+                self.look_again(around);
             }
         }
     }
@@ -90,7 +90,7 @@ impl Scan<'_> {
         if around.has_store {
             self.claims_alone(folder);
         }
-        self.settle(around);
+        self.look_again(around);
         for (path, kind) in entries {
             if kind.is_dir() {
                 self.sub_folder(&path, depth);
@@ -201,7 +201,7 @@ impl Scan<'_> {
     }
 
     /// What could not be read is looked at once more, and then is a row or left out.
-    fn settle(&mut self, around: Surroundings) {
+    fn look_again(&mut self, around: Surroundings) {
         let Surroundings {
             doubts,
             mut has_checkpoints,

@@ -3,7 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{look, parent_of};
-use super::{FileError, Operation, Present, settled, system};
+use super::{FileError, Operation, Present, synced, system};
 
 /// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
 pub const OWN_FOLDER: &str = ".agent-checkpoint";
@@ -40,7 +40,7 @@ fn create(path: &Path, durably: bool) -> Result<(), FileError> {
     loop {
         match system::metadata(at) {
             Ok(found) if found.is_dir() => {
-                if durably && !settled::lasts(&found) {
+                if durably && !synced::lasts(&found) {
                     match sync_name_of(at) {
                         // Who may not open its parent did not make it.
                         Err(FileError::Io { source, .. })
@@ -86,7 +86,7 @@ fn sync_name_of(folder: &Path) -> Result<(), FileError> {
     sync_folder(parent_of(folder))?;
     // It is a matter of a later look whether this is known, so it may fail.
     if let Ok(found) = system::metadata(folder) {
-        settled::note(&found);
+        synced::note(&found);
     }
     Ok(())
 }

@@ -43,9 +43,9 @@ mod replace;
 mod resolve;
 pub mod seam;
 mod second_name;
-mod settled;
 mod stamp;
 mod sweep;
+mod synced;
 mod system;
 
 pub use append::append;
@@ -64,9 +64,9 @@ pub use replace::{Durability, Pending, Present, Replace, Replaced, replace};
 pub(crate) use resolve::{look, parent_of, refuse_strange, target_of};
 pub use resolve::{resolve, within};
 pub use second_name::{copy, link};
-pub(crate) use settled::{distrust, is_trusted, make_last, sync_now, trust_name};
 pub use stamp::FileStamp;
 pub use sweep::{ABANDONED_AFTER, sweep};
+pub(crate) use synced::{distrust, is_trusted, make_last, sync_now, trust_name};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
 pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";

@@ -11,7 +11,7 @@ use super::folder::FolderHandle;
 use super::resolve::{look, look_through, parent_of};
 use super::{
     FileError, FileStamp, OWN_FOLDER, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam,
-    settled, system,
+    synced, system,
 };
 
 /// What must still be true of the file at the moment it is replaced.
@@ -231,13 +231,13 @@ impl<'a> Replace<'a> {
             })?;
         if let Some(handle) = folder_handle {
             handle.sync().map_err(|source| {
-                settled::note_failed(&written);
+                synced::note_failed(&written);
                 FileError::NotDurable {
                     path: target.to_path_buf(),
                     source,
                 }
             })?;
-            settled::note(&written);
+            synced::note(&written);
         }
         Ok(Replaced {
             stamp: FileStamp::of(&written),

@@ -111,7 +111,12 @@ pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
 }
 
 fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
+    let all = staleness.files().len();
     for (sentence, advice, files) in worth_a_warning(staleness) {
+        let sentence = match sentence {
+            MISSING => missing(files.len(), all),
+            _ => sentence.to_owned(),
+        };
         let more = match files.len().saturating_sub(MOST_LISTED) {
             0 => String::new(),
             more => format!("\n- and {more} more"),
@@ -134,6 +139,17 @@ pub(super) fn named_in_warnings(staleness: &Staleness) -> std::collections::Hash
     let warnings = warnings.filter(|(_, advice, _)| !advice.is_empty());
     let named = warnings.flat_map(|(.., files)| files.into_iter().take(MOST_LISTED));
     named.map(|file| file.path.as_str()).collect()
+}
+
+/// What is said of files that are not there, after how many of all they are.
+const MISSING: &str = "files that the checkpoint names are missing";
+
+/// The same with the numbers: that one file is gone is not that the project is elsewhere.
+fn missing(files: usize, of: usize) -> String {
+    match of {
+        1 => "The only file that the checkpoint names is missing".to_owned(),
+        _ => format!("{files} of {of} {MISSING}"),
+    }
 }
 
 /// What is warned of: a sentence, what to do, and the files, of which there are some.
@@ -159,7 +175,7 @@ fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Ve
     // That none of them is there is said as one thing, and each is listed for the review.
     if !staleness.reasons().contains(&Reason::NothingThere) {
         warn(
-            "Files that the checkpoint names are missing",
+            MISSING,
             "Find out whether that work still has to be done before proceeding.",
             |state| matches!(state, FileState::Missing),
         );
@@ -197,13 +213,14 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     if let Staleness::Fresh(_) = staleness {
         for reason in reasons() {
             plan.note(format!(
-                "The files are as they were, and the project is elsewhere: {}",
+                "The files are as they were, and the project is not: {}",
                 shown::line(&reason.to_string())
             ));
         }
         return;
     }
     let mut elsewhere = Vec::new();
+    let files = || staleness.files().iter();
     for reason in reasons() {
         let text = shown::line(&reason.to_string());
         match reason {
@@ -211,12 +228,18 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
                 "An older state of the checkpoint came back: {text}.\n\
                  Find out what was done since before proceeding: its steps may be planned below once more."
             )),
+            Reason::NothingThere => plan.warn(format!(
+                "{}: is this the project's folder?\n\
+                 Judge them from the folder that they are relative to, or find out whether that work still has to be \
+                 done before proceeding.",
+                missing(files().filter(|file| file.state != FileState::Removed).count(), files().count())
+            )),
             _ => elsewhere.push(format!("- {text}")),
         }
     }
     if !elsewhere.is_empty() {
         plan.warn(format!(
-            "The project is not where the checkpoint was saved:\n{}\n\
+            "The project is not as it was when the checkpoint was saved:\n{}\n\
              Find out whether the work is there before proceeding.",
             elsewhere.join("\n")
         ));

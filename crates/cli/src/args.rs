@@ -101,7 +101,7 @@ pub(crate) struct Global {
 pub(crate) enum Verb {
     /// Say which format each file has, and why
     Detect {
-        /// The files; or --store
+        /// The files, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
     },
@@ -109,7 +109,7 @@ pub(crate) enum Verb {
     ///
     /// A corrupt file is reported as such whatever its format. Stamps in the future are judged only with --now.
     Validate {
-        /// The files; or --store
+        /// The files, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
         #[command(flatten)]
@@ -117,7 +117,7 @@ pub(crate) enum Verb {
     },
     /// Show a checkpoint: task, agent, status, progress, steps, decisions, blockers, files, age
     Show {
-        /// The checkpoint file; or --store
+        /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -136,13 +136,13 @@ pub(crate) enum Verb {
     },
     /// Print the token of the checkpoint's present state, for `set --expect`
     Revision {
-        /// The checkpoint file; or --store
+        /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
     /// Say of each file that the checkpoint names whether it changed since
     Stale {
-        /// The checkpoint file; or --store
+        /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -153,7 +153,7 @@ pub(crate) enum Verb {
     /// is refused.
     /// Exit 0 says continue, 1 verify or answer first, 4 do not resume, 3 the checkpoint is corrupt.
     Resume {
-        /// The checkpoint file; or --store
+        /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Print another message: block (the prompt in short), header, take-over, status-check, escalation, progress
@@ -237,7 +237,7 @@ pub(crate) enum Verb {
     ///
     /// What that format cannot hold is listed on standard error: exit 1.
     Convert {
-        /// The checkpoint file; or --store
+        /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// The other format

@@ -12,6 +12,7 @@ mod output;
 mod read;
 mod report;
 mod reported;
+mod stdin;
 mod verbs;
 
 use std::process::ExitCode;

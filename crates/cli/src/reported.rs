@@ -44,7 +44,7 @@ impl Reported {
         };
         let named = Map::from_iter([(name.clone(), Value::Object(members))]);
         let line: Line = serde_json::from_value(Value::Object(named))
-            .map_err(|error| format!("{name:?}: {error}"))?;
+            .map_err(|error| in_words(&name, &error.to_string()))?;
         let current = matches!(&line, Line::StepDone(it) if it.current);
         let operation = line.operation();
         if let (
@@ -61,6 +61,27 @@ impl Reported {
             force,
             current,
         })
+    }
+}
+
+/// What is wrong with a line of this operation, without the words of serde.
+fn in_words(name: &str, error: &str) -> String {
+    let after = |begin: &str| error.strip_prefix(begin)?.split_once(", ");
+    let listed = |list: &str| {
+        let list = list.strip_prefix("expected ").unwrap_or("nothing else");
+        list.trim_start_matches("one of ").to_owned()
+    };
+    if let Some((_, list)) = after("unknown variant ") {
+        let list = listed(list);
+        return format!("{name:?} is no operation; the operations are {list}");
+    }
+    if let Some((member, list)) = after("unknown field ") {
+        let list = listed(list);
+        return format!("{name:?} has no member {member}; it takes {list}");
+    }
+    match error.strip_prefix("missing field ") {
+        Some(member) => format!("{name:?} lacks its member {member}"),
+        None => format!("{name:?}: {error}"),
     }
 }
 

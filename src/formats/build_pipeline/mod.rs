@@ -408,7 +408,11 @@ impl Checkpoint for BuildCheckpoint {
         Some(handoff::from_handoff(handoff, now))
     }
 
-    fn settle(&mut self, before: &Self, _: &mut dyn FnMut() -> Result<Vec<Dropped>>) -> Result<()> {
+    fn complete_change(
+        &mut self,
+        before: &Self,
+        _: &mut dyn FnMut() -> Result<Vec<Dropped>>,
+    ) -> Result<()> {
         self.refuse_waiver(before)?;
         let made = before.created_at.as_ref();
         if made.is_some_and(|made| made.time().is_some()) && self.created_at != before.created_at {

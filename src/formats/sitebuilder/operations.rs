@@ -682,11 +682,11 @@ impl SitebuilderCheckpoint {
         if subtasks.failed.is_some() || (counted && failed > 0.0) {
             subtasks.failed = Some(failed.max(0.0));
         }
-        let settled = [SubtaskStatus::Complete, SubtaskStatus::Failed];
+        let ended = [SubtaskStatus::Complete, SubtaskStatus::Failed];
         let open = subtasks
             .items
             .iter()
-            .filter(|item| !settled.iter().any(|state| item.is(state)));
+            .filter(|item| !ended.iter().any(|state| item.is(state)));
         let least = completed + failed.max(0.0) + super::progress::count(open);
         // A subtask that was not planned makes the task longer.
         let least = least.max(super::progress::count(subtasks.items.iter()));

@@ -1,4 +1,4 @@
-//! The rules of the format; source: the sitebuilder protocol and what was settled about it.
+//! The rules of the format; source: the sitebuilder protocol and what was decided about it.
 
 use super::{Heartbeat, SitebuilderCheckpoint, SubtaskStatus, Subtasks, TaskError, TaskStatus};
 use crate::checkpoint::{Inspection, OpenEnum};

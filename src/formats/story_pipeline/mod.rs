@@ -285,7 +285,7 @@ impl Checkpoint for StoryCheckpoint {
         operations::apply(self, operation, circumstances)
     }
 
-    fn settle(
+    fn complete_change(
         &mut self,
         before: &Self,
         kept: &mut dyn FnMut() -> Result<Vec<Dropped>>,

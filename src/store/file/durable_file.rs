@@ -31,7 +31,7 @@ const SECOND_LOOK: Duration = Duration::from_millis(20);
 
 /// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills
 /// it again may be suspended between the two, or wait for a busy disk.
-const SETTLED: Duration = Duration::from_millis(250);
+const AT_REST: Duration = Duration::from_millis(250);
 
 /// How often a file is read again that looks corrupt and is just being written.
 const LOOKS: usize = 25;
@@ -990,7 +990,7 @@ fn is_settled(contents: &Contents) -> bool {
     contents
         .modified
         .and_then(|modified| modified.elapsed().ok())
-        .is_none_or(|age| age >= SETTLED)
+        .is_none_or(|age| age >= AT_REST)
 }
 
 /// Whether two paths lead to one file.

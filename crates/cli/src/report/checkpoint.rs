@@ -95,7 +95,7 @@ impl<'t> View<'t> {
         page.field("Progress", &progress(handoff));
         page.field("Updated", &updated(handoff, global));
         if let Some(reason) = &handoff.reason {
-            page.field("Reason", reason);
+            page.field("Reason", &reason_in_words(reason));
         }
         page.steps(handoff);
         page.list(
@@ -156,6 +156,20 @@ fn agents(handoff: &Handoff) -> String {
     } else {
         format!("{agent}, after {}", handoff.previous_agents.join(", "))
     }
+}
+
+/// Why the checkpoint was saved last, with what the word of the file means.
+fn reason_in_words(reason: &str) -> String {
+    let meaning = match reason {
+        "periodic" => "saved as the work went on",
+        "context_limit" => "the agent's context was nearly full",
+        "failure" => "the task failed",
+        "reassignment" => "another agent takes over",
+        "rate_limit" => "the model's service asked to wait",
+        "manual" => "saved on request",
+        _ => return reason.to_owned(),
+    };
+    format!("{reason}: {meaning}")
 }
 
 fn updated(handoff: &Handoff, global: &Global) -> String {

@@ -90,7 +90,7 @@ fn of_files(files: &FilesTold, global: &Global) -> Vec<String> {
     }
     if !files.missing.is_empty() {
         notes.push(format!(
-            "not there in {root} (--root): {}; recorded all the same, and told by `stale` until it is there",
+            "not there in {root} (--root): {}; recorded all the same; `stale` reports it until it is there",
             files.missing.join(", ")
         ));
     }

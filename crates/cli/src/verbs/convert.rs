@@ -130,7 +130,7 @@ pub(super) fn run(
         outcome.found();
     }
     for line in &not_held {
-        outcome.say("not held", line);
+        outcome.say("not converted", line);
         outcome.found();
     }
     for line in &made_up {

@@ -30,9 +30,29 @@ use chrono::{DateTime, Utc};
 use crate::args::{Args, Global, Verb};
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::stdin;
 
 /// Does what the command line says.
-pub(crate) fn run(args: Args) -> Outcome {
+pub(crate) fn run(mut args: Args) -> Outcome {
+    let input = stdin::AsFile::take(&mut args.verb, args.global.max_bytes);
+    let is_json = args.global.json;
+    let (input, mut outcome) = match input {
+        Ok(input) => {
+            let outcome = run_on(args, input.is_some());
+            (input, outcome)
+        }
+        Err(failure) => (None, Outcome::from(failure)),
+    };
+    if is_json {
+        outcome = outcome.with_error_as_json();
+    }
+    if let Some(input) = input {
+        input.name(&mut outcome);
+    }
+    outcome
+}
+
+fn run_on(args: Args, is_stdin: bool) -> Outcome {
     let global = &args.global;
     if global.show_secrets {
         crate::output::show_secrets();
@@ -40,6 +60,9 @@ pub(crate) fn run(args: Args) -> Outcome {
     crate::failure::advise_for(global);
     let does_more_than_look = does_more_than_look(&args.verb, global);
     let file = named_file(&args.verb, global);
+    if let Err(failure) = stdin::refuse(file.as_deref()) {
+        return failure.into();
+    }
     let outcome: Result<Outcome, Failure> = match args.verb {
         Verb::Detect { files } => detect::run(&files, global),
         Verb::Validate { files, known } => validate::run(&files, &known, global),
@@ -67,6 +90,7 @@ pub(crate) fn run(args: Args) -> Outcome {
                 header,
                 worked,
                 known: &known,
+                is_stdin,
             };
             resume::run(file.as_deref(), &how, global)
         }
@@ -166,16 +190,12 @@ pub(crate) fn run(args: Args) -> Outcome {
             out,
         } => schema::run(name.as_deref(), contract, out.as_deref(), global),
     };
-    let outcome = match outcome {
+    match outcome {
         Ok(mut outcome) => {
             outcome.is_done |= does_more_than_look;
             outcome
         }
         Err(failure) => failure.at(file.as_deref(), global.key.as_deref()).into(),
-    };
-    match global.json {
-        true => outcome.with_error_as_json(),
-        false => outcome,
     }
 }
 

@@ -1,6 +1,5 @@
 //! The verbs with which an agent reports, and `ckpt batch`.
 
-use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
@@ -149,12 +148,7 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
 /// Several reports as one change, from standard input.
 pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let beside = Beside::read(state, None, global)?;
-    let mut bytes = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(global.max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+    let bytes = crate::stdin::read(global.max_bytes)?;
     if bytes.len() as u64 > global.max_bytes {
         return Err(Failure::new(format!(
             "standard input has more than {} bytes; send fewer lines or raise --max-bytes",

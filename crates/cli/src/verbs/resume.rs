@@ -38,6 +38,8 @@ pub(super) struct How<'a> {
     pub(super) header: bool,
     pub(super) worked: Option<TimeDelta>,
     pub(super) known: &'a Known,
+    /// Whether the checkpoint came on standard input: there is no file to look into or to report to.
+    pub(super) is_stdin: bool,
 }
 
 /// What `resume --json` prints.
@@ -85,7 +87,10 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     prompts
         .source(how.name, target.format.name)
         .map_err(|error| at_template(error, how))?;
-    let mut options = options(global).with_file(&target.path);
+    let mut options = options(global);
+    if !how.is_stdin {
+        options = options.with_file(&target.path);
+    }
     options.description = how.description.map(str::to_owned);
     options.worked = how.worked;
     let mut outcome = Outcome::new();
@@ -170,7 +175,9 @@ pub(super) fn judge(
     }
     options.execution_spec.clone_from(&given.spec);
     dispatch!(target.format.name, &target.path, C => {
-        options.recording = recording(target, C::OPERATIONS, global);
+        if options.file.is_some() {
+            options.recording = recording(target, C::OPERATIONS, global);
+        }
         Ok((of::<C>(target, &options, global)?, C::OPERATIONS.contains(&"restart")))
     })
 }

@@ -262,7 +262,7 @@ fn refuse_what_no_change_may_do(
         dispatch!(format.name, C => {
             let (old, new) = (before.read::<C>(), after.read::<C>());
             match (old, new) {
-                (Ok(old), Ok(new)) => new.value.clone().settle(&old.value, &mut || Ok(Vec::new())),
+                (Ok(old), Ok(new)) => new.value.clone().complete_change(&old.value, &mut || Ok(Vec::new())),
                 // What cannot be read is told by the rules.
                 _ => Ok(()),
             }

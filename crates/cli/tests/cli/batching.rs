@@ -49,13 +49,22 @@ fn one_wrong_line_and_nothing_is_written() {
     for (line, code, says) in [
         ("{", 2, "is no JSON object"),
         (r#"{"text": "x"}"#, 2, "has no \"op\""),
-        (r#"{"op": "fly"}"#, 2, "unknown variant `fly`"),
-        (r#"{"op": "block"}"#, 2, "missing field `text`"),
+        (
+            r#"{"op": "fly"}"#,
+            2,
+            "\"fly\" is no operation; the operations are `step start`, `step done`, ",
+        ),
+        (r#"{"op": "block"}"#, 2, "\"block\" lacks its member `text`"),
+        (
+            r#"{"op": "unblock", "text": "x"}"#,
+            2,
+            "\"unblock\" has no member `text`; it takes nothing else",
+        ),
         (r#"{"op": "block", "text": ""}"#, 2, "it is empty"),
         (
             r#"{"op": "block", "text": "y", "txt": 1}"#,
             2,
-            "unknown field `txt`",
+            "\"block\" has no member `txt`; it takes `text` or `type`",
         ),
         (
             r#"{"op": "pause"}"#,

@@ -24,7 +24,7 @@ fn what_is_not_held_is_listed() {
     let project = Project::with("builder-state.json", EXAMPLE);
     let run = project.expect(1, &["convert", "builder-state.json", "--to", "task"]);
     assert_eq!(run.json()["phase"], "implementation");
-    assert!(run.err.contains("not held: task: US-003\n"), "{run:?}");
+    assert!(run.err.contains("not converted: task: US-003\n"), "{run:?}");
     let run = project.expect(
         1,
         &["convert", "builder-state.json", "--to", "task", "--json"],
@@ -108,7 +108,7 @@ fn steps_that_were_cut_come_back_or_are_listed() {
     for to in ["task", "builder-state"] {
         let run = project.expect(1, &["convert", "c/T.json", "--to", to]);
         for step in ["step 1.", "step 2.", "step 3."] {
-            let line = format!("not held: finished: {step}\n");
+            let line = format!("not converted: finished: {step}\n");
             assert!(run.err.contains(&line), "{to}: {run:?}");
         }
         assert!(!run.err.contains("step 4."), "{to}: {run:?}");

@@ -699,7 +699,7 @@ fn a_hand_off_moves_between_formats() {
             "s.json",
         ],
     );
-    assert!(run.err.contains("not held: "), "{run:?}");
+    assert!(run.err.contains("not converted: "), "{run:?}");
     let made = parsed(&project, "s.json");
     assert_eq!(
         (&made["agent"], &made["task_id"]),

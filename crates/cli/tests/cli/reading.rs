@@ -151,7 +151,7 @@ Status      in_progress
 Phase       implementation
 Progress    2 of 6 steps
 Updated     3 h 20 min ago (2026-02-28T10:10:00Z)
-Reason      periodic
+Reason      periodic: saved as the work went on
 Steps
   ✓ Created DarkModeToggle component
   ✓ Added ThemeContext for state management

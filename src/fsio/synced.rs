@@ -23,21 +23,21 @@ mod known {
     /// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
     const MOST: usize = 4096;
 
-    /// What tells a file or folder from all others of this machine that are there now, and where the file system
-    /// keeps the time when one was made also from those that are gone.
-    type Identity = (u64, u64, Option<SystemTime>);
+    /// Device, inode and, where the file system keeps it, the time of creation: an inode is used again once its file
+    /// is gone.
+    type InodeId = (u64, u64, Option<SystemTime>);
 
-    static SYNCED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+    static SYNCED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
 
-    static FAILED: Mutex<BTreeSet<Identity>> = Mutex::new(BTreeSet::new());
+    static FAILED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
 
-    fn identity(found: &Metadata) -> Identity {
+    fn inode_id(found: &Metadata) -> InodeId {
         (found.dev(), found.ino(), found.created().ok())
     }
 
-    fn has(set: &Mutex<BTreeSet<Identity>>, found: &Metadata) -> bool {
+    fn has(set: &Mutex<BTreeSet<InodeId>>, found: &Metadata) -> bool {
         let set = set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.contains(&identity(found))
+        set.contains(&inode_id(found))
     }
 
     /// Notes that this process has synced the name of a folder, or of a file of ours that only grows or is replaced.
@@ -46,7 +46,7 @@ mod known {
         if synced.len() >= MOST {
             synced.clear();
         }
-        synced.insert(identity(found));
+        synced.insert(inode_id(found));
     }
 
     /// Whether this process knows that the name lasts.
@@ -61,7 +61,7 @@ mod known {
         if failed.len() >= MOST {
             failed.pop_first();
         }
-        failed.insert(identity(found));
+        failed.insert(inode_id(found));
     }
 
     pub(in crate::fsio) fn has_failed(found: &Metadata) -> bool {

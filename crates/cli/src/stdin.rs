@@ -1,0 +1,86 @@
+//! Standard input, also in the place of a file: `-`.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::args::Verb;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+/// What stands for standard input where a FILE is read, and for it in what is printed.
+const NAME: &str = "-";
+
+/// What is on standard input; of more than `max_bytes` one byte more.
+pub(crate) fn read(max_bytes: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let input = std::io::stdin().lock();
+    let read = input
+        .take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes);
+    read.map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+    Ok(bytes)
+}
+
+/// A file that holds what came on standard input, for as long as it is read.
+pub(crate) struct AsFile {
+    folder: tempfile::TempDir,
+}
+
+impl AsFile {
+    /// Takes standard input where the command line names it: the verb gets the file in its place.
+    pub(crate) fn take(verb: &mut Verb, max_bytes: u64) -> Result<Option<AsFile>, Failure> {
+        let is_named = |file: &PathBuf| file.as_os_str() == NAME;
+        let named = match verb {
+            Verb::Detect { files } | Verb::Validate { files, .. } => {
+                files.iter_mut().find(|file| is_named(file))
+            }
+            Verb::Show { file }
+            | Verb::Revision { file }
+            | Verb::Stale { file }
+            | Verb::Resume { file, .. }
+            | Verb::Convert { file, .. } => file.as_mut().filter(|file| is_named(file)),
+            _ => None,
+        };
+        let Some(named) = named else {
+            return Ok(None);
+        };
+        let bytes = read(max_bytes)?;
+        let failed = |error| {
+            Failure::new(format!(
+                "standard input cannot be kept in a temporary file: {error}"
+            ))
+        };
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let input = AsFile { folder };
+        *named = input.path();
+        std::fs::write(&*named, bytes).map_err(failed)?;
+        Ok(Some(input))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(NAME)
+    }
+
+    /// Has the output name standard input as the command line does.
+    pub(crate) fn name(&self, outcome: &mut Outcome) {
+        let path = self.path().display().to_string();
+        // In JSON the path of a Windows system has its separators twice.
+        for path in [path.replace('\\', "\\\\"), path] {
+            outcome.out = outcome.out.replace(&path, NAME);
+            for note in &mut outcome.notes {
+                *note = note.replace(&path, NAME);
+            }
+        }
+    }
+}
+
+/// Refuses the name of standard input for what is not only read.
+pub(crate) fn refuse(file: Option<&Path>) -> Result<(), Failure> {
+    match file {
+        Some(file) if file.as_os_str() == NAME => Err(Failure::usage(
+            "`-` is standard input, which detect, validate, show, revision, stale, resume and convert read; name a file \
+             here (`./-` for one that is called so)",
+        )),
+        _ => Ok(()),
+    }
+}
