@@ -327,12 +327,14 @@ fn an_id_that_is_a_number_is_read_by_its_digits() {
     let handoff = read(&task).handoff();
     assert_eq!(handoff.done[0].text, "1");
     assert_eq!(handoff.pending, ["-2"]);
-    // What is no whole number is no id.
-    task["subtasks"]["items"][1]["id"] = json!(1.5);
-    expect(&task, &wrong);
-    let document = Document::from_text(task.to_string()).unwrap();
-    let task = document.read::<SitebuilderCheckpoint>().unwrap().value;
-    assert_eq!(task.handoff().pending, ["(no id, item 2)"]);
+    // With all digits that the text has, however many.
+    for number in ["1.50", "99999999999999999999"] {
+        let text = task.to_string().replace(":-2,", &format!(":{number},"));
+        let document = Document::from_text(text).unwrap();
+        let reading = document.read::<SitebuilderCheckpoint>().unwrap();
+        assert!(!reading.is_partial());
+        assert_eq!(reading.value.handoff().pending, [number]);
+    }
 }
 
 #[test]
@@ -345,11 +347,22 @@ fn an_id_stands_in_the_list_once() {
     task["subtasks"] = json!({"total": 4, "completed": 1, "failed": 0, "items": items});
     task["progress_percent"] = json!(25);
     expect(&task, &[("/subtasks/items/1/id", "not-disjoint")]);
-    let task = read(&task);
+    // The one that is open is there, and whoever takes it for done says so.
+    let mut task = read(&task);
     assert_eq!(
         task.handoff().pending,
-        ["(no id, item 3)", "(no id, item 4)"]
+        ["a", "(no id, item 3)", "(no id, item 4)"]
     );
+    let names: Vec<_> = task
+        .subtasks
+        .open()
+        .map(|item| item.id.as_deref())
+        .collect();
+    assert_eq!(names, [None, None]);
+    // What is reported of the id is of the open one.
+    task.finish_subtask("a", &SubtaskDone::default(), &now())
+        .unwrap();
+    assert!(task.subtasks.items[1].status == Some(SubtaskStatus::Complete));
 }
 
 #[test]

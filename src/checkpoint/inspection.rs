@@ -241,7 +241,9 @@ impl<'a> Inspection<'a> {
             return;
         };
         if self.found.len() < MAX_FOUND && !self.left_out.contains(pointer.as_str()) {
-            let message = format!("expected a string, found integer `{}`", node.raw());
+            let is_whole = !node.raw().contains(['.', 'e', 'E']);
+            let kind = if is_whole { "integer" } else { "number" };
+            let message = format!("expected a string, found {kind} `{}`", node.raw());
             self.found
                 .push(Violation::new(pointer, Code::WRONG_TYPE, message));
         }

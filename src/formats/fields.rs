@@ -7,6 +7,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Number;
+use crate::json::NUMBER_AS_TEXT;
 
 /// Reads a list or object: `null` counts as absent.
 pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -17,23 +18,27 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// An id: a text, or a whole number, which agents write as well and which is read by its digits. That the number is
-/// no text is reported by [`Inspection::id`](crate::checkpoint::Inspection::id).
+/// An id: a text, or a number, which agents write as well and which is read by its digits, as many as there are. That
+/// the number is no text is reported by [`Inspection::id`](crate::checkpoint::Inspection::id).
 struct Id(String);
 
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
-        deserializer.deserialize_any(IdVisitor)
+        deserializer.deserialize_newtype_struct(NUMBER_AS_TEXT, IdVisitor)
     }
 }
 
 struct IdVisitor;
 
-impl Visitor<'_> for IdVisitor {
+impl<'de> Visitor<'de> for IdVisitor {
     type Value = Id;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Id, D::Error> {
+        deserializer.deserialize_any(self)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Id, E> {

@@ -38,6 +38,9 @@ impl<'de, 'v> View<'de, 'v> {
     }
 }
 
+/// The name of a type that wants a number as its text has it, with all digits.
+pub(crate) const NUMBER_AS_TEXT: &str = "$agent_checkpoint::number_as_text";
+
 /// One value, as a deserializer.
 #[derive(Clone, Copy)]
 pub(super) struct At<'de, 'v> {
@@ -107,7 +110,10 @@ impl<'de, 'v> At<'de, 'v> {
             visitor.visit_i64(signed)
         } else {
             match number.parse() {
-                Ok(float) if f64::is_finite(float) => visitor.visit_f64(float),
+                Ok(float) if f64::is_finite(float) => {
+                    let result = visitor.visit_f64(float);
+                    result.map_err(|failure: Failure| failure.with_number(number))
+                }
                 _ => Err(Failure::out_of_range(number, &visitor)),
             }
         }
@@ -327,9 +333,12 @@ impl<'de> Deserializer<'de> for At<'de, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _name: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Failure> {
+        if name == NUMBER_AS_TEXT && self.kind() == Kind::Number {
+            return self.placed(visitor.visit_borrowed_str(self.tree().raw(self.index)));
+        }
         self.placed(visitor.visit_newtype_struct(self))
     }
 

@@ -11,6 +11,9 @@ use super::violation::Code;
 /// Longer texts are cut in messages, in characters.
 const SHOWN: usize = 80;
 
+/// What serde calls a number with a fraction, or beyond 64 bits.
+const FLOAT: &str = "floating point `";
+
 /// An error of the deserializer, with the value that it belongs to.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -51,6 +54,17 @@ impl Failure {
         let expected = in_json_words(expected);
         let message = format!("expected {expected}, found the number {number}, which does not fit");
         Failure::new(Code::OUT_OF_RANGE, message)
+    }
+
+    /// The number that was found, as the text has it: a double has fewer digits.
+    pub(super) fn with_number(mut self, number: &str) -> Failure {
+        if self.at == NONE
+            && let Some(at) = self.message.rfind(FLOAT)
+        {
+            self.message.truncate(at);
+            self.message = format!("{}number `{}`", self.message, shortened(number));
+        }
+        self
     }
 
     fn unexpected(code: Code, found: &Unexpected<'_>, expected: &dyn Expected) -> Failure {

@@ -27,6 +27,7 @@ mod violation;
 
 pub(crate) use corrupt::conflict;
 pub use corrupt::{Corrupt, CorruptCode};
+pub(crate) use de::NUMBER_AS_TEXT;
 pub use diff::Identity;
 pub use document::Document;
 pub use edit::EditError;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use recognise::recognise;
 pub use slots::{Slot, SlotPlace};
 
-use super::fields::null_is_default;
+use super::fields::{self, null_is_default};
 use super::task::{TaskCheckpoint, rules};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
@@ -76,7 +76,10 @@ pub struct BuilderState {
 #[non_exhaustive]
 pub struct ActivePrd {
     /// Its id.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "fields::id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<String>,
     /// Its file, relative to the project's root.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +109,10 @@ pub struct ActivePrd {
 #[non_exhaustive]
 pub struct ActiveWork {
     /// Its id: the task of the checkpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "fields::id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<String>,
     /// What it is called.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +133,10 @@ pub struct ActiveWork {
 #[non_exhaustive]
 pub struct AdhocTask {
     /// Its id.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "fields::id",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<String>,
     /// What is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,6 +178,8 @@ impl BuilderState {
         inspection.each("adhocQueue", &self.adhoc_queue, |task, inspection| {
             inspect_checkpoint(task.checkpoint.as_ref(), inspection);
         });
+        let ids = self.adhoc_queue.iter().map(|task| task.id.as_deref());
+        inspection.each_once("adhocQueue", ids, "/id");
         inspect_checkpoint(self.checkpoint.as_ref(), inspection);
     }
 }

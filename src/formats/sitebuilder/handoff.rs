@@ -47,7 +47,10 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
         view.in_progress.clear();
         view.pending = owned(checkpoint.open_criteria());
     } else {
-        let open = checkpoint.subtasks.open();
+        // One whose id is complete elsewhere, too: whoever takes it for done says so.
+        let open = items
+            .iter()
+            .filter(|item| !item.is(&SubtaskStatus::Complete));
         view.pending = open.map(|item| name(item, items)).collect();
         if view.pending.is_empty() {
             view.pending

@@ -634,8 +634,15 @@ impl SitebuilderCheckpoint {
     }
 
     fn subtask(&self, id: &str) -> Option<&Subtask> {
-        let mut items = self.subtasks.items.iter();
-        items.find(|item| item.id.as_deref() == Some(id))
+        self.subtasks.items.get(self.place_of(id)?)
+    }
+
+    /// Where the subtask is; of two with the id the one that is not complete.
+    fn place_of(&self, id: &str) -> Option<usize> {
+        let items = self.subtasks.items.iter().enumerate();
+        let fitting = items.filter(|(_, item)| item.id.as_deref() == Some(id));
+        let first = fitting.min_by_key(|(_, item)| item.is(&SubtaskStatus::Complete));
+        first.map(|(place, _)| place)
     }
 
     fn is_finished(&self, id: &str) -> bool {
@@ -644,8 +651,8 @@ impl SitebuilderCheckpoint {
     }
 
     fn subtask_mut(&mut self, id: &str) -> Option<&mut Subtask> {
-        let mut items = self.subtasks.items.iter_mut();
-        items.find(|item| item.id.as_deref() == Some(id))
+        let place = self.place_of(id)?;
+        self.subtasks.items.get_mut(place)
     }
 
     /// Gives a subtask this state, and keeps the counts.

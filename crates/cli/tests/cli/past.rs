@@ -1,5 +1,10 @@
 //! Earlier states of a checkpoint, and going on from a damaged one.
 
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
 use crate::project::{EXAMPLE, Project, TASK};
 
 fn saved(project: &Project) {
@@ -322,4 +327,79 @@ fn of_a_checkpoint_that_is_gone_its_history_is_told() {
     );
     let none = project.expect(2, &["show", "c/other.json"]);
     assert!(none.error().contains("start one first"), "{none:?}");
+}
+
+/// Texts of one line that are damaged in one place: cut, without a quote, with a quote or bracket or token more.
+fn damaged(text: &str) -> Vec<String> {
+    let nth = |of: &[&str], more: usize| {
+        let found: Vec<usize> = (0..text.len())
+            .filter(|&at| of.iter().any(|of| text[at..].starts_with(of)))
+            .collect();
+        found[found.len() * more / 7]
+    };
+    let mut texts = Vec::new();
+    for more in [2, 5] {
+        let quote = nth(&["\""], more);
+        let bracket = nth(&["{", "}", "[", "]"], more);
+        texts.push(text[..quote].to_owned());
+        texts.push(format!("{}{}", &text[..quote], &text[quote + 1..]));
+        texts.push(format!("{}{}", &text[..=bracket], &text[bracket..]));
+        texts.push(format!(
+            "{} NaN {}",
+            &text[..=bracket],
+            &text[bracket + 1..]
+        ));
+    }
+    texts
+}
+
+#[test]
+fn what_is_salvaged_is_taken_by_every_verb() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+    for (case, name) in [
+        ("task/valid.json", "T-1.json"),
+        (
+            "sitebuilder/valid.json",
+            "progress/checkpoints/media-T210.json",
+        ),
+        ("agent-session/valid.json", "primary.json"),
+        ("build-pipeline/valid-in-progress.json", "PRD-001.json"),
+        (
+            "story-pipeline/valid-stage-2.json",
+            "checkpoint-SHOP-12.json",
+        ),
+        ("story-pipeline-state/valid.json", ".pipeline/state.json"),
+        (
+            "builder-state/valid-active-prd.json",
+            "docs/builder-state.json",
+        ),
+    ] {
+        let whole: Value =
+            serde_json::from_str(&fs::read_to_string(cases.join(case)).unwrap()).unwrap();
+        let mut written = 0;
+        for text in damaged(&whole.to_string()) {
+            if serde_json::from_str::<Value>(&text).is_ok() {
+                continue;
+            }
+            let project = Project::with(name, &text);
+            let run = project.ckpt(&["recover", "--salvage", name]);
+            if ![0, 1].contains(&run.code) {
+                assert!([3, 4].contains(&run.code), "{text}\n{run:?}");
+                assert_eq!(project.read(name), text);
+                continue;
+            }
+            written += 1;
+            assert_eq!(run.code, 1, "{text}\n{run:?}");
+            let detected = project.expect(0, &["detect", "--json", name]).json();
+            let format = case.split('/').next().unwrap();
+            assert_eq!(detected[0]["format"], format, "{text}");
+            for verb in ["show", "resume", "history"] {
+                let run = project.ckpt(&[verb, name]);
+                // A task whose state was lost is not resumed.
+                let is_taken = [0, 1].contains(&run.code) || (verb == "resume" && run.code == 4);
+                assert!(is_taken, "{verb}: {text}\n{run:?}");
+            }
+        }
+        assert!(written > 3, "{case}: {written}");
+    }
 }
