@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped};
 use agent_checkpoint::fsio::Operation;
 use agent_checkpoint::fsio::seam::Call;
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::store::{DeleteOptions, PutOptions};
 use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, FileStore, Revision};
 use crash::faults::*;
 use crash::{Depth, Scenario, Seen, Tree, depth, next_save_works, observe, scenarios, scratch};
@@ -667,4 +667,40 @@ fn after_a_failed_sync_the_dropped_log_is_written_to_a_new_file() {
         .map(|file| file.unwrap().file_name())
         .collect();
     assert_eq!(left, ["a.json.jsonl"]);
+}
+
+#[test]
+fn where_the_log_fails_once_a_task_has_begun_the_save_stands_and_what_comes_next_mends_the_log() {
+    let scenario = scenarios::restarted();
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let own = folder.path().join("store/.agent-checkpoint/overflow");
+    let cut = || {
+        let cut = (scenario.open)(folder.path()).overflow(&scenario.key);
+        let cut = cut
+            .unwrap()
+            .into_iter()
+            .map(|piece| piece.value["step"].to_string());
+        cut.collect::<Vec<_>>()
+    };
+    assert_eq!(cut(), [r#""did 0""#]);
+    let of_the_log = |_: usize, call: &Call<'_>| {
+        call.operation == Operation::Sync && call.path.ends_with("a.json.jsonl")
+    };
+    let act = scenario.acts[0];
+    let failed = with_fault(EIO, of_the_log, || act(folder.path()));
+    failed.result.unwrap();
+    assert_eq!(failed.failed.len(), 1);
+    assert!(own.join("a.json.begins.jsonl").is_file());
+    assert_eq!(cut(), [r#""anew 0""#]);
+    let delete = DeleteOptions::new();
+    assert!(
+        (scenario.open)(folder.path())
+            .delete(&scenario.key, &delete)
+            .unwrap()
+    );
+    let left = std::fs::read_dir(own).unwrap();
+    let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["a.json.jsonl"]);
+    assert_eq!(cut(), [r#""anew 0""#], "it may be brought back");
 }

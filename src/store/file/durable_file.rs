@@ -749,6 +749,7 @@ impl<'o> DurableFile<'o> {
         let stem = name(&stem);
         let durability = self.options.durability;
         self.contents_last(&target)?;
+        beside.overflow.settle(durability)?;
         let ended = self.end_lineage_of(&target)?;
         for aside in unique_names(parent_of(&target), &stem) {
             match fsio::rename_new(&target, &aside, durability) {
@@ -814,6 +815,8 @@ impl<'o> DurableFile<'o> {
                 return Ok(false);
             };
             check(Some(&stored))?;
+            // It may be brought back.
+            beside.overflow.settle(self.options.durability)?;
             let kept = match self.history_of(&target) {
                 Some(history) => {
                     let is_synced = self.is_synced(&target, &contents, &stored.revision);
