@@ -1644,6 +1644,8 @@ fn a_complete_build_is_not_resumed() {
     let plan = plan_of(&example_of_complete());
     assert_eq!(plan.decision, ResumeDecision::Refuse);
     assert_eq!(plan.message, "PRD-009 already complete");
+    let unnamed = BuildCheckpoint::default().already_complete_message();
+    assert_eq!(unnamed, "The build is already complete");
     assert_eq!(plan.start_at, None);
     let mut shouted = example_of_complete();
     shouted.status = Some(BuildStatus::from("COMPLETE"));

@@ -3,7 +3,8 @@
 //! A changed text is told if two things hold: one of those changes says it, letter by letter, and the hand-off was
 //! read from this very place. The second is found out by reading the document once more with a mark in every such
 //! place, and looking for the marks in the hand-off. A value for which either does not hold is listed by its pointer,
-//! so a doubt never hides a change. Of an element that is told, an empty list in it says nothing more.
+//! so a doubt never hides a change. Of an element that is told, an empty list in it says nothing more. A changed status is
+//! told in the words of all formats: the format's own word for it is not told again.
 
 use std::collections::HashSet;
 
@@ -25,7 +26,15 @@ pub(super) fn besides(
     let old = leaves(deltas, old, before, &texts);
     let new = leaves(deltas, new, after, &texts);
     let mut besides = Vec::new();
+    let tells_status = changes.iter().any(|it| matches!(it, Change::Status { .. }));
     for ((delta, old), new) in deltas.iter().zip(old).zip(new) {
+        if tells_status
+            && let (Some(from), Some(to)) = (delta.before, delta.after)
+            && is_status(from, before)
+            && is_status(to, after)
+        {
+            continue;
+        }
         let told = old.iter().chain(&new).filter(|leaf| leaf.told).count();
         // What is told to be gone may leave a null, and the other way round.
         let rest = |leaves: Vec<Leaf>| -> Vec<Leaf> {
@@ -66,6 +75,24 @@ pub(super) fn besides(
         }));
     }
     besides
+}
+
+/// Whether the status of the hand-off is read from this member of the checkpoint: then it is what is marked there.
+fn is_status(node: Node<'_>, side: &Side<'_>) -> bool {
+    let root = side.document.root();
+    let mut members = root.members();
+    let is_member = members.any(|(_, member)| member.range() == node.range());
+    if !is_member || node.kind() != Kind::String {
+        return false;
+    }
+    let (text, place) = (side.document.text(), node.range());
+    let mark = "\u{f8ff}status";
+    let marked = format!("{}\"{mark}\"{}", &text[..place.start], &text[place.end..]);
+    let examined = side.open.and_then(|open| {
+        let marked = Document::from_text(marked).ok()?;
+        open(&marked, &Knowledge::none()).ok()
+    });
+    examined.is_some_and(|it| it.handoff.status.as_str() == mark)
 }
 
 /// A value with no values in it.

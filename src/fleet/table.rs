@@ -11,7 +11,7 @@ use crate::redaction::Redaction;
 const HEADER: [&str; 10] = [
     "AGENT", "TASK", "PROGRESS", "PHASE", "UPDATED", "RESULT", "OWNER", "ELAPSED", "LEFT", "FILE",
 ];
-/// The longest cell, in characters.
+/// The widest cell, in columns.
 const WIDEST: usize = 40;
 
 impl Fleet {
@@ -164,24 +164,73 @@ fn progress(row: &Row) -> String {
     }
 }
 
+/// How many columns of a terminal a text takes.
 fn width(text: &str) -> usize {
-    text.graphemes(true).count()
+    text.graphemes(true).map(columns).sum()
+}
+
+/// How many columns a letter takes: two where its script or Unicode's table has it wide.
+fn columns(letter: &str) -> usize {
+    let is_wide = |first: char| {
+        matches!(u32::from(first),
+            0x1100..=0x115f | 0x2e80..=0x303e | 0x3041..=0xa4cf | 0xa960..=0xa97c | 0xac00..=0xd7a3
+            | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff01..=0xff60 | 0xffe0..=0xffe6
+            | 0x1f300..=0x1f64f | 0x1f680..=0x1f6ff | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd)
+    };
+    let is_emoji = letter.contains('\u{fe0f}');
+    if is_emoji || letter.chars().next().is_some_and(is_wide) {
+        2
+    } else {
+        1
+    }
 }
 
 fn short(text: &str) -> String {
     if width(text) <= WIDEST {
         return text.to_owned();
     }
-    let start: String = text.graphemes(true).take(WIDEST - 1).collect();
+    let start: String = fitting(text.graphemes(true)).collect();
     format!("{start}…")
 }
 
 /// The end of a path tells more than its start.
 fn short_end(text: &str) -> String {
-    let count = width(text);
-    if count <= WIDEST {
+    if width(text) <= WIDEST {
         return text.to_owned();
     }
-    let end: String = text.graphemes(true).skip(count - WIDEST + 1).collect();
-    format!("…{end}")
+    let mut end: Vec<&str> = fitting(text.graphemes(true).rev()).collect();
+    end.reverse();
+    format!("…{}", end.concat())
+}
+
+/// The first letters of these that leave one column free.
+fn fitting<'t>(letters: impl Iterator<Item = &'t str>) -> impl Iterator<Item = &'t str> {
+    let mut left = WIDEST - 1;
+    letters.take_while(move |letter| {
+        let fits = columns(letter) <= left;
+        left = left.saturating_sub(columns(letter));
+        fits
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        assert_eq!(width("abc"), 3);
+        assert_eq!(width("写测试"), 6);
+        assert_eq!(width("e\u{301}한"), 3);
+        let long = "写".repeat(30);
+        assert_eq!(
+            (width(&short(&long)), short(&long).chars().count()),
+            (39, 20)
+        );
+        assert_eq!(
+            short_end(&long).chars().filter(|it| *it == '写').count(),
+            19
+        );
+        assert_eq!(short_end(&"a".repeat(50)), format!("…{}", "a".repeat(39)));
+    }
 }

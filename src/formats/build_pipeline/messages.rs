@@ -12,7 +12,10 @@ impl BuildCheckpoint {
     /// `PRD-009 already complete`.
     #[must_use]
     pub fn already_complete_message(&self) -> String {
-        format!("{} already complete", self.name())
+        match self.id() {
+            Some(id) => format!("{id} already complete"),
+            None => "The build is already complete".to_owned(),
+        }
     }
 
     /// The state of a build that goes on, as shown before it does:
