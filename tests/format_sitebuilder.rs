@@ -1459,6 +1459,10 @@ fn messages_are_the_protocols() {
     ] {
         assert!(row(at).contains(&format!("| {age} |")), "{}", row(at));
     }
+    assert!(
+        SitebuilderCheckpoint::planned_row("a\u{202e}b|c", "T001")
+            .starts_with("| a\\\\u{202e}b\\|c | T001 |")
+    );
     assert_eq!(
         SitebuilderCheckpoint::planned_row("content", "T001"),
         "| content | T001 | 0% | — | not started |"

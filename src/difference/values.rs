@@ -249,7 +249,8 @@ fn next_of_each(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
 fn key(node: Node<'_>) -> String {
     match node.kind() {
         Kind::Object => {
-            let named = |(name, member)| format!("{}:{}", quoted(name), key(member));
+            let named =
+                |(name, member): (Cow<'_, str>, Node<'_>)| format!("{name:?}:{}", key(member));
             let mut members: Vec<String> = node.members().map(named).collect();
             members.sort_unstable();
             format!("{{{}}}", members.join(","))
@@ -258,11 +259,10 @@ fn key(node: Node<'_>) -> String {
             let elements: Vec<String> = node.elements().map(key).collect();
             format!("[{}]", elements.join(","))
         }
-        Kind::String => node.as_str().map_or_else(|| node.raw().to_owned(), quoted),
+        Kind::String => match node.as_str() {
+            Some(text) => format!("{text:?}"),
+            None => node.raw().to_owned(),
+        },
         _ => node.raw().to_owned(),
     }
-}
-
-fn quoted(text: Cow<'_, str>) -> String {
-    format!("{text:?}")
 }

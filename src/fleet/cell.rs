@@ -14,9 +14,7 @@ pub(super) fn plain(text: &str, redaction: Option<&Redaction>) -> String {
 
 /// A text that cannot break a markdown table.
 pub(super) fn markdown(text: &str, redaction: Option<&Redaction>) -> String {
-    plain(text, redaction)
-        .replace('\\', "\\\\")
-        .replace('|', "\\|")
+    shown::cell(&plain(text, redaction))
 }
 
 #[cfg(test)]

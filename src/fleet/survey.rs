@@ -216,7 +216,7 @@ impl Scan<'_> {
         }
         let is_task = found.format.name != PipelineState::FORMAT;
         if is_task && row.result() == "finished" {
-            let left = left(&surveyed.handoff);
+            let left = surveyed.handoff.open_names();
             let percent = row.progress.percent;
             if !left.is_empty() || percent.is_some_and(|percent| percent < 100) {
                 self.findings.push(Finding::FinishedWithWorkLeft {
@@ -261,15 +261,6 @@ fn may_be_estimated(row: &Row) -> bool {
             .progress
             .rest
             .is_none_or(|rest| rest <= LONGEST_ESTIMATE)
-}
-
-/// The work that a hand-off says is not done.
-fn left(handoff: &Handoff) -> Vec<&str> {
-    let begun = handoff.in_progress.iter().map(|item| item.text.as_str());
-    let begun = begun.filter(|text| !handoff.pending.iter().any(|pending| pending == text));
-    begun
-        .chain(handoff.pending.iter().map(String::as_str))
-        .collect()
 }
 
 /// The id of the story, from its content or its file.

@@ -82,7 +82,7 @@ impl<C: Checkpoint> Recorder<C> {
     /// As every call.
     pub fn interrupted(&self, interruption: &Interruption) -> Result<Recorded> {
         let interruption = match interruption {
-            Interruption::Failed(because) => Interruption::Failed(shortened(because)),
+            Interruption::Failed(because) => Interruption::Failed(first_line(because)),
             stopped => stopped.clone(),
         };
         self.change(&mut |checkpoint, circumstances| {
@@ -99,7 +99,7 @@ impl<E> Broken<E> {
     }
 }
 
-fn shortened(because: &str) -> String {
+fn first_line(because: &str) -> String {
     let line = because.trim().lines().next().unwrap_or_default().trim();
     let line = if line.is_empty() {
         "no reason was given"

@@ -63,6 +63,14 @@ pub(crate) fn line(text: &str) -> String {
     shown
 }
 
+/// The text on one line of a Markdown table, which nothing in it can break.
+pub(crate) fn cell(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    line(&words.join(" "))
+        .replace('\\', "\\\\")
+        .replace('|', "\\|")
+}
+
 /// A path on one line, in quotes where it could be read as more than one or as a remark.
 pub(crate) fn path(text: &str) -> String {
     let shown = line(text);

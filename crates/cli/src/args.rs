@@ -1085,3 +1085,113 @@ fn usage(text: &str) -> Failure {
         None => Failure::usage("no verb; `ckpt --help` lists them"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The words that end with this command and with those below it, and all their long options.
+    fn collect(
+        command: &clap::Command,
+        above: &str,
+        verbs: &mut BTreeSet<String>,
+        options: &mut BTreeSet<String>,
+    ) {
+        let longs = command.get_arguments().filter_map(clap::Arg::get_long);
+        options.extend(longs.map(|long| format!("--{long}")));
+        for verb in command.get_subcommands() {
+            let words = format!("{above} {}", verb.get_name());
+            let words = words.trim();
+            if !verb.has_subcommands() {
+                verbs.insert(words.to_owned());
+            }
+            collect(verb, words, verbs, options);
+        }
+    }
+
+    /// What stands between backticks in a line, without the options and values behind a verb.
+    fn code(line: &str) -> impl Iterator<Item = &str> {
+        line.split('`').skip(1).step_by(2)
+    }
+
+    #[test]
+    fn the_users_reference_has_every_verb_and_option_and_no_other() {
+        let (mut verbs, mut options) = (BTreeSet::new(), BTreeSet::new());
+        collect(&Args::command(), "", &mut verbs, &mut options);
+        let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let reference = std::fs::read_to_string(reference).unwrap();
+
+        let pieces: Vec<&str> = reference.lines().flat_map(code).collect();
+        for verb in &verbs {
+            let is_named = |piece: &&str| {
+                let rest = piece
+                    .strip_prefix("ckpt ")
+                    .unwrap_or(piece)
+                    .strip_prefix(verb.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            };
+            assert!(pieces.iter().any(is_named), "docs/cli.md lacks `{verb}`");
+        }
+        let is_of_option =
+            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+        let mut named = BTreeSet::new();
+        for (at, _) in reference.match_indices("--") {
+            let rest = &reference[at..];
+            let end = rest
+                .find(|letter| !is_of_option(letter))
+                .unwrap_or(rest.len());
+            let is_option = rest[2..end].starts_with(|letter: char| letter.is_ascii_lowercase());
+            if is_option && reference[..at].ends_with([' ', '`', '|', '[', '(']) {
+                named.insert(rest[..end].to_owned());
+            }
+        }
+        assert_eq!(
+            options.difference(&named).collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "not in docs/cli.md"
+        );
+        assert_eq!(
+            named.difference(&options).collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "only in docs/cli.md"
+        );
+
+        // Each heading of a verb, and each command in the text, names one that is there.
+        let first: BTreeSet<&str> = verbs
+            .iter()
+            .filter_map(|verb| verb.split(' ').next())
+            .collect();
+        let headings = reference.lines().filter(|line| line.starts_with("### `"));
+        let headings = headings.flat_map(code);
+        let commands = pieces
+            .iter()
+            .filter_map(|piece| piece.strip_prefix("ckpt "));
+        for command in headings.chain(commands) {
+            let verb = command.split(' ').next().unwrap_or_default();
+            assert!(
+                first.contains(verb) || verb.starts_with("--"),
+                "{command:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_help_and_the_users_reference_have_the_same_exit_codes() {
+        let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let reference = std::fs::read_to_string(reference).unwrap();
+        let (_, table) = reference.split_once("## Exit codes").unwrap();
+        let (table, _) = table.split_once("\n## ").unwrap();
+        let rows = table
+            .lines()
+            .filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+        let rows: Vec<&str> = rows.filter(|code| code.parse::<u8>().is_ok()).collect();
+        let help = EXIT_CODES
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        let help: Vec<&str> = help.filter(|code| code.parse::<u8>().is_ok()).collect();
+        assert_eq!(rows, ["0", "1", "2", "3", "4", "5"]);
+        assert_eq!(help, rows);
+    }
+}

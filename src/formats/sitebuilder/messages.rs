@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::SitebuilderCheckpoint;
 use super::operations::continue_from;
+use crate::shown::cell;
 
 /// The head of the table of active checkpoints in `progress/STATUS.md`.
 pub const STATUS_HEADING: &str = "\
@@ -116,10 +117,4 @@ fn row(agent: &str, task: &str, percent: Option<u8>, age: &str, status: &str) ->
         cell(age),
         cell(status)
     )
-}
-
-/// A text that cannot break the table.
-fn cell(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.replace('\\', "\\\\").replace('|', "\\|")
 }
