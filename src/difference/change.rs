@@ -32,6 +32,9 @@ pub enum Change {
         from: Status,
         /// The state now.
         to: Status,
+        /// The words that the format has for both, where they are others.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        written: Option<(String, String)>,
     },
     /// Another phase or stage.
     Phase {
@@ -217,7 +220,7 @@ impl Change {
             | Change::Phase { from, to }
             | Change::Agent { from, to }
             | Change::Contract { from, to } => [from.as_deref(), to.as_deref(), None],
-            Change::Status { from, to } => [Some(from.as_str()), Some(to.as_str()), None],
+            Change::Status { from, to, .. } => [Some(from.as_str()), Some(to.as_str()), None],
             Change::Stamp { from, to } => [text(from), text(to), None],
             Change::AgentLeft { agent } | Change::AgentForgotten { agent } => {
                 [Some(agent), None, None]
@@ -272,7 +275,7 @@ impl fmt::Display for Change {
             Change::Description { from, to } => {
                 from_to(f, "description", from.as_deref(), to.as_deref())
             }
-            Change::Status { from, to } => {
+            Change::Status { from, to, .. } => {
                 from_to(f, "status", Some(from.as_str()), Some(to.as_str()))
             }
             Change::Phase { from, to } => from_to(f, "phase", from.as_deref(), to.as_deref()),

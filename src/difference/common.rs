@@ -33,7 +33,11 @@ pub(super) fn changes(before: &Handoff, after: &Handoff) -> Vec<Change> {
 fn facts(before: &Handoff, after: &Handoff, changes: &mut Vec<Change>) {
     if before.status != after.status {
         let (from, to) = (before.status.clone(), after.status.clone());
-        changes.push(Change::Status { from, to });
+        changes.push(Change::Status {
+            from,
+            to,
+            written: None,
+        });
     }
     let mut fact = |from: &Option<String>, to: &Option<String>, change: fn(_, _) -> Change| {
         if from != to {

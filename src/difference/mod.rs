@@ -124,7 +124,7 @@ impl Difference {
             at: handoff.and_then(|handoff| handoff.updated_at.clone()),
             ..Difference::default()
         };
-        let deltas = values::deltas(before.document, after.document);
+        let mut deltas = values::deltas(before.document, after.document);
         if deltas.is_empty() {
             difference.respelled = before.document != after.document;
             return difference;
@@ -132,6 +132,7 @@ impl Difference {
         if let (Some(before), Some(after)) = (&before.handoff, &after.handoff) {
             difference.changes = common::changes(before, after);
         }
+        told::tell_status(&mut deltas, before, after, &mut difference.changes);
         let besides = told::besides(&deltas, before, after, &difference.changes);
         difference.changes.extend(besides);
         difference

@@ -3,8 +3,7 @@
 //! A changed text is told if two things hold: one of those changes says it, letter by letter, and the hand-off was
 //! read from this very place. The second is found out by reading the document once more with a mark in every such
 //! place, and looking for the marks in the hand-off. A value for which either does not hold is listed by its pointer,
-//! so a doubt never hides a change. Of an element that is told, an empty list in it says nothing more. A changed status is
-//! told in the words of all formats: the format's own word for it is not told again.
+//! so a doubt never hides a change. Of an element that is told, an empty list in it says nothing more.
 
 use std::collections::HashSet;
 
@@ -26,15 +25,7 @@ pub(super) fn besides(
     let old = leaves(deltas, old, before, &texts);
     let new = leaves(deltas, new, after, &texts);
     let mut besides = Vec::new();
-    let tells_status = changes.iter().any(|it| matches!(it, Change::Status { .. }));
     for ((delta, old), new) in deltas.iter().zip(old).zip(new) {
-        if tells_status
-            && let (Some(from), Some(to)) = (delta.before, delta.after)
-            && is_status(from, before)
-            && is_status(to, after)
-        {
-            continue;
-        }
         let told = old.iter().chain(&new).filter(|leaf| leaf.told).count();
         // What is told to be gone may leave a null, and the other way round.
         let rest = |leaves: Vec<Leaf>| -> Vec<Leaf> {
@@ -75,6 +66,37 @@ pub(super) fn besides(
         }));
     }
     besides
+}
+
+/// Gives the changed status the words that the format has for it, where it is read from one of these values; that value
+/// is told with it.
+pub(super) fn tell_status(
+    deltas: &mut Vec<Delta<'_, '_>>,
+    before: &Side<'_>,
+    after: &Side<'_>,
+    changes: &mut [Change],
+) {
+    let status = changes.iter_mut().find_map(|change| match change {
+        Change::Status { from, to, written } => Some((from.as_str(), to.as_str(), written)),
+        _ => None,
+    });
+    let Some((from, to, written)) = status else {
+        return;
+    };
+    let text = |node: Option<Node<'_>>, side| {
+        let node = node.filter(|node| is_status(*node, side))?;
+        node.as_str().map(std::borrow::Cow::into_owned)
+    };
+    let words =
+        |delta: &Delta<'_, '_>| Some((text(delta.before, before)?, text(delta.after, after)?));
+    let found = deltas.iter().enumerate();
+    let found = found
+        .filter_map(|(at, delta)| Some((at, words(delta)?)))
+        .next();
+    if let Some((at, words)) = found {
+        deltas.remove(at);
+        *written = Some(words).filter(|(old, new)| (old.as_str(), new.as_str()) != (from, to));
+    }
 }
 
 /// Whether the status of the hand-off is read from this member of the checkpoint: then it is what is marked there.
