@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, ErrorKind, Result};
+use super::{Error, ErrorKind, ProcessId, Result};
 
 /// The number of a claim, which writers show with each write.
 ///
@@ -66,6 +66,12 @@ pub struct Claim {
     /// Whether it was given back.
     #[serde(default)]
     pub released: bool,
+    /// The agent among the owner's words. A record of version 0.1 has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The process that works for it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessId>,
 }
 
 /// What a claim asks for.
@@ -78,6 +84,10 @@ pub struct ClaimRequest {
     pub time_to_live: Duration,
     /// Whether to take the task from an owner whose claim still stands.
     pub take_over: bool,
+    /// The agent, whatever its session is.
+    pub agent: Option<String>,
+    /// The process that works for it.
+    pub process: Option<ProcessId>,
 }
 
 impl ClaimRequest {
@@ -87,7 +97,24 @@ impl ClaimRequest {
             owner: owner.into(),
             time_to_live,
             take_over: false,
+            agent: None,
+            process: None,
         }
+    }
+
+    /// Names the agent. It may take the claim back at once, in any session, where the process that the claim names is
+    /// gone.
+    #[must_use]
+    pub fn of_agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// Names the process that works on the task. Without one the claim stands until it runs out or is given back.
+    #[must_use]
+    pub fn in_process(mut self, process: ProcessId) -> Self {
+        self.process = Some(process);
+        self
     }
 
     /// Takes the task also from an owner whose claim still stands: for a supervisor that knows that the
@@ -152,6 +179,14 @@ impl Claim {
         !self.released && now < self.expires
     }
 
+    /// Whether the claim is that of an earlier process of this agent, which is gone. What is not known to be gone counts
+    /// as alive.
+    #[must_use]
+    pub fn is_left_by_dead(&self, agent: &str) -> bool {
+        let is_gone = self.process.as_ref().is_some_and(ProcessId::is_gone);
+        self.agent.as_deref() == Some(agent) && is_gone
+    }
+
     /// The claim that a request is given where `last` was the claim before.
     ///
     /// The owner of a claim that stands gets the same one, for at least as long as it asked for now.
@@ -160,7 +195,8 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Claimed`] when another's claim stands and the request does not take it over;
+    /// [`ErrorKind::Claimed`] when another's claim stands, the request does not take it over, and its process is not
+    /// known to be gone and of the same agent;
     /// [`ErrorKind::Refused`] for an owner without a name or with a control character in it, and for a
     /// claim that would have run out already.
     pub fn granted(
@@ -182,13 +218,19 @@ impl Claim {
             since,
             expires,
             released: false,
+            agent: request.agent.clone(),
+            process: request.process.clone(),
+        };
+        let may_take = |last: &Claim| {
+            let agent = request.agent.as_deref();
+            request.take_over || agent.is_some_and(|agent| last.is_left_by_dead(agent))
         };
         match last {
             None => Ok(claim(first, now, expires)),
             Some(last) if last.stands(now) && last.owner == owner && !request.take_over => {
                 Ok(claim(last.fence, last.since, last.expires.max(expires)))
             }
-            Some(last) if last.stands(now) && last.owner != owner && !request.take_over => {
+            Some(last) if last.stands(now) && last.owner != owner && !may_take(last) => {
                 Err(Error::new(ErrorKind::Claimed {
                     owner: last.owner.clone(),
                     until: last.expires,
@@ -413,6 +455,34 @@ mod tests {
             at(-500),
         );
         assert!(back.unwrap().fence > anew.fence);
+    }
+
+    /// A record of version 0.1 names no process, and a program of it reads ours.
+    #[test]
+    fn a_record_with_and_without_a_process_is_read_by_either_version() {
+        #[derive(serde::Deserialize, serde::Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Old {
+            owner: String,
+            fence: u64,
+            since: DateTime<Utc>,
+            expires: DateTime<Utc>,
+            #[serde(default)]
+            released: bool,
+        }
+        let request = ask("dev, session 1").of_agent("dev");
+        let request = request.in_process(super::ProcessId::current());
+        let claim = Claim::granted(None, &request, at(0)).unwrap();
+        let text = serde_json::to_string(&claim).unwrap();
+        let old: Old = serde_json::from_str(&text).unwrap();
+        assert_eq!((&*old.owner, old.fence), (&*claim.owner, claim.fence.0));
+        let text = serde_json::to_string(&old).unwrap();
+        let read: Claim = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.fence, &read.process), (claim.fence, &None));
+        assert!(!read.is_left_by_dead("dev"));
+        assert!(
+            Claim::granted(Some(&read), &ask("dev, session 2").of_agent("dev"), at(1)).is_err()
+        );
     }
 
     #[test]

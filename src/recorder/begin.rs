@@ -133,7 +133,10 @@ impl<C: Checkpoint> Found<C> {
         let claimed = claimed.filter(|claim| claim.stands(checkpoints.now()));
         let owner = options.owner.to_string();
         let is_anothers = |claim: &Claim| {
-            claim.owner != owner && !options.take_over && Some(claim.fence) != checkpoints.fence()
+            claim.owner != owner
+                && !options.take_over
+                && Some(claim.fence) != checkpoints.fence()
+                && !claim.is_left_by_dead(&options.owner.agent)
         };
         if claimed.as_ref().is_some_and(is_anothers) {
             // The plan says whose it is; what would be without the claim counts once it is gone.

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::RecorderOptions;
 use crate::checkpoint::{
-    Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Key, Result,
+    Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Key, ProcessId, Result,
 };
 use crate::checkpoints::Checkpoints;
 use crate::store::CheckpointStore;
@@ -57,7 +57,9 @@ impl Hold {
         let Some(time_to_live) = options.claim_for.filter(|_| is_wanted) else {
             return Ok(None);
         };
-        let mut request = ClaimRequest::new(options.owner.to_string(), time_to_live);
+        let mut request = ClaimRequest::new(options.owner.to_string(), time_to_live)
+            .of_agent(&options.owner.agent)
+            .in_process(ProcessId::current());
         request.take_over = options.take_over;
         store.claim(key, &request).map(Some)
     }

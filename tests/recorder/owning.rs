@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{Opened, Owner, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::{CheckpointStore, Checkpoints, ErrorKind, MemoryStore};
+use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions, StepDone};
+use agent_checkpoint::{
+    CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileStore, MemoryStore,
+};
 
+use crate::common::children::{Given, Running, say};
 use crate::common::key;
 use crate::scenes::{Plain, Scene, begun};
 
@@ -161,4 +164,46 @@ fn without_a_claim_others_are_noticed_all_the_same() {
     let other = there.carry_on().unwrap();
     assert!(one.step_started("a").unwrap_err().is_taken_over());
     other.step_started("a").unwrap();
+}
+
+/// A child that is killed in the middle of its first step.
+#[test]
+fn child_works_until_it_is_killed() {
+    let Some(given) = Given::find() else { return };
+    let tasks = FileStore::open(&given.folder).checkpoints::<TaskCheckpoint>();
+    let first = TaskCheckpoint::begin("dev", ["a", "b"], tasks.now());
+    let _ = Recorder::run(&tasks, &key("x"), "dev", &first, |_| {
+        say("ready");
+        std::thread::sleep(Duration::from_secs(600));
+        Ok::<_, String>(StepDone::current())
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_was_killed_goes_on_at_once_when_it_is_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let function = "owning::child_works_until_it_is_killed";
+    let mut child = Running::start(function, folder.path(), "-");
+    assert_eq!(child.hear().as_deref(), Some("ready"));
+    let tasks = FileStore::open(folder.path()).checkpoints::<TaskCheckpoint>();
+    let first = TaskCheckpoint::begin("dev", ["never"], tasks.now());
+    let run = |agent: &str| {
+        let mut steps = Vec::new();
+        let ran = Recorder::run(&tasks, &key("x"), agent, &first, |step| {
+            steps.push(step.text().to_owned());
+            Ok::<_, String>(StepDone::current())
+        });
+        (ran.unwrap(), steps)
+    };
+    // As long as the process is there, also the same agent in another session has to wait.
+    assert!(matches!(run("dev").0, Ran::Left(_)));
+    child.kill();
+    assert!(
+        matches!(run("other").0, Ran::Left(_)),
+        "another agent waits as before"
+    );
+    let (ran, steps) = run("dev");
+    assert!(matches!(ran, Ran::Finished), "{ran:?}");
+    assert_eq!(steps, ["a", "b"]);
 }

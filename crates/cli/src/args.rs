@@ -340,6 +340,9 @@ pub(crate) enum Verb {
         /// Take the task from an owner whose claim still stands, because it is known to be dead
         #[arg(long)]
         take_over: bool,
+        /// The process that works on the task: once it is gone, --agent may claim the task again at once, in any session
+        #[arg(long, value_name = "N", requires = "agent", conflicts_with = "renew")]
+        pid: Option<u32>,
         /// Let the claim with --fence stand for longer, also when it ran out and nobody else took the task
         #[arg(long, requires = "fence", conflicts_with = "take_over")]
         renew: bool,

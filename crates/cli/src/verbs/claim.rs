@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use agent_checkpoint::checkpoint::ProcessId;
 use agent_checkpoint::{Claim, ClaimRequest};
 use chrono::SecondsFormat;
 use serde::Serialize;
@@ -18,6 +19,7 @@ pub(super) struct How {
     pub(super) time_to_live: Duration,
     pub(super) take_over: bool,
     pub(super) renew: bool,
+    pub(super) pid: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +43,11 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
         (Some(owner), _) => {
             let mut request = ClaimRequest::new(owner, how.time_to_live);
             request.take_over = how.take_over;
+            request.agent.clone_from(&global.agent);
+            // The process of this command itself ends as soon as it has printed the fence.
+            if let Some(pid) = how.pid {
+                request.process = Some(ProcessId::of(pid).ok_or_else(|| no_process(pid))?);
+            }
             Some(store.claim(&target.key, &request))
         }
         (None, _) if how.take_over => {
@@ -88,6 +95,12 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
         }
     }
     Ok(outcome)
+}
+
+fn no_process(pid: u32) -> Failure {
+    Failure::new(format!(
+        "--pid: no process {pid} can be seen here; name one that runs, as $$ in a script, or leave it out"
+    ))
 }
 
 pub(super) fn release(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {

@@ -173,12 +173,14 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             file,
             time_to_live,
             take_over,
+            pid,
             renew,
         } => {
             let how = claim::How {
                 time_to_live,
                 take_over,
                 renew,
+                pid,
             };
             claim::run(file.as_deref(), &how, global)
         }

@@ -1,0 +1,152 @@
+//! Which process holds a claim, and whether it is gone.
+
+use serde::{Deserialize, Serialize};
+
+/// A process, told apart from every other one that has or had its number.
+///
+/// Only Linux says enough of a process for that, in `/proc`. Elsewhere the parts beside the number are unknown, and the
+/// process counts as alive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started, in the clock ticks of `/proc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// The boot of the machine that it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// The namespaces in which its number and the time of its start hold: two containers may both have a process 7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<String>,
+}
+
+impl ProcessId {
+    /// This process.
+    #[must_use]
+    pub fn current() -> ProcessId {
+        let pid = std::process::id();
+        ProcessId::of(pid).unwrap_or(ProcessId {
+            pid,
+            started: None,
+            boot: None,
+            namespaces: None,
+        })
+    }
+
+    /// The process with this number; `None` where none is known to run.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<ProcessId> {
+        let place = Place::here();
+        Some(ProcessId {
+            pid,
+            started: Some(started(pid).ok()?),
+            boot: place.as_ref().map(|place| place.boot.clone()),
+            namespaces: place.map(|place| place.namespaces),
+        })
+    }
+
+    /// Whether the process ended for sure. One of another boot, another container or another machine counts as alive,
+    /// and so does one of which too little is known.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let (Some(was), Some(boot), Some(namespaces), Some(here)) =
+            (self.started, &self.boot, &self.namespaces, Place::here())
+        else {
+            return false;
+        };
+        if *boot != here.boot || *namespaces != here.namespaces {
+            return false;
+        }
+        match started(self.pid) {
+            // Its number went to another process.
+            Ok(now) => now != was,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+}
+
+/// Where this process sees others.
+struct Place {
+    boot: String,
+    namespaces: String,
+}
+
+impl Place {
+    /// `None` where `/proc` does not show every process of this namespace.
+    fn here() -> Option<Place> {
+        let read = |path| std::fs::read_to_string(path).ok();
+        let link = |path| Some(std::fs::read_link(path).ok()?.display().to_string());
+        // A /proc of another namespace numbers this process otherwise.
+        if link("/proc/self")? != std::process::id().to_string() {
+            return None;
+        }
+        // Mounted so that it hides the processes of other users.
+        let mut mounts = read("/proc/self/mountinfo")?;
+        mounts.push('\n');
+        let hides = |line: &str| line.contains(" /proc ") && line.contains("hidepid=");
+        if mounts.lines().any(hides) {
+            return None;
+        }
+        Some(Place {
+            boot: read("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
+            namespaces: format!(
+                "{} {}",
+                link("/proc/self/ns/pid")?,
+                link("/proc/self/ns/time").unwrap_or_default()
+            ),
+        })
+    }
+}
+
+/// When a process was started: the 22nd field of its `stat`, whose second is its name in parentheses.
+fn started(pid: u32) -> std::io::Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest);
+    let field = after_name.and_then(|rest| rest.split_whitespace().nth(19)?.parse().ok());
+    field.ok_or_else(|| std::io::Error::other("the line of a process is not as expected"))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        reason = "a test that cannot go on should say where"
+    )]
+
+    use std::process::{Command, Stdio};
+
+    use super::ProcessId;
+
+    #[test]
+    fn a_process_is_gone_once_it_ended_and_not_before() {
+        let mut sleep = Command::new("sleep");
+        let mut child = sleep.arg("60").stdout(Stdio::null()).spawn().unwrap();
+        let process = ProcessId::of(child.id()).unwrap();
+        assert!(!process.is_gone() && !ProcessId::current().is_gone());
+        // Another that got its number.
+        let reused = ProcessId {
+            started: process.started.map(|at| at - 1),
+            ..process.clone()
+        };
+        assert!(reused.is_gone());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(process.is_gone());
+        assert_eq!(ProcessId::of(process.pid), None);
+
+        // Of these nobody can tell.
+        let alive = |change: fn(&mut ProcessId)| {
+            let mut process = process.clone();
+            change(&mut process);
+            assert!(!process.is_gone(), "{process:?}");
+        };
+        alive(|it| it.boot = Some("another".to_owned()));
+        alive(|it| it.boot = None);
+        alive(|it| it.namespaces = Some("pid:[1] time:[1]".to_owned()));
+        alive(|it| it.namespaces = None);
+        alive(|it| it.started = None);
+    }
+}
