@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::json::{Kind, Node};
+
 /// The bounds that a save keeps on what it adds. `None` is no bound.
 ///
 /// Limits act on the texts and lists that a save sets or lengthens; what was in the checkpoint
@@ -112,6 +114,9 @@ pub struct Dropped {
     pub reason: DropReason,
     /// All of it, as it was.
     pub value: Value,
+    /// Its text on one line, where the value lacks digits that the text has.
+    #[serde(skip)]
+    pub(crate) text: Option<String>,
 }
 
 impl Dropped {
@@ -121,7 +126,30 @@ impl Dropped {
             pointer: pointer.into(),
             reason,
             value,
+            text: None,
         }
+    }
+
+    /// Takes the value from the text of a file, with all its digits; `false` where it is no [`Value`].
+    pub(crate) fn take_from(&mut self, node: Node<'_>) -> bool {
+        let Ok(value) = serde_json::from_str(node.raw()) else {
+            return false;
+        };
+        self.value = value;
+        // No string has a line end in it.
+        self.text = (!is_exact(node)).then(|| node.raw().lines().map(str::trim).collect());
+        true
+    }
+}
+
+/// Whether all numbers in it are written by serde_json as they stand there: most programs have no more than a double.
+fn is_exact(node: Node<'_>) -> bool {
+    match node.kind() {
+        Kind::Object => node.members().all(|(_, member)| is_exact(member)),
+        Kind::Array => node.elements().all(is_exact),
+        Kind::Number => serde_json::from_str::<Value>(node.raw())
+            .is_ok_and(|number| number.to_string() == node.raw()),
+        _ => true,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::work::Work;
 use super::{Checkpoints, Loaded};
@@ -399,7 +400,7 @@ fn add_absent<C: Checkpoint>(text: &mut Document, value: &C) -> Result<bool> {
     let mut added = false;
     for (name, member) in whole.root().members() {
         if text.root().get(&name).is_none_or(|node| node.is_null()) {
-            let value: serde_json::Value = serde_json::from_str(member.raw()).unwrap_or_default();
+            let value: Value = serde_json::from_str(member.raw()).unwrap_or_default();
             added |= text.set(&crate::json::pointer::join("", &name), &value)?;
         }
     }
@@ -426,11 +427,8 @@ fn keep_whole<C: Checkpoint>(
         // Only what the save left as it was stands in the file.
         if before.pointer(&piece.pointer) == Some(&piece.value) {
             let pointer = inside(document, &reading.locate(document, &piece.pointer));
-            let raw = document
-                .get(&pointer)
-                .and_then(|node| serde_json::from_str(node.raw()).ok());
-            if let Some(value) = raw {
-                piece.value = value;
+            if let Some(node) = document.get(&pointer) {
+                piece.take_from(node);
             }
         }
     }
@@ -476,10 +474,13 @@ fn raw_values<'p>(
 ) -> impl Iterator<Item = Dropped> + 'p {
     pointers.iter().map(|pointer| {
         let pointer = inside(document, pointer);
-        let raw = document.get(&pointer).map_or("null", |node| node.raw());
+        let node = document.get(&pointer);
+        let mut dropped = Dropped::new(pointer, DropReason::Unreadable, Value::Null);
         // Half of a surrogate pair is no value that could be kept as one: its text is.
-        let value = serde_json::from_str(raw).unwrap_or_else(|_| raw.into());
-        Dropped::new(pointer, DropReason::Unreadable, value)
+        if let Some(node) = node.filter(|node| !dropped.take_from(*node)) {
+            dropped.value = node.raw().into();
+        }
+        dropped
     })
 }
 

@@ -35,6 +35,7 @@ struct Line {
 struct Piece {
     pointer: String,
     reason: DropReason,
+    /// The last in the line.
     value: Value,
 }
 
@@ -146,8 +147,8 @@ impl OverflowFile {
         dropped: &[Dropped],
     ) -> Result<Entries> {
         let mut lines = Vec::new();
-        let mut add = |line: &Line| {
-            serde_json::to_writer(&mut lines, line).map_err(|error| {
+        let add = |lines: &mut Vec<u8>, line: &Line| {
+            serde_json::to_writer(&mut *lines, line).map_err(|error| {
                 Error::new(ErrorKind::Edit {
                     detail: format!("what was cut cannot be recorded: {error}"),
                 })
@@ -157,14 +158,25 @@ impl OverflowFile {
         };
         let begins = begins && self.is_there()?;
         if begins {
-            add(&owner.line(None))?;
+            add(&mut lines, &owner.line(None))?;
         }
         for piece in dropped {
-            add(&owner.line(Some(Piece {
+            let value = match &piece.text {
+                Some(_) => Value::Null,
+                None => piece.value.clone(),
+            };
+            let line = owner.line(Some(Piece {
                 pointer: piece.pointer.clone(),
                 reason: piece.reason,
-                value: piece.value.clone(),
-            })))?;
+                value,
+            }));
+            add(&mut lines, &line)?;
+            // The value ends the line, and has more digits there than a `Value` holds.
+            if let Some(text) = &piece.text {
+                lines.truncate(lines.len() - "null}}\n".len());
+                lines.extend_from_slice(text.as_bytes());
+                lines.extend_from_slice(b"}}\n");
+            }
         }
         Ok(Entries { lines, begins })
     }
