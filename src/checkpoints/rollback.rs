@@ -9,7 +9,8 @@ use crate::store::CheckpointStore;
 /// reads the stamp of another state.
 ///
 /// One that is in no entry any more is known by its stamp: who edits a checkpoint in place does not make it older
-/// than the state before its last save.
+/// than the state before its last save. What a restore wrote last is an entry itself, and may be older than the others:
+/// then it is the state to compare with.
 pub(crate) fn came_back(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -33,7 +34,13 @@ pub(crate) fn came_back(
     let Some(newest) = of_this_task.next() else {
         return Ok(None);
     };
-    let kept = store.load_revision(key, &newest.id).ok();
+    let mut restored = history.iter().filter(|entry| !entry.is_current());
+    let restored = restored.find(|entry| {
+        let written = entry.revision.as_ref();
+        written.is_ok_and(|it| matches!(store.changed_without(key, it), Ok(None)))
+    });
+    let before = restored.unwrap_or(newest);
+    let kept = store.load_revision(key, &before.id).ok();
     let kept = kept.and_then(|kept| stamp_of(&kept.document)?.time());
     Ok(kept.filter(|kept| own < *kept).map(|_| Reason::RolledBack {
         later: Some(newest.id.clone()),
