@@ -827,15 +827,18 @@ mod tests {
             ("{\"op\"", "no JSON object"),
             ("{}", "has no \"op\""),
             (r#"{"op":1}"#, "\"op\" is a text"),
-            (r#"{"op":"fly"}"#, "unknown variant `fly`"),
-            (r#"{"op":"note"}"#, "missing field `text`"),
+            (
+                r#"{"op":"fly"}"#,
+                "\"fly\" is no operation; the operations are `step start`",
+            ),
+            (r#"{"op":"note"}"#, "lacks its member `text`"),
             (r#"{"op":"note","text":" "}"#, "it is empty"),
             (r#"{"op":"context"}"#, "either \"used\""),
             (r#"{"op":"context","used":0.5,"messages":3}"#, "either"),
             (r#"{"op":"context","messages":3,"of":0}"#, "at least 1"),
             (
                 r#"{"op":"note","text":"a","why":"b"}"#,
-                "unknown field `why`",
+                "\"note\" has no member `why`; it takes `text`",
             ),
             (
                 r#"{"op":"decide","text":"a","text":"b"}"#,
