@@ -148,7 +148,8 @@ fn is_exact(node: Node<'_>) -> bool {
         Kind::Object => node.members().all(|(_, member)| is_exact(member)),
         Kind::Array => node.elements().all(is_exact),
         Kind::Number => serde_json::from_str::<Value>(node.raw())
-            .is_ok_and(|number| number.to_string() == node.raw()),
+            .and_then(|number| serde_json::to_string(&number))
+            .is_ok_and(|text| text == node.raw()),
         _ => true,
     }
 }
