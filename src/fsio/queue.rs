@@ -252,11 +252,11 @@ mod tests {
         dead.line_up();
         let stale = dead.ticket.clone().unwrap();
         std::mem::forget(dead);
+        let started = Instant::now();
         let mut next = place(folder.path());
         let mut last = place(folder.path());
         next.line_up();
         last.line_up();
-        let started = Instant::now();
         while !next.wait(Duration::from_millis(1)) {
             assert!(started.elapsed() < Duration::from_secs(10));
         }
