@@ -41,6 +41,9 @@
 //! # }
 //! ```
 //!
+//! The names for an agent's program are in the [`prelude`]. Times are of [`chrono`], which is part of the interface and
+//! re-exported.
+//!
 //! # Three rules
 //!
 //! **Reading has three outcomes.** A text is *corrupt* ([`ErrorKind::Corrupt`] with line, column and
@@ -123,6 +126,7 @@ pub use checkpoint::{
     Timestamp, Truncation,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
+pub use chrono;
 pub use difference::Difference;
 pub use fleet::Fleet;
 pub use formats::{Format, Formats, TaskCheckpoint};
@@ -138,6 +142,15 @@ pub use store::{
     BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,
     Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
+
+/// What an agent's program needs: `use agent_checkpoint::prelude::*;`.
+pub mod prelude {
+    pub use crate::formats::task::{StepDone, TaskCheckpoint};
+    pub use crate::recorder::{Opened, Ran, Recorder, RecorderOptions, Step};
+    pub use crate::resume::ResumeOptions;
+    pub use crate::store::FileStore;
+    pub use crate::{Checkpoint, CheckpointStoreExt, Key};
+}
 
 /// How to do what: a page for each task.
 ///

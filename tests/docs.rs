@@ -9,6 +9,11 @@
 use std::fs;
 use std::path::Path;
 
+use agent_checkpoint::Checkpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, TaskCheckpoint};
+
 /// The texts of all files with this ending below a folder.
 fn texts(folder: &Path, ending: &str, into: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -160,5 +165,37 @@ fn the_record_of_the_public_api_has_what_every_program_uses() {
         "pub macro agent_checkpoint::store_conformance!",
     ] {
         assert!(record.lines().any(|line| line.starts_with(item)), "{item}");
+    }
+}
+
+/// The table of calls and formats on the page of the recorder is that of the formats themselves.
+#[test]
+fn the_page_on_the_recorder_says_which_format_takes_what() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/recorder.md")).unwrap();
+    let formats = [
+        TaskCheckpoint::OPERATIONS,
+        AgentCheckpoint::OPERATIONS,
+        SitebuilderCheckpoint::OPERATIONS,
+        StoryCheckpoint::OPERATIONS,
+        PipelineState::OPERATIONS,
+        BuildCheckpoint::OPERATIONS,
+    ];
+    let mut told = vec![Vec::new(); formats.len()];
+    let table = page.split("## Which format takes what").nth(1).unwrap();
+    let table = table.split("\n## ").next().unwrap();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        for (format, told) in told.iter_mut().enumerate() {
+            if cells[3 + format] == "yes" {
+                told.push(cells[2]);
+            }
+        }
+    }
+    for (told, takes) in told.iter_mut().zip(formats) {
+        let mut takes = takes.to_vec();
+        takes.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(*told, takes);
     }
 }

@@ -776,6 +776,7 @@ fn a_wait_that_ends_names_the_holder_its_process_and_since_when() {
     let ErrorKind::Locked {
         waited,
         holder: Some(name),
+        pid,
         held_for: Some(held_for),
     } = error.kind()
     else {
@@ -783,6 +784,7 @@ fn a_wait_that_ends_names_the_holder_its_process_and_since_when() {
     };
     assert!(name.contains("agent-seven"), "{name}");
     assert!(name.contains(&format!("process {}", holder.id())), "{name}");
+    assert_eq!(*pid, Some(holder.id()));
     assert!(
         *waited >= short && *held_for > *waited,
         "{waited:?} {held_for:?}"

@@ -82,6 +82,8 @@ pub enum ErrorKind {
         waited: Duration,
         /// Who holds it, where that is known.
         holder: Option<String>,
+        /// The holder's process, where that is known.
+        pid: Option<u32>,
         /// For how long it has held it, where that is known.
         held_for: Option<Duration>,
     },
@@ -384,6 +386,7 @@ impl fmt::Display for Error {
                 waited,
                 holder,
                 held_for,
+                ..
             } => {
                 let holder = holder.as_deref().unwrap_or("another process");
                 write!(f, "locked by {holder}")?;
@@ -575,6 +578,7 @@ impl From<FileError> for Error {
                 ErrorKind::Locked {
                     waited: *waited,
                     holder: holder.clone(),
+                    pid: crate::fsio::pid_of(holder.as_deref()),
                     held_for: *held_for,
                 },
                 lock,

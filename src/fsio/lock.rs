@@ -229,6 +229,16 @@ fn write_holder(file: &File, sidecar: &Path, holder: &str) -> io::Result<usize> 
     write_at(file, sidecar, &name, 0)
 }
 
+/// The process in what a holder wrote: `process 123`, or `builder (process 123)`. A text that was cut has none.
+pub(crate) fn pid_of(holder: Option<&str>) -> Option<u32> {
+    let holder = holder?;
+    let named = holder
+        .strip_suffix(')')
+        .and_then(|text| text.rsplit_once('('));
+    let process = named.map_or(holder, |(_, process)| process);
+    process.strip_prefix("process ")?.parse().ok()
+}
+
 /// What the holder wrote, and how long ago.
 fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     let mut name = [0; NAME_WIDTH];

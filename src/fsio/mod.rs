@@ -55,6 +55,7 @@ pub use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder, s
 pub(crate) use in_place::InPlace;
 pub use list::{list, names};
 pub use lock::Lock;
+pub(crate) use lock::pid_of;
 pub(crate) use read::unread;
 pub use read::{Contents, read_end, read_limited};
 pub use remove::remove;

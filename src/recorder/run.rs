@@ -224,7 +224,11 @@ impl<C: Checkpoint> Recorder<C> {
         match done {
             Some(mut done) => {
                 done.pending.get_or_insert_with(|| text.to_owned());
-                self.step_done(&done)?;
+                if !self.step_done(&done)?.is_written() {
+                    // Its next step would be the same for ever.
+                    let why = "the report of a finished step changed nothing";
+                    return Err(Error::refused(why).with_key(&self.key));
+                }
                 Ok(!is_full())
             }
             None => {

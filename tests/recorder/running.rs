@@ -1,13 +1,13 @@
 //! The usual loop in one call.
 
-use agent_checkpoint::checkpoint::Interruption;
-use agent_checkpoint::formats::TaskCheckpoint;
+use agent_checkpoint::checkpoint::{Clock, Interruption};
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::task::Reason;
+use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, TaskCheckpoint};
 use agent_checkpoint::recorder::{
     Opened, Owner, Ran, Recorder, RecorderOptions, RunError, StepDone,
 };
-use agent_checkpoint::{CheckpointStore, ClaimRequest, ErrorKind, ResumeReason};
+use agent_checkpoint::{Checkpoint, CheckpointStore, ClaimRequest, ErrorKind, ResumeReason};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};
@@ -252,4 +252,26 @@ fn the_next_step_is_the_one_in_progress_then_the_first_of_the_plan() {
         recorder.step_done(&StepDone::new(step)).unwrap();
     }
     assert_eq!(recorder.next_step().unwrap(), None);
+}
+
+/// Every format whose plan is made of steps: each is done once, in the plan's order.
+#[test]
+fn a_run_ends_in_every_format_with_steps() {
+    fn runs<C: Checkpoint>(first: impl Fn(&Scene) -> C, name: &str, owner: Owner) {
+        let scene = Scene::new();
+        let mut steps = Vec::new();
+        let ran = Recorder::run(&scene.view(), &key(name), owner, &first(&scene), |step| {
+            steps.push(step.text().to_owned());
+            Ok::<_, String>(StepDone::current())
+        });
+        assert!(matches!(ran.unwrap(), Ran::Finished), "{}", C::FORMAT);
+        assert_eq!(steps, ["one", "two"], "{}", C::FORMAT);
+    }
+    let plan = ["one", "two"];
+    let task = |scene: &Scene| scene.first(&plan);
+    runs(task, "x", Owner::new("dev"));
+    let agent = |scene: &Scene| AgentCheckpoint::begin("A", "s1", "f", plan, scene.watch.now());
+    runs(agent, "A", Owner::new("A").in_session("s1"));
+    let site = |scene: &Scene| SitebuilderCheckpoint::begin("m", "T1", plan, scene.watch.now());
+    runs(site, "m-T1", Owner::new("m"));
 }

@@ -1,9 +1,9 @@
 //! A format of this orchestrator's own.
 
-use agent_checkpoint::checkpoint::{DoneItem, SchemaVersion};
+use agent_checkpoint::checkpoint::{Circumstances, DoneItem, OpenItem, Operation, SchemaVersion};
 #[cfg(feature = "schema")]
 use agent_checkpoint::schema::Shape;
-use agent_checkpoint::{Checkpoint, Handoff, Inspection, Status, Timestamp};
+use agent_checkpoint::{Checkpoint, Error, Handoff, Inspection, Result, Status, Timestamp};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,11 @@ pub struct Errand {
     pub made: Vec<String>,
     /// Stops that are left, in order.
     pub left: Vec<String>,
+    /// The stop that the agent is on its way to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// What keeps the errand from going on.
+    pub in_the_way: Vec<String>,
     /// How many seconds a stop takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds_per_stop: Option<u32>,
@@ -66,11 +71,38 @@ impl Checkpoint for Errand {
         let mut handoff = Handoff::default();
         handoff.done = self.made.iter().map(DoneItem::new).collect();
         handoff.pending.clone_from(&self.left);
-        handoff.status = match self.left.is_empty() {
-            true => Status::Complete,
-            false => Status::InProgress,
+        handoff.in_progress = self.at.iter().map(OpenItem::new).collect();
+        handoff.blockers.clone_from(&self.in_the_way);
+        handoff.status = match (self.left.is_empty(), self.in_the_way.is_empty()) {
+            (_, false) => Status::Blocked,
+            (true, _) => Status::Complete,
+            (false, _) => Status::InProgress,
         };
         handoff
+    }
+
+    const OPERATIONS: &'static [&'static str] = &["step start", "step done", "block", "unblock"];
+
+    /// What a recorder reports. An operation that is refused leaves the errand as it was.
+    fn apply(&mut self, operation: &Operation, _: &Circumstances<'_>) -> Result<()> {
+        match operation {
+            Operation::StepStart { text } => self.at = Some(text.clone()),
+            Operation::StepDone { text, pending, .. } => {
+                let stop = pending.as_ref().or(self.at.as_ref());
+                let place = self.left.iter().position(|left| Some(left) == stop);
+                let Some(place) = place else {
+                    return Err(Error::refused("that stop is not in the plan"));
+                };
+                let stop = self.left.remove(place);
+                self.made.push(text.clone().unwrap_or(stop));
+                self.at = None;
+            }
+            // So an error or a panic in a scope is in the checkpoint.
+            Operation::Block { text } => self.in_the_way.push(text.clone()),
+            Operation::Unblock => self.in_the_way.clear(),
+            other => return Err(Error::unsupported(other, Self::OPERATIONS)),
+        }
+        Ok(())
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

@@ -22,6 +22,7 @@ impl Arbitrary for Errand {
                 left,
                 seconds_per_stop,
                 changed,
+                ..Errand::default()
             })
             .boxed()
     }

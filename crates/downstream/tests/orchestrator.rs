@@ -7,10 +7,11 @@
 use std::path::Path;
 
 use agent_checkpoint::fleet::{FleetOptions, Source};
+use agent_checkpoint::recorder::{Opened, Recorder, StepDone};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, Document, FileStore, Fleet, Key, Knowledge, MemoryStore,
-    Timestamp,
+    CheckpointStore, CheckpointStoreExt, Document, ErrorKind, FileStore, Fleet, Key, Knowledge,
+    MemoryStore, Timestamp,
 };
 use agent_checkpoint_downstream::{Errand, Next, Team, formats, next};
 
@@ -33,6 +34,41 @@ fn an_errand_is_begun_resumed_and_ended() {
     );
     errands.update(&key, Errand::make_stop).unwrap();
     assert_eq!(step(), Next::Nothing);
+}
+
+#[test]
+fn an_errand_is_run_with_a_recorder() {
+    let errands = MemoryStore::new().checkpoints::<Errand>();
+    let key = Key::new("shopping").unwrap();
+    let first = Errand::new(&["baker", "bank"], errands.now());
+    let failed = Recorder::run(&errands, &key, "boy", &first, |step| match step.text() {
+        "bank" => Err("closed"),
+        _ => Ok(StepDone::current()),
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "closed");
+    let errand = errands.get(&key).unwrap().checkpoint;
+    assert_eq!(errand.made, ["baker"]);
+    assert_eq!(
+        errand.in_the_way,
+        ["closed"],
+        "the error is in the checkpoint"
+    );
+
+    let Opened::Found(found) = Recorder::begin(&errands, &key, "girl", &first).unwrap() else {
+        unreachable!("it was begun, and a stop is left");
+    };
+    let recorder = found.carry_on().unwrap();
+    recorder.unblock().unwrap();
+    assert_eq!(recorder.next_step().unwrap().as_deref(), Some("bank"));
+    recorder.step_done(&StepDone::current()).unwrap();
+    let beside = recorder.step_added("library", None).unwrap_err();
+    assert!(
+        matches!(beside.kind(), ErrorKind::Unsupported { .. }),
+        "{beside}"
+    );
+    drop(recorder);
+    let again = Recorder::begin(&errands, &key, "boy", &first).unwrap();
+    assert!(matches!(again, Opened::Complete(_)));
 }
 
 #[cfg(feature = "schema")]

@@ -483,6 +483,7 @@ impl<'o> DurableFile<'o> {
                 // What is locked for the caller is the checkpoint, not its sidecar.
                 return Err(Error::new(ErrorKind::Locked {
                     waited,
+                    pid: fsio::pid_of(holder.as_deref()),
                     holder,
                     held_for,
                 })
