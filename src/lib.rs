@@ -84,6 +84,7 @@
 //! | `template` | yes | prompts and messages (`resume::Prompts`) | minijinja |
 //! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) | ignore |
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) | signal-hook |
+//! | `tokio` | no | the recorder for async programs (`recorder::AsyncRecorder`), and `Checkpoints::unblocked` | tokio |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) | proptest |
 //! | `testkit` | no | tests of a store or a format of yours (module `testkit`), and the seam at which calls to the file system are made to fail ([`fsio::seam`]) | none |
 //!
@@ -187,7 +188,7 @@ pub mod _guide {
 struct Readme;
 
 /// So are those of the page on the recorder.
-#[cfg(all(doctest, feature = "template"))]
+#[cfg(all(doctest, feature = "template", feature = "tokio"))]
 #[doc = include_str!("../docs/recorder.md")]
 struct RecorderPage;
 

@@ -162,6 +162,8 @@ impl Hold {
     /// Gives the claim back.
     pub(super) fn release(&mut self, store: &dyn CheckpointStore, key: &Key) -> Result<()> {
         if let Some(claim) = self.claim.take() {
+            // Whoever still reports through another handle is told that the claim was given back.
+            self.given = Some(claim.fence);
             store.release(key, claim.fence)?;
         }
         Ok(())

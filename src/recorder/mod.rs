@@ -48,6 +48,8 @@ mod context;
 mod cost;
 mod hand_on;
 mod hold;
+#[cfg(feature = "tokio")]
+mod nonblocking;
 mod options;
 mod owner;
 mod recorded;
@@ -69,6 +71,8 @@ pub use begin::{Found, Opened};
 pub use context::ContextAdvice;
 pub use cost::Cost;
 pub use hand_on::HandedOn;
+#[cfg(feature = "tokio")]
+pub use nonblocking::{AsyncRecorder, AsyncStep};
 pub use options::RecorderOptions;
 pub use owner::Owner;
 pub use recorded::Recorded;
@@ -296,6 +300,10 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// [`ErrorKind::Fenced`] when another has claimed the task since.
     pub fn leave(self) -> Result<()> {
+        self.give_back()
+    }
+
+    fn give_back(&self) -> Result<()> {
         let store = self.checkpoints.store();
         self.state().hold.release(store, &self.key)
     }

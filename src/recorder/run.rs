@@ -59,6 +59,16 @@ pub enum Ran<C: Checkpoint> {
     Left(Box<Found<C>>),
 }
 
+impl<C: Checkpoint> Ran<C> {
+    /// How a run ends that found no further step.
+    pub(super) fn of_the_end(is_partial: bool) -> Self {
+        match is_partial {
+            true => Ran::Stopped,
+            false => Ran::Finished,
+        }
+    }
+}
+
 /// Why a [run](Recorder::run) failed.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -107,7 +117,7 @@ impl<E: fmt::Debug + fmt::Display> StdError for RunError<E> {
 /// What a run begins with.
 pub(super) enum Entered<C: Checkpoint> {
     /// The task is the owner's; of one that was carried on, what was found.
-    Task(Recorder<C>, Option<Resume>),
+    Task(Box<Recorder<C>>, Option<Box<Resume>>),
     /// There is nothing to do.
     Over(Ran<C>),
 }
@@ -171,7 +181,7 @@ impl<C: Checkpoint> Recorder<C> {
             let step = || Step {
                 text: &text,
                 recorder: &recorder,
-                found: found.as_ref(),
+                found: found.as_deref(),
             };
             let done = recorder.scope(|_| work(step()));
             let done = done.map_err(RunError::Work)?.into();
@@ -180,7 +190,9 @@ impl<C: Checkpoint> Recorder<C> {
                 return Ok(Ran::Stopped);
             }
         }
-        Ok(recorder.end_run()?)
+        let is_partial = recorder.is_partial()?;
+        recorder.leave()?;
+        Ok(Ran::of_the_end(is_partial))
     }
 
     pub(super) fn enter(
@@ -196,10 +208,10 @@ impl<C: Checkpoint> Recorder<C> {
             return Err(Error::unsupported(&start, C::OPERATIONS).with_key(key));
         }
         Ok(match Recorder::begin(checkpoints, key, options, first)? {
-            Opened::Begun(recorder) => Entered::Task(recorder, None),
+            Opened::Begun(recorder) => Entered::Task(Box::new(recorder), None),
             Opened::Found(found) if found.resume.is_for_the_agent_alone() => {
-                let resume = found.resume.clone();
-                Entered::Task(found.carry_on()?, Some(resume))
+                let resume = Box::new(found.resume.clone());
+                Entered::Task(Box::new(found.carry_on()?), Some(resume))
             }
             // Agents call their work complete too early.
             Opened::Complete(found) if found.resume.handoff.count_left() == 0 => {
@@ -242,14 +254,8 @@ impl<C: Checkpoint> Recorder<C> {
         }
     }
 
-    /// Gives the claim back where no step is left.
-    pub(super) fn end_run(self) -> Result<Ran<C>> {
-        let is_partial = self.checkpoints.get(&self.key)?.is_partial;
-        self.leave()?;
-        Ok(if is_partial {
-            Ran::Stopped
-        } else {
-            Ran::Finished
-        })
+    /// Whether parts of the checkpoint could not be read, so that steps may be left that nobody sees.
+    pub(super) fn is_partial(&self) -> Result<bool> {
+        Ok(self.checkpoints.get(&self.key)?.is_partial)
     }
 }

@@ -111,7 +111,7 @@ fn first_line(because: &str) -> String {
 }
 
 /// What a panic says.
-fn words_of(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn words_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without words")

@@ -18,6 +18,7 @@ mod builder_state;
 mod cost;
 mod ending;
 mod given_up;
+mod in_async;
 mod interrupted;
 mod owning;
 mod running;

@@ -1,0 +1,295 @@
+//! The recorder for async programs: the same calls, made where blocking is allowed.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+
+use super::run::Entered;
+use super::scope::words_of;
+use super::{Broken, Opened, Ran, Recorded, Recorder, RecorderOptions, RunError, StepDone};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Interruption, Key, Result};
+use crate::checkpoints::Checkpoints;
+use crate::resume::Resume;
+
+/// A [`Recorder`] for async programs.
+///
+/// Every call is made on a thread where blocking is allowed, one after the other: a save waits for the disk, and may
+/// wait for a lock. The futures are `Send`. Clones are one recorder.
+///
+/// # Cancellation
+///
+/// A future that is dropped never leaves half a change. A call whose turn had not come is not made. One that had begun
+/// is made whole in the background, and the next call waits for it; only a runtime that shuts down may drop it before
+/// it begins. Work in a [scope](AsyncRecorder::scope) or a [run](AsyncRecorder::run) that is dropped before its end, as by
+/// a timeout, is recorded as stopped.
+///
+/// When the last clone is dropped, giving the claim back is only queued; [`leave`](AsyncRecorder::leave) waits for it.
+pub struct AsyncRecorder<C: Checkpoint + Send + 'static> {
+    /// `None` only while it is dropped.
+    inner: Option<Arc<Mutex<Recorder<C>>>>,
+}
+
+/// A step of the plan that is to be done, as [`AsyncRecorder::run`] hands it to the work.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AsyncStep<C: Checkpoint + Send + 'static> {
+    /// What is to be done, as the plan has it.
+    pub text: String,
+    /// The recorder, for decisions and notes.
+    pub recorder: AsyncRecorder<C>,
+    /// What was found of the agent before: at the first step of a run that carries on, else `None`.
+    pub found: Option<Resume>,
+}
+
+impl<C: Checkpoint + Send + 'static> fmt::Debug for AsyncRecorder<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncRecorder")
+            .field("format", &C::FORMAT)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Checkpoint + Send + 'static> Clone for AsyncRecorder<C> {
+    fn clone(&self) -> Self {
+        AsyncRecorder {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<C: Checkpoint + Send + 'static> Drop for AsyncRecorder<C> {
+    fn drop(&mut self) {
+        // The last one gives the claim back, which may wait for a lock.
+        if let (Some(inner), Ok(runtime)) = (self.inner.take(), Handle::try_current())
+            && Arc::strong_count(&inner) == 1
+        {
+            runtime.spawn_blocking(move || drop(inner));
+        }
+    }
+}
+
+impl<C: Checkpoint + Send + 'static> From<Recorder<C>> for AsyncRecorder<C> {
+    fn from(recorder: Recorder<C>) -> Self {
+        AsyncRecorder {
+            inner: Some(Arc::new(Mutex::new(recorder))),
+        }
+    }
+}
+
+/// Makes a blocking call where that is allowed.
+///
+/// # Errors
+///
+/// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] where the runtime shuts down
+/// before the call is made.
+///
+/// # Panics
+///
+/// As `work` does.
+async fn unblocked<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R> + Send + 'static,
+) -> Result<R> {
+    let runtime = Handle::try_current().map_err(|_| {
+        Error::refused(
+            "an async call needs a tokio runtime: make it in one, or make the blocking call",
+        )
+    })?;
+    match runtime.spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(cancelled) => {
+                let source = std::io::Error::other(cancelled);
+                Err(Error::new(ErrorKind::Io).with_source(source))
+            }
+        },
+    }
+}
+
+impl<C: Checkpoint + Send + 'static> Checkpoints<C> {
+    /// Makes calls of this view from an async program, on a thread where blocking is allowed.
+    ///
+    /// A future that is dropped after it was first polled does not take its call back: that is made, whole.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use agent_checkpoint::prelude::*;
+    /// # async fn load(tasks: Checkpoints<TaskCheckpoint>, key: Key) -> agent_checkpoint::Result<()> {
+    /// let loaded = tasks.unblocked(move |tasks| tasks.get(&key)).await?;
+    /// # Ok(())
+    /// # }
+    /// # use agent_checkpoint::Checkpoints;
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] where the runtime shuts
+    /// down before the call is made.
+    pub async fn unblocked<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Checkpoints<C>) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let view = self.clone();
+        unblocked(move || work(&view)).await
+    }
+}
+
+impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
+    /// Makes a call of the recorder, or several: `recorder.call(|recorder| recorder.step_started("Test it")).await`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] where the runtime shuts
+    /// down before the call is made.
+    pub async fn call<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Recorder<C>) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let Some(inner) = self.inner.clone() else {
+            return Err(Error::refused("the recorder is gone"));
+        };
+        let recorder = inner.lock_owned().await;
+        unblocked(move || work(&recorder)).await
+    }
+
+    /// As [`Recorder::begin`]; make an `AsyncRecorder` of what it came to with `From`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recorder::begin`].
+    pub async fn begin(
+        checkpoints: &Checkpoints<C>,
+        key: &Key,
+        options: impl Into<RecorderOptions>,
+        first: &C,
+    ) -> Result<Opened<C>> {
+        let (key, options, first) = (key.clone(), options.into(), first.clone());
+        let begin = move |view: &Checkpoints<C>| Recorder::begin(view, &key, options, &first);
+        checkpoints.unblocked(begin).await
+    }
+
+    /// As [`Recorder::scope`], for async work.
+    ///
+    /// # Panics
+    ///
+    /// As `work` does.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, with what became of the checkpoint.
+    pub async fn scope<T, E: fmt::Display>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Broken<E>> {
+        let mut unfinished = Unfinished(Some(self.clone()));
+        let mut work = pin!(work);
+        // What the work shares with others is the caller's to look at, as it would be without the scope.
+        let ended = poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+            match polled {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(ended)) => Poll::Ready(Ok(ended)),
+                Err(panic) => Poll::Ready(Err(panic)),
+            }
+        })
+        .await;
+        unfinished.0 = None;
+        match ended {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => {
+                let failed = Interruption::Failed(error.to_string());
+                let checkpoint = self.interrupted(failed).await.map(Box::new);
+                Err(Broken { error, checkpoint })
+            }
+            Err(panic) => {
+                let because = format!("panicked: {}", words_of(panic.as_ref()));
+                if let Err(error) = self.interrupted(Interruption::Failed(because)).await {
+                    tracing::error!(%error, "no checkpoint could be made of a panic");
+                }
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    async fn interrupted(&self, interruption: Interruption) -> Result<Recorded> {
+        self.call(move |recorder| recorder.interrupted(&interruption))
+            .await
+    }
+
+    /// As [`Recorder::run`], for async work: `async |step| …`.
+    ///
+    /// # Panics
+    ///
+    /// As `work` does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recorder::run`].
+    pub async fn run<D: Into<Option<StepDone>>, E: fmt::Display, W>(
+        checkpoints: &Checkpoints<C>,
+        key: &Key,
+        options: impl Into<RecorderOptions>,
+        first: &C,
+        mut work: impl FnMut(AsyncStep<C>) -> W,
+    ) -> Result<Ran<C>, RunError<E>>
+    where
+        W: Future<Output = Result<D, E>>,
+    {
+        let (key, options, first) = (key.clone(), options.into(), first.clone());
+        let enter = move |view: &Checkpoints<C>| Recorder::enter(view, &key, options, &first);
+        let (recorder, mut found) = match checkpoints.unblocked(enter).await? {
+            Entered::Task(recorder, found) => (AsyncRecorder::from(*recorder), found),
+            Entered::Over(ran) => return Ok(ran),
+        };
+        while let Some(text) = recorder.call(Recorder::start_next_step).await? {
+            let step = AsyncStep {
+                text: text.clone(),
+                recorder: recorder.clone(),
+                found: found.take().map(|found| *found),
+            };
+            let done = recorder.scope(work(step)).await.map_err(RunError::Work)?;
+            let done = done.into();
+            let end = move |recorder: &Recorder<C>| recorder.end_step(&text, done);
+            if !recorder.call(end).await? {
+                recorder.leave().await?;
+                return Ok(Ran::Stopped);
+            }
+        }
+        let is_partial = recorder.call(Recorder::is_partial).await?;
+        recorder.leave().await?;
+        Ok(Ran::of_the_end(is_partial))
+    }
+
+    /// As [`Recorder::leave`]: gives the claim back, and waits for that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recorder::leave`].
+    pub async fn leave(self) -> Result<()> {
+        self.call(Recorder::give_back).await
+    }
+}
+
+/// Work that is dropped before its end is recorded as stopped.
+struct Unfinished<C: Checkpoint + Send + 'static>(Option<AsyncRecorder<C>>);
+
+impl<C: Checkpoint + Send + 'static> Drop for Unfinished<C> {
+    fn drop(&mut self) {
+        let Some((recorder, runtime)) = self.0.take().zip(Handle::try_current().ok()) else {
+            return;
+        };
+        runtime.spawn(async move {
+            let stopped = Interruption::Stopped("cancelled before it was done".to_owned());
+            if let Err(error) = recorder.interrupted(stopped).await {
+                tracing::error!(%error, "no checkpoint could be made of cancelled work");
+            }
+        });
+    }
+}
