@@ -52,7 +52,10 @@ impl InPlace {
     }
 
     fn open_any(path: &Path, like: &Path) -> Result<Self, FileError> {
-        match system::open_with(OpenOptions::new().write(true), Operation::Open, path) {
+        // For writing alone, opening a pipe would wait for somebody who reads it.
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match system::open_with(&options, Operation::Open, path) {
             Ok(file) => {
                 return Ok(InPlace {
                     file,

@@ -210,6 +210,22 @@ fn a_pipe_is_not_waited_for() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_ours_is_not_waited_for() {
+    let project = Project::with("t.json", TASK);
+    project.expect(0, &["step", "add", "Make d", "--store", "t.json"]);
+    let note = project.path(".agent-checkpoint/locks/t.json.note");
+    std::fs::remove_file(&note).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&note).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("no mkfifo here: not tried");
+        return;
+    }
+    project.expect(0, &["step", "add", "Make e", "--store", "t.json"]);
+    assert!(project.read("t.json").contains("Make e"));
+}
+
 #[test]
 fn values_that_cannot_be_read_are_not_overwritten() {
     let odd = TASK.replace(
