@@ -533,12 +533,14 @@ impl<C: Checkpoint> Checkpoints<C> {
     ) -> Result<Handoff> {
         let found: usize = cut.iter().map(|cut| cut.handoff().done.len()).sum();
         let found = u64::try_from(found).unwrap_or(u64::MAX);
+        let log = self.store.dropped_log(key)?;
         if found > handoff.done_elsewhere {
             handoff.done_elsewhere = found;
-            handoff.elsewhere = self.store.dropped_log(key)?;
+            handoff.elsewhere.clone_from(&log);
         }
-        // A longer log was read in part.
-        if dropped.len() < NEWEST {
+        // A longer log was read in part, and that of a checkpoint that was put aside or copied has the name it had before.
+        let was_searched = handoff.elsewhere.is_none() || handoff.elsewhere == log;
+        if dropped.len() < NEWEST && was_searched {
             handoff.elsewhere_missing = handoff.done_elsewhere.saturating_sub(found);
         }
         let whole = dropped
