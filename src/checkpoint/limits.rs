@@ -1,5 +1,7 @@
 //! How large a checkpoint may become, and what is cut when it would become larger.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
@@ -114,7 +116,7 @@ pub struct Dropped {
     pub reason: DropReason,
     /// All of it, as it was.
     pub value: Value,
-    /// Its text on one line, where the value lacks digits that the text has.
+    /// Its text on one line, where the value lacks what the text has.
     #[serde(skip)]
     pub(crate) text: Option<String>,
 }
@@ -130,22 +132,28 @@ impl Dropped {
         }
     }
 
-    /// Takes the value from the text of a file, with all its digits; `false` where it is no [`Value`].
-    pub(crate) fn take_from(&mut self, node: Node<'_>) -> bool {
-        let Ok(value) = serde_json::from_str(node.raw()) else {
-            return false;
-        };
-        self.value = value;
+    /// Takes the value from the text of a file. What no [`Value`] can hold (half of a surrogate pair, a number beyond
+    /// all doubles) has no value but the one it has: its text is kept beside.
+    pub(crate) fn take_from(&mut self, node: Node<'_>) {
+        let value = serde_json::from_str(node.raw()).ok();
+        let is_whole = value.is_some() && is_exact(node);
         // No string has a line end in it.
-        self.text = (!is_exact(node)).then(|| node.raw().lines().map(str::trim).collect());
-        true
+        self.text = (!is_whole).then(|| node.raw().lines().map(str::trim).collect());
+        if let Some(value) = value {
+            self.value = value;
+        }
     }
 }
 
-/// Whether all numbers in it are written by serde_json as they stand there: most programs have no more than a double.
+/// Whether a [`Value`] has all of it: each number is written by serde_json as it stands there, which has no more than
+/// a double, and no name is given twice.
 fn is_exact(node: Node<'_>) -> bool {
     match node.kind() {
-        Kind::Object => node.members().all(|(_, member)| is_exact(member)),
+        Kind::Object => {
+            let mut names = HashSet::new();
+            node.members()
+                .all(|(name, member)| names.insert(name) && is_exact(member))
+        }
         Kind::Array => node.elements().all(is_exact),
         Kind::Number => serde_json::from_str::<Value>(node.raw())
             .and_then(|number| serde_json::to_string(&number))

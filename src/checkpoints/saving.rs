@@ -476,9 +476,9 @@ fn raw_values<'p>(
         let pointer = inside(document, pointer);
         let node = document.get(&pointer);
         let mut dropped = Dropped::new(pointer, DropReason::Unreadable, Value::Null);
-        // Half of a surrogate pair is no value that could be kept as one: its text is.
-        if let Some(node) = node.filter(|node| !dropped.take_from(*node)) {
+        if let Some(node) = node {
             dropped.value = node.raw().into();
+            dropped.take_from(node);
         }
         dropped
     })

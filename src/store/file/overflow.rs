@@ -35,6 +35,9 @@ struct Line {
 struct Piece {
     pointer: String,
     reason: DropReason,
+    /// All of it as JSON text, where the value has only a part of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    text: Option<String>,
     /// The last in the line.
     value: Value,
 }
@@ -161,21 +164,32 @@ impl OverflowFile {
             add(&mut lines, &owner.line(None))?;
         }
         for piece in dropped {
-            let value = match &piece.text {
-                Some(_) => Value::Null,
-                None => piece.value.clone(),
+            let start = lines.len();
+            let line = |text, value: &Value| {
+                owner.line(Some(Piece {
+                    pointer: piece.pointer.clone(),
+                    reason: piece.reason,
+                    text,
+                    value: value.clone(),
+                }))
             };
-            let line = owner.line(Some(Piece {
-                pointer: piece.pointer.clone(),
-                reason: piece.reason,
-                value,
-            }));
-            add(&mut lines, &line)?;
-            // The value ends the line, and has more digits there than a `Value` holds.
+            add(&mut lines, &line(None, &piece.value))?;
+            let value = piece.value.to_string();
             if let Some(text) = &piece.text {
-                lines.truncate(lines.len() - "null}}\n".len());
+                // The value ends the line, and has more digits there than a `Value` holds.
+                lines.truncate(lines.len() - value.len() - "}}\n".len());
                 lines.extend_from_slice(text.as_bytes());
                 lines.extend_from_slice(b"}}\n");
+            }
+            // A line that could not be read back has the text as a string, and the value as far as it is one that is not
+            // nested too deeply.
+            let text = piece.text.as_ref().unwrap_or(&value);
+            for value in [&piece.value, &Value::Null] {
+                if serde_json::from_slice::<Line>(&lines[start..]).is_ok() {
+                    break;
+                }
+                lines.truncate(start);
+                add(&mut lines, &line(Some(text.clone()), value))?;
             }
         }
         Ok(Entries { lines, begins })
@@ -457,12 +471,9 @@ impl Found {
                     ..
                 }) => {
                     if self.known.insert(line.to_vec()) {
-                        let Piece {
-                            pointer,
-                            reason,
-                            value,
-                        } = piece;
-                        self.pieces.push(Dropped::new(pointer, reason, value));
+                        let mut dropped = Dropped::new(piece.pointer, piece.reason, piece.value);
+                        dropped.text = piece.text;
+                        self.pieces.push(dropped);
                     }
                 }
                 Err(_) if line.is_empty() => {}
