@@ -109,15 +109,21 @@ fn no_key_leaves_the_folder() {
 #[test]
 fn our_own_files_are_in_one_hidden_folder_that_git_ignores() {
     let folder = tempfile::tempdir().unwrap();
-    put(&FileStore::open(folder.path()), "a", "{}");
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}");
     let visible: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| !name.starts_with('.'))
         .collect();
     assert_eq!(visible, ["a.json"]);
-    let ignored = fs::read_to_string(folder.path().join(".agent-checkpoint/.gitignore")).unwrap();
-    assert!(ignored.starts_with("*\n"), "{ignored}");
+    let ours = folder.path().join(".agent-checkpoint");
+    let ignored = || fs::read_to_string(ours.join(".gitignore")).unwrap();
+    assert!(ignored().starts_with("*\n"), "{}", ignored());
+    // `git clean -dfx` while a program has the store open.
+    fs::remove_dir_all(&ours).unwrap();
+    put(&store, "a", "{\"n\":1}");
+    assert!(ignored().starts_with("*\n"), "{}", ignored());
 }
 
 #[test]

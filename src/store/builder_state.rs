@@ -588,7 +588,7 @@ impl CheckpointStore for BuilderStateStore {
             let current = file.load();
             let current = current.and_then(|host| in_slot(slot, host));
             // Where the slot was empty in between, another task ended: the host itself tells.
-            listed(current, &history.entries()?, &[], &|entry| {
+            listed(file, current, &history.entries()?, &[], &|entry| {
                 in_slot(slot, file.read_entry(&entry.path)?)
             })
         })

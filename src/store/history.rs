@@ -87,7 +87,7 @@ pub struct HistoryEntry {
     pub revision: std::result::Result<Revision, Corrupt>,
     /// When it was written, where the store knows.
     pub saved: Option<SystemTime>,
-    /// Its size in bytes.
+    /// The length of its text in bytes, of a slot that of the slot's; of what cannot be read, the length of the file.
     pub bytes: u64,
     /// Whether it is kept whatever comes.
     pub pinned: bool,
@@ -155,7 +155,7 @@ pub struct Keep {
     pub count: Option<usize>,
     /// None that was written longer ago.
     pub age: Option<Duration>,
-    /// No more bytes together.
+    /// No more bytes together, as the entries lie in the store: that of a slot is a whole host file.
     pub bytes: Option<u64>,
 }
 

@@ -133,6 +133,14 @@ impl<'o> DurableFile<'o> {
         Ok(found)
     }
 
+    /// How many bytes the file has; 0 where that cannot be said.
+    pub(in crate::store) fn size(&self) -> u64 {
+        let found = self.look_at_target().ok();
+        found
+            .and_then(|(_, metadata)| metadata)
+            .map_or(0, |metadata| metadata.len())
+    }
+
     fn beside(&self, target: &Path) -> Beside {
         Beside {
             overflow: OverflowFile::beside(target),
@@ -454,7 +462,8 @@ impl<'o> DurableFile<'o> {
     fn lock(&self, target: &Path) -> Result<Option<Lock>> {
         let folder = parent_of(target);
         let own = folder.join(fsio::OWN_FOLDER);
-        if self.options.has_swept(&own) {
+        // `git clean` takes it away while a program runs, and with it what keeps it out of the repository.
+        if self.options.has_swept(&own) && look(&own)?.is_some() {
             fsio::create_folder_durably(&own)?;
         } else {
             let is_ours = look(folder)?.is_none();

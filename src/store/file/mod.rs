@@ -544,7 +544,7 @@ impl CheckpointStore for FileStore {
             let current = file.load();
             let entries = history.entries()?;
             let ages = file.ages(history, &entries)?;
-            listed(current, &entries, &ages, &|entry| {
+            listed(file, current, &entries, &ages, &|entry| {
                 file.read_entry(&entry.path)
             })
         })

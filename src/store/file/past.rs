@@ -32,6 +32,7 @@ pub(in crate::store) fn entry_named(entries: &[Entry], wanted: &EntryId) -> Resu
 /// `ages` says of each entry how many tasks ended after it; where it says nothing, an entry in which nothing is
 /// there ends one.
 pub(in crate::store) fn listed(
+    file: &DurableFile<'_>,
     current: Result<Option<Stored>>,
     entries: &[Entry],
     ages: &[usize],
@@ -54,21 +55,21 @@ pub(in crate::store) fn listed(
             id: EntryId::current(),
             revision: Err(corrupt(error)?),
             saved: None,
-            bytes: 0,
+            bytes: file.size(),
             pinned: false,
             tasks_since: 0,
         }),
     }
     for (at, entry) in entries.iter().enumerate() {
-        let revision = match read(entry) {
-            Ok(Some(stored)) => Ok(stored.revision),
+        let (revision, bytes) = match read(entry) {
+            Ok(Some(stored)) => (Ok(stored.revision), stored.document.text().len() as u64),
             // Gone meanwhile, or the slot was empty then.
             Ok(None) => {
                 emptied += usize::from(ages.is_empty() && !was_empty);
                 was_empty = true;
                 continue;
             }
-            Err(error) => Err(corrupt(error)?),
+            Err(error) => (Err(corrupt(error)?), entry.bytes),
         };
         was_empty = false;
         let tasks_since = ages.get(at).copied().unwrap_or(emptied);
@@ -83,7 +84,7 @@ pub(in crate::store) fn listed(
             id: entry.id.clone(),
             revision,
             saved: entry.saved,
-            bytes: entry.bytes,
+            bytes,
             pinned: entry.pinned,
             tasks_since,
         });

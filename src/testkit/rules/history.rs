@@ -117,6 +117,17 @@ fn history_is_newest_first(scene: &Scene<'_>) -> Ruling {
         entries.iter().filter(|entry| entry.is_current()).count() == 1,
         "more than one entry is said to be there now"
     );
+    for entry in &entries {
+        let text = store.load_revision(key, &entry.id)?.document;
+        // A store may leave out what it does not know.
+        ensure!(
+            entry.bytes == 0 || entry.bytes == text.text().len() as u64,
+            "the entry {} is said to have {} bytes, and its text has {}",
+            entry.id,
+            entry.bytes,
+            text.text().len()
+        );
+    }
     let current = store.load_revision(key, &entries[0].id)?;
     let now = present(store, key)?;
     ensure!(
