@@ -137,7 +137,7 @@ pub use liveness::Liveness;
 pub use recorder::Recorder;
 pub use redaction::Redaction;
 pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan, ResumeReason};
-pub use shown::visible;
+pub use shown::{quoted, visible};
 pub use staleness::Staleness;
 pub use store::{
     BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,

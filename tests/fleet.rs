@@ -649,6 +649,36 @@ fn one_task_in_a_folder_and_in_a_copy_of_it_is_found_once() {
     assert_eq!(project.scan().findings(), []);
 }
 
+/// Of any source, and whether or not a store ever kept anything beside the checkpoint.
+#[test]
+fn steps_that_are_in_no_dropped_log_are_told() {
+    let text = task("ann", "[]", 3);
+    let text = text.replacen(
+        '{',
+        r#"{"dropped": {"completedSteps": 5, "in": "log.jsonl"}, "#,
+        1,
+    );
+    let project = Project::new();
+    project.write("T.json", &text);
+    let store = MemoryStore::new();
+    let document = Document::parse(text.as_bytes()).unwrap();
+    store.put(&key("T"), &document, &PutOptions::new()).unwrap();
+    let sources = [
+        Source::folder(project.0.path()),
+        Source::store("memory", &store),
+    ];
+    let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+    assert_eq!(fleet.rows().len(), 2);
+    for row in fleet.rows() {
+        assert_eq!((row.done_elsewhere, row.elsewhere_missing), (5, 5));
+        assert_eq!(
+            row.steps_missing().unwrap(),
+            "5 earlier steps no longer in the checkpoint, moved to log.jsonl, where 5 of them are not found"
+        );
+        assert!(!row.needs_attention());
+    }
+}
+
 #[test]
 fn claims_that_do_not_go_with_their_tasks_are_found() {
     let project = Project::new();

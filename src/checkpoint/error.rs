@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::claim::{Fenced, stamp};
 use super::{Expect, Key, Operation, Revision};
 use crate::fsio::FileError;
-use crate::json::{Corrupt, EditError, RewriteError, Unreadable, quoted, shortened};
+use crate::json::{Corrupt, EditError, RewriteError, Unreadable, quoted_short, shortened};
 
 /// The result of an operation of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -354,13 +354,13 @@ impl fmt::Display for Error {
                 f.write_str("; load it again and decide anew")
             }
             ErrorKind::InvalidKey { text, reason } => {
-                write!(f, "{} cannot be a key: {reason}", quoted(text))
+                write!(f, "{} cannot be a key: {reason}", quoted_short(text))
             }
             ErrorKind::InvalidRevision { text } => {
                 write!(
                     f,
                     "{} is no revision; take one from a load or a save",
-                    quoted(text)
+                    quoted_short(text)
                 )
             }
             ErrorKind::NewerSchema { found, known } => write!(
@@ -418,7 +418,7 @@ impl fmt::Display for Error {
             ErrorKind::NoSuchRevision { wanted } => write!(
                 f,
                 "{} is no state of its history; take one that `history` lists",
-                quoted(wanted)
+                quoted_short(wanted)
             ),
             ErrorKind::NotRecoverable { detail } => f.write_str(detail),
             ErrorKind::NotOffered { what } => write!(f, "this store has no {what}"),
@@ -460,7 +460,7 @@ impl fmt::Display for Error {
                 Some(name) => write!(
                     f,
                     "{} is no known format; name one of {}",
-                    quoted(name),
+                    quoted_short(name),
                     known.join(", ")
                 ),
                 None => write!(
@@ -473,13 +473,13 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "no place for the checkpoint {} in this host file",
-                    quoted(slot)
+                    quoted_short(slot)
                 )
             }
             ErrorKind::NoSuchSlot { slot, slots } => write!(
                 f,
                 "no place for the checkpoint {} in this host file; it has {}",
-                quoted(slot),
+                quoted_short(slot),
                 slots.join(", ")
             ),
             ErrorKind::ReadOnly => f.write_str("opened for reading only"),

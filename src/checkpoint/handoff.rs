@@ -163,12 +163,7 @@ impl Handoff {
     /// it is not found there.
     #[must_use]
     pub fn moved_to(&self) -> String {
-        let place = self.elsewhere.as_deref().unwrap_or("the dropped log");
-        match self.elsewhere_missing {
-            0 => format!("moved to {place}"),
-            1 => format!("moved to {place}, where 1 of them is not found"),
-            missing => format!("moved to {place}, where {missing} of them are not found"),
-        }
+        moved_to(self.elsewhere.as_deref(), self.elsewhere_missing)
     }
 
     /// How many pieces of work are finished, with those that could not be read.
@@ -296,6 +291,15 @@ impl Handoff {
         let current = self.in_progress.first().map(|item| item.text.as_str());
         let named = current.filter(|text| !text.is_empty());
         named.or(self.pending.first().map(String::as_str))
+    }
+}
+
+pub(crate) fn moved_to(place: Option<&str>, missing: u64) -> String {
+    let place = place.unwrap_or("the dropped log");
+    match missing {
+        0 => format!("moved to {place}"),
+        1 => format!("moved to {place}, where 1 of them is not found"),
+        missing => format!("moved to {place}, where {missing} of them are not found"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use chrono::TimeDelta;
 
 use super::{Checkpoint, Knowledge, Limits, OpenEnum, Timestamp};
-use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer, quoted};
+use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer, quoted_short};
 
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
@@ -230,7 +230,7 @@ impl<'a> Inspection<'a> {
                     "{}{member}",
                     pointer::join(&pointer::join("", name), &index.to_string())
                 );
-                let message = format!("{id:?} is in the list already");
+                let message = format!("{id} is in the list already", id = crate::quoted(id));
                 self.report(&pointer, Code::NOT_DISJOINT, message);
             }
         }
@@ -255,7 +255,10 @@ impl<'a> Inspection<'a> {
             self.report(
                 member,
                 Code::BAD_TIMESTAMP,
-                format!("{} is no RFC 3339 time with a zone", quoted(stamp.text())),
+                format!(
+                    "{} is no RFC 3339 time with a zone",
+                    quoted_short(stamp.text())
+                ),
             );
         }
     }
@@ -299,7 +302,7 @@ impl<'a> Inspection<'a> {
                 Code::UNKNOWN_VALUE,
                 format!(
                     "{} is none of {}",
-                    quoted(value.as_str()),
+                    quoted_short(value.as_str()),
                     E::KNOWN.join(", ")
                 ),
             );

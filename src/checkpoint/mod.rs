@@ -43,6 +43,7 @@ pub use context_use::{ContextLevel, ContextUse};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
 pub use files_told::FilesTold;
+pub(crate) use handoff::moved_to;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use interruption::Interruption;

@@ -25,12 +25,13 @@ use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
+use serde_json::Value;
 
 use saving::Prepared;
 pub use saving::PutMode;
 
 /// How many of the newest dropped items are read for a resume or a record of files.
-const NEWEST: usize = 1000;
+pub(crate) const NEWEST: usize = 1000;
 
 /// The checkpoints of one format in a store.
 ///
@@ -908,14 +909,32 @@ fn recoverable(error: &Error) -> Option<Corrupt> {
 
 /// A cut list element as a checkpoint that has only this element: so its format tells its files.
 fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
+    serde_json::from_value(alone(dropped)?).ok()
+}
+
+/// How many finished steps of these are not in a checkpoint with this hand-off. `handoff_of` reads one that has only
+/// a step.
+pub(crate) fn count_cut(
+    dropped: &[Dropped],
+    here: &Handoff,
+    handoff_of: &dyn Fn(&Value) -> Option<Handoff>,
+) -> u64 {
+    let here = work::Known::of(&here.done);
+    let cut = dropped
+        .iter()
+        .filter_map(|piece| handoff_of(&alone(piece)?))
+        .filter(|cut| !cut.done.iter().any(|done| here.has(done)));
+    cut.map(|cut| cut.done.len() as u64).sum()
+}
+
+fn alone(dropped: &Dropped) -> Option<Value> {
     let mut tokens = crate::json::pointer::split(&dropped.pointer);
     let list = tokens.next()?.into_owned();
     let _index = tokens.next()?;
     if tokens.next().is_some() || !dropped.value.is_object() {
         return None;
     }
-    let value = serde_json::json!({ list: [dropped.value] });
-    serde_json::from_value(value).ok()
+    Some(serde_json::json!({ list: [dropped.value] }))
 }
 
 /// Conveniences over any store; nobody implements it.

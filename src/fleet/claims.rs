@@ -7,8 +7,10 @@ use chrono::TimeDelta;
 
 use super::scan::Scan;
 use super::{Finding, Owner, Place, Row, RowState, bounded};
-use crate::checkpoint::{Claim, ErrorKind, Key, Knowledge, Layout, Result, Revision, Timestamp};
-use crate::checkpoints::came_back;
+use crate::checkpoint::{
+    Claim, ErrorKind, Handoff, Key, Knowledge, Layout, Result, Revision, Timestamp,
+};
+use crate::checkpoints::{NEWEST, came_back, count_cut};
 use crate::formats::Format;
 use crate::fsio;
 use crate::json::Document;
@@ -20,6 +22,8 @@ use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore};
 pub(super) struct Beside {
     pub(super) owner: Option<Owner>,
     pub(super) rolled_back: Option<Reason>,
+    /// How many finished steps are not where the checkpoint says they are.
+    pub(super) elsewhere_missing: u64,
     /// The task it was made for, and that which its place is for by now.
     pub(super) former_task: Option<(String, String)>,
 }
@@ -29,6 +33,7 @@ pub(super) struct Present<'p> {
     pub(super) revision: &'p Revision,
     pub(super) updated_at: Option<&'p Timestamp>,
     pub(super) format: &'p Format,
+    pub(super) handoff: &'p Handoff,
 }
 
 impl Present<'_> {
@@ -42,6 +47,36 @@ impl Present<'_> {
             .ok()
             .flatten()
     }
+
+    /// What is beside a checkpoint in whose folder no store keeps anything.
+    pub(super) fn without_store(&self) -> Beside {
+        Beside {
+            elsewhere_missing: self.handoff.done_elsewhere,
+            ..Beside::default()
+        }
+    }
+
+    /// As [`Checkpoints`](crate::Checkpoints) count it for `resume`, of any format.
+    fn missing_elsewhere(&self, store: &dyn CheckpointStore, key: &Key) -> u64 {
+        let said = self.handoff.done_elsewhere;
+        if said == 0 {
+            return 0;
+        }
+        let dropped = store.newest_overflow(key, NEWEST).unwrap_or_default();
+        // A longer log was read in part.
+        if dropped.len() >= NEWEST {
+            return 0;
+        }
+        let found = count_cut(&dropped, self.handoff, &|value| {
+            let document = Document::parse(value.to_string().as_bytes()).ok()?;
+            Some(
+                (self.format.open)(&document, &Knowledge::none())
+                    .ok()?
+                    .handoff,
+            )
+        });
+        said.saturating_sub(found)
+    }
 }
 
 pub(super) fn of_file(
@@ -52,7 +87,7 @@ pub(super) fn of_file(
     scan: &mut Scan<'_>,
 ) -> Beside {
     let Ok(store) = FileStore::single(path, FileOptions::read_only()) else {
-        return Beside::default();
+        return present.without_store();
     };
     let store = store.with_layout(layout).with_key(key.clone());
     told(&store, key, present, &path.display().to_string(), scan)
@@ -92,6 +127,7 @@ fn told(
     Beside {
         owner: owner(store.claimed(key), place, scan),
         rolled_back: present.came_back(store, key),
+        elsewhere_missing: present.missing_elsewhere(store, key),
         former_task: None,
     }
 }

@@ -3,7 +3,6 @@
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
-use super::claims::Beside;
 use super::doubt::Doubt;
 use super::pairs::Copy;
 use super::scan::Scan;
@@ -194,7 +193,7 @@ impl Scan<'_> {
             if around.has_store {
                 claims::of_file(path, layout, key, present, scan)
             } else {
-                Beside::default()
+                present.without_store()
             }
         };
         self.checkpoint(found, around.pipeline.as_deref(), beside);

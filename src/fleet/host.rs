@@ -53,7 +53,7 @@ impl Scan<'_> {
             let slot = place.key();
             let beside = |scan: &mut Self, _: &Key, present: &claims::Present<'_>| match slot {
                 Ok(slot) if around.has_store => claims::of_slot(path, &slot, present, scan),
-                _ => claims::Beside::default(),
+                _ => present.without_store(),
             };
             self.checkpoint(found, None, beside);
         }

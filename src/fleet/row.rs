@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::bounded;
-use crate::checkpoint::{Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp};
+use crate::checkpoint::{
+    Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp, moved_to,
+};
 use crate::liveness::Liveness;
 
 /// One checkpoint, or one that should be there.
@@ -33,6 +35,12 @@ pub struct Row {
     pub status: Option<String>,
     /// How far it is.
     pub progress: Progress,
+    /// How many finished steps were moved out of it, as it says.
+    pub done_elsewhere: u64,
+    /// Where these are: a path relative to the folder of its file, where it says so.
+    pub elsewhere: Option<String>,
+    /// How many of them are not there. A dropped log that cannot be read has none of them.
+    pub elsewhere_missing: u64,
     /// When it was last changed.
     pub updated_at: Option<Timestamp>,
     /// What it is, and what was found.
@@ -158,6 +166,9 @@ impl Row {
             phase: None,
             status: None,
             progress: Progress::default(),
+            done_elsewhere: 0,
+            elsewhere: None,
+            elsewhere_missing: 0,
             updated_at: None,
             state,
             owner: None,
@@ -181,6 +192,24 @@ impl Row {
             RowState::NotStarted => "not_started",
             RowState::Missing => "missing",
         }
+    }
+
+    /// What of its finished steps is not where it says they are, in a sentence; `None` where nothing is missing. No
+    /// reason to look at it alone: a copy of a checkpoint has no log.
+    #[must_use]
+    pub fn steps_missing(&self) -> Option<String> {
+        let word = if self.done_elsewhere == 1 {
+            "step"
+        } else {
+            "steps"
+        };
+        let moved_to = moved_to(self.elsewhere.as_deref(), self.elsewhere_missing);
+        (self.elsewhere_missing > 0).then(|| {
+            format!(
+                "{} earlier {word} no longer in the checkpoint, {moved_to}",
+                self.done_elsewhere
+            )
+        })
     }
 
     /// Whether its agent is alive; `None` where no checkpoint could be read.

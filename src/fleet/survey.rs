@@ -110,6 +110,7 @@ impl Scan<'_> {
             revision: &revision,
             updated_at: surveyed.updated_at.as_ref(),
             format: &found.format,
+            handoff: &surveyed.handoff,
         };
         let beside = owner_key
             .or_else(any)
@@ -124,6 +125,9 @@ impl Scan<'_> {
             row.progress.rest = None;
         }
         row.owner = beside.owner;
+        row.done_elsewhere = surveyed.handoff.done_elsewhere;
+        row.elsewhere = bounded::said(surveyed.handoff.elsewhere.as_deref());
+        row.elsewhere_missing = beside.elsewhere_missing;
         if let Some((task, place_is_for)) = beside.former_task {
             row.task = bounded::said(Some(&task));
             self.findings.push(Finding::OfAnotherTask {

@@ -1,5 +1,7 @@
 //! Plans whose steps are texts: which step a report means, and changes of the plan.
 
+use crate::quoted;
+use crate::shown::quoted_all;
 use std::collections::HashSet;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -26,17 +28,20 @@ pub(super) fn finished_with(
     let named: Vec<String> = nearer
         .iter()
         .take(MOST_NAMED)
-        .map(|(_, step)| format!("{step:?}"))
+        .map(|(_, step)| quoted(step))
         .collect();
     let named = named.join(" or ");
     Err(Error::refused(match current {
         Some(current) => format!(
-            "which step {text:?} finishes is unclear: it reads more like {named}, which is planned, than like \
-             {current:?}, which is in progress; name the planned step that is finished"
+            "which step {text} finishes is unclear: it reads more like {named}, which is planned, than like \
+             {current}, which is in progress; name the planned step that is finished",
+            text = quoted(text),
+            current = quoted(current)
         ),
         None => format!(
-            "which step {text:?} finishes is unclear: no step is in progress, and it reads like {named}; name the \
-             planned step that is finished"
+            "which step {text} finishes is unclear: no step is in progress, and it reads like {named}; name the \
+             planned step that is finished",
+            text = quoted(text)
         ),
     }))
 }
@@ -141,7 +146,10 @@ pub(super) fn reword(
 ) -> Result<bool> {
     says(to, "say how the step reads from now on")?;
     if text != to && (plan.iter().any(|step| step == to) || current == Some(to)) {
-        return Err(Error::refused(format!("{to:?} is planned already")));
+        return Err(Error::refused(format!(
+            "{to} is planned already",
+            to = quoted(to)
+        )));
     }
     let is_current = current == Some(text);
     match place(plan, text) {
@@ -176,7 +184,9 @@ fn place(plan: &[String], text: &str) -> Result<usize> {
             more => format!(" and {more} more"),
         };
         Error::refused(format!(
-            "{text:?} is no planned step; planned are {first:?}{more}"
+            "{text} is no planned step; planned are {first}{more}",
+            text = quoted(text),
+            first = quoted_all(first)
         ))
     })
 }
@@ -199,7 +209,7 @@ mod tests {
     fn an_error_lists_only_the_first_steps_of_a_long_plan() {
         let plan: Vec<String> = (0..20_000).map(|step| format!("step {step}")).collect();
         let error = place(&plan, "other").unwrap_err().to_string();
-        assert!(error.ends_with("\"step 5\"] and 19994 more"), "{error}");
+        assert!(error.ends_with("\"step 5\" and 19994 more"), "{error}");
     }
 
     #[test]
@@ -230,7 +240,7 @@ mod tests {
         ] {
             let plan = [current.to_owned(), planned.to_owned()];
             let unclear = finished_with(reported, Some(current), &plan).unwrap_err();
-            let named = format!("reads more like {planned:?}, which");
+            let named = format!("reads more like {}, which", quoted(planned));
             assert!(unclear.to_string().contains(&named), "{unclear}");
             assert!(finished_with(reported, None, &plan).is_err());
             let as_current = finished_with(reported, Some(planned), &plan).unwrap();

@@ -1,5 +1,6 @@
 //! Edits of a document: each changes the value it names and leaves every other byte as it was.
 
+use crate::quoted;
 use serde::Serialize;
 
 use super::corrupt::{Corrupt, CorruptCode};
@@ -16,14 +17,13 @@ use super::typed::Typed;
 pub enum EditError {
     /// The text is no JSON pointer.
     #[error(
-        "{pointer:?} is no JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`"
-    )]
+        "{pointer} is no JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`", pointer = quoted(pointer))]
     BadPointer {
         /// The text.
         pointer: String,
     },
     /// There is no object or array to put the value into.
-    #[error("nothing at {pointer:?} to edit: the document ends at {deepest:?}, which is {kind}")]
+    #[error("nothing at {pointer} to edit: the document ends at {deepest}, which is {kind}", pointer = quoted(pointer), deepest = quoted(deepest))]
     NotFound {
         /// Where the edit was to be.
         pointer: String,
@@ -33,7 +33,7 @@ pub enum EditError {
         kind: &'static str,
     },
     /// The array is shorter than that, or the token is no index.
-    #[error("no index for {pointer:?}: the array has {length} elements")]
+    #[error("no index for {pointer}: the array has {length} elements", pointer = quoted(pointer))]
     BadIndex {
         /// Where the edit was to be.
         pointer: String,
@@ -41,7 +41,7 @@ pub enum EditError {
         length: usize,
     },
     /// Only an array takes elements.
-    #[error("the value at {pointer:?} is {kind}, not an array")]
+    #[error("the value at {pointer} is {kind}, not an array", pointer = quoted(pointer))]
     NotAnArray {
         /// The pointer.
         pointer: String,
@@ -49,7 +49,7 @@ pub enum EditError {
         kind: &'static str,
     },
     /// The object has a member of this name.
-    #[error("there is a value at {pointer:?} already")]
+    #[error("there is a value at {pointer} already", pointer = quoted(pointer))]
     AlreadyThere {
         /// The pointer.
         pointer: String,
@@ -58,7 +58,7 @@ pub enum EditError {
     #[error("the root of a document must be an object")]
     RootNotObject,
     /// The value refused to be serialized.
-    #[error("the value for {pointer:?} cannot be written as JSON")]
+    #[error("the value for {pointer} cannot be written as JSON", pointer = quoted(pointer))]
     Serialize {
         /// Where the value was to be.
         pointer: String,
@@ -66,19 +66,19 @@ pub enum EditError {
         source: serde_json::Error,
     },
     /// The value has a NaN or an infinity, for which JSON has no text.
-    #[error("the value for {pointer:?} has a number that is not finite")]
+    #[error("the value for {pointer} has a number that is not finite", pointer = quoted(pointer))]
     NotFinite {
         /// Where the value was to be.
         pointer: String,
     },
     /// The value would nest deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
-    #[error("the value for {pointer:?} would nest too deep")]
+    #[error("the value for {pointer} would nest too deep", pointer = quoted(pointer))]
     TooDeep {
         /// Where the value was to be.
         pointer: String,
     },
     /// The text that would result is no document.
-    #[error("the edit at {pointer:?} would not give a document")]
+    #[error("the edit at {pointer} would not give a document", pointer = quoted(pointer))]
     Corrupt {
         /// Where the value was to be.
         pointer: String,

@@ -70,7 +70,7 @@ impl Failure {
     fn unexpected(code: Code, found: &Unexpected<'_>, expected: &dyn Expected) -> Failure {
         let expected = in_json_words(expected);
         let found_words = match found {
-            Unexpected::Str(text) => quoted(text),
+            Unexpected::Str(text) => quoted_short(text),
             Unexpected::Map => "an object".to_owned(),
             Unexpected::Seq => "an array".to_owned(),
             Unexpected::Unit => "null".to_owned(),
@@ -117,8 +117,8 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
 }
 
 /// The same in quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("{:?}", shortened(text))
+pub(crate) fn quoted_short(text: &str) -> String {
+    crate::quoted(&shortened(text))
 }
 
 fn kind_of(found: &Unexpected<'_>) -> Option<Kind> {
@@ -162,7 +162,11 @@ impl de::Error for Failure {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Failure {
-        let message = format!("{} is none of {}", quoted(variant), expected.join(", "));
+        let message = format!(
+            "{} is none of {}",
+            quoted_short(variant),
+            expected.join(", ")
+        );
         Failure {
             found: Some(Kind::String),
             ..Failure::new(Code::UNKNOWN_VALUE, message)

@@ -31,7 +31,7 @@ pub(crate) use de::NUMBER_AS_TEXT;
 pub use diff::Identity;
 pub use document::Document;
 pub use edit::EditError;
-pub(crate) use failure::{quoted, shortened};
+pub(crate) use failure::{quoted_short, shortened};
 pub use node::Node;
 pub use parser::MAX_DEPTH;
 pub use reader::{Reading, Unreadable};

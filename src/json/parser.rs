@@ -1,5 +1,6 @@
 //! One pass over the text: strict JSON (RFC 8259) to a list of spans.
 
+use crate::quoted;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -235,7 +236,10 @@ impl<'t> Parser<'t> {
                 Fault::new(CorruptCode::Syntax, offset, message)
             }
             Some(found) => {
-                let message = format!("{found:?} where {expected} belongs");
+                let message = format!(
+                    "{found} where {expected} belongs",
+                    found = quoted(found.encode_utf8(&mut [0; 4]))
+                );
                 Fault::new(CorruptCode::Syntax, offset, message)
             }
         }

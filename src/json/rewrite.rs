@@ -1,5 +1,6 @@
 //! Writing a changed value into the document it was read from.
 
+use crate::quoted;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -75,7 +76,7 @@ pub enum RewriteError {
         pointers: Vec<String>,
     },
     /// The new text would not read as the wanted value.
-    #[error("at {pointer:?} the text would not read back as the wanted value: {message}")]
+    #[error("at {pointer} the text would not read back as the wanted value: {message}", pointer = quoted(pointer))]
     ReadBack {
         /// The first place, from the root of the file, where it would differ.
         pointer: String,

@@ -1,5 +1,6 @@
 //! The one function that makes the verdict.
 
+use crate::quoted;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Activity, Crossed, Limit, Liveness, Pulse, Sign, Signal, Thresholds};
@@ -50,7 +51,10 @@ impl Liveness {
             Activity::Waiting => return Liveness::Waiting { last: last() },
             Activity::Unclear(status) => {
                 return Liveness::Unknown {
-                    reason: format!("what the status {status:?} means cannot be told"),
+                    reason: format!(
+                        "what the status {status} means cannot be told",
+                        status = quoted(status)
+                    ),
                 };
             }
             Activity::Working => {}
@@ -173,8 +177,8 @@ fn no_stamp(pulse: &Pulse) -> String {
     let stamps = [pulse.progress.as_ref(), pulse.heartbeat.as_ref()];
     match stamps.into_iter().flatten().next() {
         Some(stamp) => format!(
-            "the stamp {:?} is no RFC 3339 time with a zone",
-            stamp.text()
+            "the stamp {} is no RFC 3339 time with a zone",
+            quoted(stamp.text())
         ),
         None => "the checkpoint has no time stamp".to_owned(),
     }

@@ -1,5 +1,6 @@
 //! The schemas of several types, with ids and files.
 
+use crate::quoted;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -168,8 +169,9 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::refused(format!(
-        "the format {name:?} can name no file of a schema: use lower case letters, digits, `-`, `_`, and `.` after \
-         the first"
+        "the format {name} can name no file of a schema: use lower case letters, digits, `-`, `_`, and `.` after \
+         the first",
+        name = quoted(name)
     )))
 }
 

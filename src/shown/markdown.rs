@@ -15,7 +15,7 @@ const BAR: &str = "\n  │ ";
 /// Its first line begins no block, wherever it stands; each further line begins with a bar, so that all of them
 /// go on with the paragraph or list item of the first, and a reader sees that they belong to it. Empty
 /// texts are said to be empty: an empty item of a list would make a heading of the line before.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn in_markdown(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
         return "(empty)".to_owned();
@@ -96,7 +96,7 @@ mod tests {
             "Vec<String>, a & b, 50 % | x",
             "👩‍👩‍👧 می‌خواهم",
         ] {
-            assert_eq!(quoted(text), text);
+            assert_eq!(in_markdown(text), text);
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
             ("a\u{2028}# b", "a\n  │ # b"),
             ("\u{1b}[2J\u{202e}x", "\\u{1b}[2J\\u{202e}x"),
         ] {
-            assert_eq!(quoted(text), shown, "{text:?}");
+            assert_eq!(in_markdown(text), shown, "{text:?}");
         }
     }
 }

@@ -6,7 +6,7 @@
 mod markdown;
 
 #[cfg(feature = "template")]
-pub(crate) use markdown::quoted;
+pub(crate) use markdown::in_markdown;
 
 /// Whether a letter can work on a terminal, turn the order of what is read, or not be seen at all.
 ///
@@ -61,6 +61,33 @@ pub(crate) fn line(text: &str) -> String {
         write_visible(line, &mut shown);
     }
     shown
+}
+
+/// The text in quotes, for a sentence of a message: on one line, so that a reader sees where it ends, and without
+/// anything that [`visible`] writes out. Letters of all scripts stay.
+///
+/// ```
+/// assert_eq!(agent_checkpoint::quoted("ดีมาก \"x\"\n"), r#""ดีมาก \"x\"\n""#);
+/// ```
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len() + 2);
+    shown.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' | '\n' | '\r' | '\t' => shown.extend(letter.escape_default()),
+            letter if is_hidden(letter) => shown.extend(letter.escape_unicode()),
+            letter => shown.push(letter),
+        }
+    }
+    shown.push('"');
+    shown
+}
+
+/// Texts in quotes, as a list in a sentence.
+pub(crate) fn quoted_all<T: AsRef<str>>(texts: &[T]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
+    texts.join(", ")
 }
 
 /// The text on one line of a Markdown table, which nothing in it can break.

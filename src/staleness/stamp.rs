@@ -1,5 +1,6 @@
 //! The protocol's method: a file's time of last change against the checkpoint's stamp.
 
+use crate::quoted;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
@@ -38,8 +39,8 @@ impl Saved {
         });
         between.unwrap_or_else(|| {
             Saved::Unknown(format!(
-                "the checkpoint's time stamp {:?} is no time",
-                stamp.text()
+                "the checkpoint's time stamp {} is no time",
+                quoted(stamp.text())
             ))
         })
     }

@@ -1,6 +1,6 @@
 //! Texts from templates: prompts, and the messages of the protocols.
 //!
-//! Whatever a template shows of its values is data. It is [quoted](crate::shown::quoted), whichever template shows
+//! Whatever a template shows of its values is data. It is [quoted](crate::shown::in_markdown), whichever template shows
 //! it: a template need not ask for that, and cannot forget it.
 
 mod bounded;
@@ -13,7 +13,7 @@ use serde::Serialize;
 pub(crate) use built_in::{BUILT_IN, message, source};
 
 use crate::checkpoint::{Error, ErrorKind, Result};
-use crate::json::quoted;
+use crate::json::quoted_short;
 use crate::redaction::Redaction;
 use crate::shown;
 use bounded::Bounded;
@@ -104,7 +104,7 @@ fn write_value(
     let text = if value.is_safe() {
         text
     } else {
-        shown::quoted(&text)
+        shown::in_markdown(&text)
     };
     out.write_str(&text)
         .map_err(|error| minijinja::Error::new(Kind::WriteFailure, error.to_string()))
@@ -125,7 +125,9 @@ fn template_error(name: &str, source: &str, error: &minijinja::Error) -> Error {
         .line()
         .and_then(|line| source.lines().nth(line.checked_sub(1)?));
     let shown = place.filter(|_| kind == Kind::UndefinedError);
-    let shown = shown.map_or_else(String::new, |text| format!(", in {}", quoted(text.trim())));
+    let shown = shown.map_or_else(String::new, |text| {
+        format!(", in {}", quoted_short(text.trim()))
+    });
     Error::new(ErrorKind::Template {
         detail: format!("`{name}`{line}: {kind}{detail}{shown}"),
     })

@@ -1,5 +1,6 @@
 //! From the command line to the checkpoint that is meant.
 
+use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::{Archive, FileRole, Layout};
@@ -384,8 +385,9 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
         let single = FileStore::single(store, FileOptions::read_only())?;
         if single.key().map(Key::as_str) != Some(key) {
             return Err(Failure::new(format!(
-                "{}: is one file, not a folder with a key {key:?}; leave --key out",
-                store.display()
+                "{}: is one file, not a folder with a key {key}; leave --key out",
+                store.display(),
+                key = quoted(key)
             )));
         }
     }
@@ -421,9 +423,9 @@ fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure
                 .map(|(path, format)| format!("{} ({format})", path.display()))
                 .collect();
             Err(Failure::new(format!(
-                "{}: several files may be meant by the key {:?}: {}; say which with --format",
+                "{}: several files may be meant by the key {}: {}; say which with --format",
                 folder.display(),
-                key.as_str(),
+                quoted(key.as_str()),
                 names.join(", ")
             )))
         }

@@ -1,5 +1,6 @@
 //! An error on its way to the one line that the user gets.
 
+use agent_checkpoint::quoted;
 use std::error::Error as StdError;
 
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ impl Failure {
             let names_place = self.file.is_some()
                 || self.message.contains(&place)
                 || self.key.is_some()
-                || key.is_some_and(|key| self.message.contains(&format!("{key:?}")))
+                || key.is_some_and(|key| self.message.contains(&quoted(key)))
                 || self
                     .message
                     .split(' ')

@@ -1,5 +1,6 @@
 //! What is reported, from the words of the command line or a line of JSON.
 
+use agent_checkpoint::quoted;
 use std::fmt;
 
 use agent_checkpoint::checkpoint::{ContextUse, Detail, ItemKind, Operation};
@@ -73,15 +74,21 @@ fn in_words(name: &str, error: &str) -> String {
     };
     if let Some((_, list)) = after("unknown variant ") {
         let list = listed(list);
-        return format!("{name:?} is no operation; the operations are {list}");
+        return format!(
+            "{name} is no operation; the operations are {list}",
+            name = quoted(&name)
+        );
     }
     if let Some((member, list)) = after("unknown field ") {
         let list = listed(list);
-        return format!("{name:?} has no member {member}; it takes {list}");
+        return format!(
+            "{name} has no member {member}; it takes {list}",
+            name = quoted(&name)
+        );
     }
     match error.strip_prefix("missing field ") {
-        Some(member) => format!("{name:?} lacks its member {member}"),
-        None => format!("{name:?}: {error}"),
+        Some(member) => format!("{name} lacks its member {member}", name = quoted(name)),
+        None => format!("{name}: {error}", name = quoted(name)),
     }
 }
 
@@ -107,7 +114,10 @@ impl<'de> Visitor<'de> for EachOnce {
         let mut members = Map::new();
         while let Some((name, value)) = found.next_entry::<String, Value>()? {
             if members.contains_key(&name) {
-                return Err(de::Error::custom(format_args!("{name:?} is there twice")));
+                return Err(de::Error::custom(format_args!(
+                    "{name} is there twice",
+                    name = quoted(&name)
+                )));
             }
             members.insert(name, value);
         }

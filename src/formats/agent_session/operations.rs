@@ -1,5 +1,7 @@
 //! What an agent does to its checkpoint.
 
+use crate::quoted;
+use crate::shown::quoted_all;
 use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, AgentStatus, layout};
@@ -222,8 +224,9 @@ impl AgentCheckpoint {
                 if !self.next_steps.contains(&named) && current.as_ref() != Some(&named) =>
             {
                 return Err(Error::refused(format!(
-                    "{named:?} is no next step; next are {:?}",
-                    self.next_steps
+                    "{named} is no next step; next are {}",
+                    quoted_all(&self.next_steps),
+                    named = quoted(&named)
                 )));
             }
             Some(named) => Some(named),

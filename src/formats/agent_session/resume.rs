@@ -7,6 +7,7 @@ use crate::checkpoint::{
     Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
     ResumeReason, Status,
 };
+use crate::quoted;
 
 pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
     let mut plan = ResumePlan::of(&agent.handoff());
@@ -80,8 +81,8 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
         }
         None => {
             plan.ask(format!(
-                "The status {:?} is none of the protocol's. What was the agent doing?",
-                status.as_str()
+                "The status {} is none of the protocol's. What was the agent doing?",
+                quoted(status.as_str())
             ));
             plan.because(ResumeReason::UnknownStatus);
         }

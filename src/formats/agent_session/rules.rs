@@ -3,6 +3,7 @@
 use super::{AgentCheckpoint, AgentStatus, CoordinationState, layout};
 use crate::checkpoint::{Inspection, Key};
 use crate::json::Code;
+use crate::quoted;
 
 impl AgentCheckpoint {
     /// Members that must be there.
@@ -50,11 +51,14 @@ fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
                 true => Code::KEY_MISMATCH,
                 false => Code::BAD_ID,
             };
-            let message = format!("no file can be named after {id:?}: {error}");
+            let message = format!("no file can be named after {id}: {error}", id = quoted(id));
             inspection.report("/agent_id", code, message);
         }
         (Ok(name), Some(key)) if !layout::fits(&name, key) => {
-            let message = format!("{id:?} is kept under {key}; its own file is {name}");
+            let message = format!(
+                "{id} is kept under {key}; its own file is {name}",
+                id = quoted(id)
+            );
             inspection.report("/agent_id", Code::KEY_MISMATCH, message);
         }
         _ => {}

@@ -2,6 +2,7 @@
 
 use super::BuildCheckpoint;
 use crate::checkpoint::{Error, Result};
+use crate::quoted;
 
 #[cfg(feature = "schema")]
 pub(super) const FIDELITY_PATTERN: &str = "^(pass|fail:[0-9]+)$";
@@ -151,7 +152,10 @@ impl BuildCheckpoint {
         let text = self.gate_a_fidelity.as_deref()?;
         text.starts_with("fail:").then(|| Obstacle {
             pointer: "/gate_a_fidelity",
-            message: format!("a build whose gate A is {text:?} is not complete"),
+            message: format!(
+                "a build whose gate A is {text} is not complete",
+                text = quoted(text)
+            ),
         })
     }
 
@@ -167,7 +171,8 @@ impl BuildCheckpoint {
             }
             ("fail" | "blocked", _) if issue.is_none() => {
                 format!(
-                    "a build whose gate B is {text:?} is complete only with the issue of a waiver"
+                    "a build whose gate B is {text} is complete only with the issue of a waiver",
+                    text = quoted(text)
                 )
             }
             ("waived", named) if issue.is_some_and(|issue| issue != named.trim()) => format!(
@@ -192,8 +197,9 @@ impl BuildCheckpoint {
         match (fitting.next(), fitting.next()) {
             (at, None) => Ok(at),
             _ => Err(Error::refused(format!(
-                "{gate:?} is more than one pending gate; name one of {}",
-                pending.join(", ")
+                "{gate} is more than one pending gate; name one of {}",
+                pending.join(", "),
+                gate = quoted(gate)
             ))),
         }
     }

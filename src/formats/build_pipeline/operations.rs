@@ -1,5 +1,6 @@
 //! What agents and supervisors do to the checkpoint of a build.
 
+use crate::quoted;
 use chrono::{DateTime, Utc};
 
 use super::gates::{FidelityGate, PresenceGate};
@@ -49,7 +50,8 @@ impl BuildCheckpoint {
         let prd = prd.into();
         if !is_build_id(&prd) {
             return Err(Error::refused(format!(
-                "{prd:?} is no id of this protocol; take one such as PRD-003"
+                "{prd} is no id of this protocol; take one such as PRD-003",
+                prd = quoted(prd.as_str())
             )));
         }
         let workstreams = spec.workstreams().map(|item| item.id.clone());
@@ -253,8 +255,9 @@ impl BuildCheckpoint {
 
     fn no_such_gate(&self, gate: &str) -> Error {
         Error::refused(format!(
-            "{gate:?} is no gate of this build; pending are {}",
-            listed(&self.gates_pending)
+            "{gate} is no gate of this build; pending are {}",
+            listed(&self.gates_pending),
+            gate = quoted(gate)
         ))
     }
 
@@ -285,7 +288,8 @@ impl BuildCheckpoint {
         let workstream = error.workstream.as_deref().or(of_gate).or(only);
         if let Some(id) = workstream.filter(|id| self.bucket(id).is_none()) {
             return Err(Error::refused(format!(
-                "{id:?} is no workstream of this build"
+                "{id} is no workstream of this build",
+                id = quoted(id)
             )));
         }
         error.workstream = workstream.map(str::to_owned);
@@ -317,8 +321,9 @@ impl BuildCheckpoint {
         }
         if let Some(bucket) = self.bucket(id) {
             return Err(Error::refused(format!(
-                "{id:?} is {} already",
-                bucket.as_str()
+                "{id} is {} already",
+                bucket.as_str(),
+                id = quoted(id)
             )));
         }
         self.pending_workstreams.push(id.to_owned());
@@ -459,14 +464,16 @@ impl BuildCheckpoint {
             }
             _ => {
                 return Err(Error::refused(format!(
-                    "{gate:?} is no proof of this protocol; it has gate_a_fidelity, \
-                     gate_b_classification, gate_b_presence"
+                    "{gate} is no proof of this protocol; it has gate_a_fidelity, \
+                     gate_b_classification, gate_b_presence",
+                    gate = quoted(gate)
                 )));
             }
         };
         if !known {
             return Err(Error::refused(format!(
-                "{value:?} is no value of {gate}; see the guide of this format"
+                "{value} is no value of {gate}; see the guide of this format",
+                value = quoted(value)
             )));
         }
         wanted.refuse_waiver(self)?;
@@ -549,7 +556,10 @@ impl BuildCheckpoint {
             [only] => format!("is {only}, not {wanted}"),
             several => format!("is {} at once", several.join(" and ")),
         };
-        Error::refused(format!("{id:?} {is}; {wanted}: {list}{advice}"))
+        Error::refused(format!(
+            "{id} {is}; {wanted}: {list}{advice}",
+            id = quoted(id)
+        ))
     }
 }
 
@@ -653,8 +663,8 @@ pub(super) fn apply(
             let verdict = Verdict::from(verdict.as_str());
             if !verdict.is_known() {
                 return Err(Error::refused(format!(
-                    "{:?} is none of {}",
-                    verdict.as_str(),
+                    "{} is none of {}",
+                    quoted(verdict.as_str()),
                     Verdict::KNOWN.join(", ")
                 )));
             }
@@ -708,7 +718,8 @@ pub(super) fn apply(
         Operation::Phase { name } => {
             let Some(phase) = phase::parse(name) else {
                 return Err(Error::refused(format!(
-                    "{name:?} is no phase; a phase is a number from 0 up"
+                    "{name} is no phase; a phase is a number from 0 up",
+                    name = quoted(name)
                 )));
             };
             build.set_phase(phase, force)

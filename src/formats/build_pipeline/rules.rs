@@ -1,5 +1,6 @@
 //! The rules of the format.
 
+use crate::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::gates::{FidelityGate, PresenceGate};
@@ -43,8 +44,9 @@ fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     };
     if !is_build_id(id) {
         let message = format!(
-            "{id:?} is no id of this format: PRD- and three digits, or EXEC-, ADR-, FIB-, GAP-, PERF- or \
-             ISS- and letters, digits, `.`, `_` and `-`"
+            "{id} is no id of this format: PRD- and three digits, or EXEC-, ADR-, FIB-, GAP-, PERF- or \
+             ISS- and letters, digits, `.`, `_` and `-`",
+            id = quoted(id)
         );
         inspection.report("/prd", Code::BAD_ID, message);
     }
@@ -53,7 +55,11 @@ fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         .key
         .filter(|key| key.as_str() != id.as_str())
     {
-        let message = format!("the checkpoint of {id:?} is kept under {:?}", key.as_str());
+        let message = format!(
+            "the checkpoint of {id} is kept under {}",
+            quoted(key.as_str()),
+            id = quoted(id)
+        );
         inspection.report("/prd", Code::KEY_MISMATCH, message);
     }
 }
@@ -207,7 +213,7 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
 fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     let mut unknown = |member: &str, text: Option<&str>, known: bool, texts: &str| {
         if let Some(text) = text.filter(|_| !known) {
-            let message = format!("{text:?} is none of {texts}");
+            let message = format!("{text} is none of {texts}", text = quoted(text));
             inspection.report(member, Code::UNKNOWN_VALUE, message);
         }
     };

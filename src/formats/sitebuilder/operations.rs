@@ -3,6 +3,7 @@
 //! The states: *in progress* → *blocked* (an error) → *in progress* (errors cleared); *in progress* →
 //! *complete*; *complete* → *in progress* only where an acceptance criterion is open.
 
+use crate::quoted;
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -183,7 +184,8 @@ impl SitebuilderCheckpoint {
         says(id, "name the subtask")?;
         if self.is_finished(id) && !circumstances.force {
             return Err(Error::refused(format!(
-                "the subtask {id:?} is complete already; force it to begin it again"
+                "the subtask {id} is complete already; force it to begin it again",
+                id = quoted(id)
             )));
         }
         if self.state() == Some(TaskStatus::Blocked)
@@ -286,7 +288,8 @@ impl SitebuilderCheckpoint {
         says(id, "name the subtask")?;
         if self.is_finished(id) && !circumstances.force {
             return Err(Error::refused(format!(
-                "the subtask {id:?} is complete already; force it to count as failed"
+                "the subtask {id} is complete already; force it to count as failed",
+                id = quoted(id)
             )));
         }
         self.record(circumstances.force)?;
@@ -439,8 +442,9 @@ impl SitebuilderCheckpoint {
         if complete && !met && before != Some(Some(false)) {
             if !circumstances.force {
                 return Err(Error::refused(format!(
-                    "the task is complete; force it to take the criterion {criterion:?} back and \
-                     go on"
+                    "the task is complete; force it to take the criterion {criterion} back and \
+                     go on",
+                    criterion = quoted(criterion)
                 )));
             }
             self.reopen();
@@ -579,8 +583,9 @@ impl SitebuilderCheckpoint {
         let from = self.status.as_ref().map_or("", TaskStatus::as_str);
         if self.is_in_unknown_state() {
             return Error::refused(format!(
-                "the status {from:?} is none of the protocol's, so nothing is known to follow it; set \
-                 it to in_progress, blocked or complete first, or force this"
+                "the status {from} is none of the protocol's, so nothing is known to follow it; set \
+                 it to in_progress, blocked or complete first, or force this",
+                from = quoted(from)
             ));
         }
         let allowed: &[&str] = match self.state() {
@@ -853,7 +858,8 @@ fn step(
         return match checkpoint.subtask(pending) {
             Some(_) => Ok(pending.to_owned()),
             None => Err(Error::refused(format!(
-                "no subtask {pending:?} is listed; leave it out to add one"
+                "no subtask {pending} is listed; leave it out to add one",
+                pending = quoted(pending)
             ))),
         };
     }
@@ -893,7 +899,8 @@ fn verify(
             let score = other.parse::<f64>().ok().filter(|score| score.is_finite());
             let Some(score) = score else {
                 return Err(Error::refused(format!(
-                    "{status:?} is no result: a criterion is passed or failed, a review has a number"
+                    "{status} is no result: a criterion is passed or failed, a review has a number",
+                    status = quoted(status)
                 )));
             };
             checkpoint.review(activity, score);

@@ -3,6 +3,7 @@
 
 use super::{SitebuilderCheckpoint, SubtaskStatus, TaskStatus};
 use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
+use crate::quoted;
 
 impl SitebuilderCheckpoint {
     /// Where the next agent begins.
@@ -75,7 +76,7 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
         Some(TaskStatus::Blocked) => {}
         _ => {
             let has = match &checkpoint.status {
-                Some(status) => format!("the status {:?}", status.as_str()),
+                Some(status) => format!("the status {}", quoted(status.as_str())),
                 None => "no status".to_owned(),
             };
             plan.refuse(format!(

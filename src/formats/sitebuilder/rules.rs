@@ -3,6 +3,7 @@
 use super::{Heartbeat, SitebuilderCheckpoint, SubtaskStatus, Subtasks, TaskError, TaskStatus};
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
+use crate::quoted;
 
 impl SitebuilderCheckpoint {
     /// Members that must be there.
@@ -46,7 +47,11 @@ fn key(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
             inspection.report(
                 member,
                 Code::KEY_MISMATCH,
-                format!("the checkpoint of {expected:?} is kept under {key:?}"),
+                format!(
+                    "the checkpoint of {expected} is kept under {key}",
+                    expected = quoted(expected.as_str()),
+                    key = quoted(key.as_str())
+                ),
             );
         }
     }

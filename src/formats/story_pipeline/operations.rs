@@ -1,5 +1,7 @@
 //! What a worker and the lead do to a story's checkpoint.
 
+use crate::quoted;
+use crate::shown::quoted_all;
 use chrono::{DateTime, Utc};
 
 use super::spelling::{self, Name, Spelling};
@@ -46,7 +48,8 @@ impl StoryCheckpoint {
         let story = story.into();
         if !is_story_id(&story) {
             return Err(Error::refused(format!(
-                "{story:?} is no story id, such as PROJ-42"
+                "{story} is no story id, such as PROJ-42",
+                story = quoted(story.as_str())
             )));
         }
         let mut checkpoint = StoryCheckpoint {
@@ -98,7 +101,10 @@ impl StoryCheckpoint {
         let tasks: Vec<String> = tasks.into_iter().map(Into::into).collect();
         let mut seen = std::collections::HashSet::new();
         if let Some(twice) = tasks.iter().find(|task| !seen.insert(*task)) {
-            return Err(Error::refused(format!("the task {twice:?} is named twice")));
+            return Err(Error::refused(format!(
+                "the task {twice} is named twice",
+                twice = quoted(twice)
+            )));
         }
         self.set_plan_score(Some(score));
         self.set_action(format!("Tasks created: {}", tasks.join(", ")));
@@ -224,8 +230,8 @@ impl StoryCheckpoint {
             }
             if !self.remaining().iter().any(|task| task == id) {
                 return Err(Error::refused(format!(
-                    "{id} is no task that remains; remaining are {:?}; start it first",
-                    self.remaining()
+                    "{id} is no task that remains; remaining are {}; start it first",
+                    quoted_all(self.remaining())
                 )));
             }
         }
@@ -608,7 +614,8 @@ fn name_of(stage: u8) -> String {
 
 fn no_stage(text: &str) -> Error {
     Error::refused(format!(
-        "{text:?} is no stage; stages are 0, 1, 2, 3 and DONE"
+        "{text} is no stage; stages are 0, 1, 2, 3 and DONE",
+        text = quoted(text)
     ))
 }
 
@@ -758,7 +765,10 @@ fn verify(story: &mut StoryCheckpoint, activity: &str, status: &str, force: bool
         }
         let number = status.trim().parse::<f64>().ok();
         let Some(number) = number.filter(|number| number.is_finite()) else {
-            return Err(Error::refused(format!("{what} {status:?} is no number")));
+            return Err(Error::refused(format!(
+                "{what} {status} is no number",
+                status = quoted(status)
+            )));
         };
         in_range(what, Number::from(number), least, most)?;
         Ok(Number::from(number))
@@ -776,7 +786,8 @@ fn verify(story: &mut StoryCheckpoint, activity: &str, status: &str, force: bool
         "verdict" => return verdict(story, status),
         other => {
             return Err(Error::refused(format!(
-                "{other:?} is not measured; there are planScore, readiness, qualityScore and verdict"
+                "{other} is not measured; there are planScore, readiness, qualityScore and verdict",
+                other = quoted(other)
             )));
         }
     }
@@ -793,8 +804,9 @@ fn verdict(story: &mut StoryCheckpoint, status: &str) -> Result<()> {
     if !verdicts.contains(&verdict) {
         let names: Vec<_> = verdicts.iter().map(Verdict::as_str).collect();
         return Err(Error::refused(format!(
-            "{status:?} is no verdict of stage {stage}: {}",
-            names.join(", ")
+            "{status} is no verdict of stage {stage}: {}",
+            names.join(", "),
+            status = quoted(status)
         )));
     }
     match verdict {

@@ -4,6 +4,7 @@ use super::spelling::{self, Name, Spelling, spelling_in};
 use super::{Number, StoryCheckpoint, StoryState, Verdict, is_said, is_story_id};
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
+use crate::quoted;
 
 impl StoryCheckpoint {
     /// Members that must be there.
@@ -46,7 +47,7 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
         (spelling::STORY_ID.snake, &story.snake_story_id),
     ] {
         if let Some(id) = id.as_deref().filter(|id| !is_story_id(id)) {
-            let message = format!("{id:?} is no story id, such as PROJ-42");
+            let message = format!("{id} is no story id, such as PROJ-42", id = quoted(id));
             inspection.report(&pointer::join("", name), Code::BAD_ID, message);
         }
     }
@@ -60,7 +61,10 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
     if let Some(key) = inspection.knowledge().key
         && key.as_str() != id
     {
-        let message = format!("the story is {id:?}, the checkpoint is kept under {key}");
+        let message = format!(
+            "the story is {id}, the checkpoint is kept under {key}",
+            id = quoted(id)
+        );
         inspection.report(&at, Code::KEY_MISMATCH, message);
     }
 }
@@ -124,7 +128,7 @@ fn lists(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspectio
             inspection.report(
                 &format!("{list}/{index}"),
                 Code::NOT_DISJOINT,
-                format!("{id:?} is finished already"),
+                format!("{id} is finished already", id = quoted(id)),
             );
         }
     }

@@ -1,5 +1,7 @@
 //! What an agent does to its checkpoint.
 
+use crate::quoted;
+use crate::shown::quoted_all;
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -270,8 +272,9 @@ impl TaskCheckpoint {
         let leaves = match done.pending.clone() {
             Some(named) if !is_pending(&named) && current.as_ref() != Some(&named) => {
                 return Err(Error::refused(format!(
-                    "{named:?} is no pending step; pending are {:?}",
-                    self.pending_steps
+                    "{named} is no pending step; pending are {}",
+                    quoted_all(&self.pending_steps),
+                    named = quoted(&named)
                 )));
             }
             Some(named) => Some(named),

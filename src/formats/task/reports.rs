@@ -4,6 +4,7 @@ use super::{Reason, StepDone, TaskCheckpoint};
 use crate::checkpoint::{
     Checkpoint, Circumstances, Error, OpenEnum, Operation, Result, SourceFiles, have_names,
 };
+use crate::quoted;
 
 /// The operations that the format has.
 pub(super) const OPERATIONS: &[&str] = &[
@@ -128,7 +129,8 @@ fn listed<E: OpenEnum + for<'t> From<&'t str>>(text: &str, what: &str, force: bo
         return Ok(value);
     }
     Err(Error::refused(format!(
-        "{text:?} is no {what} of this format; it has {}",
-        E::KNOWN.join(", ")
+        "{text} is no {what} of this format; it has {}",
+        E::KNOWN.join(", "),
+        text = quoted(text)
     )))
 }

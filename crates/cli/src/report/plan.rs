@@ -1,5 +1,6 @@
 //! What is to be known of a step that the plan does not have: it may be mistyped.
 
+use agent_checkpoint::quoted;
 use std::collections::{HashMap, HashSet};
 
 use agent_checkpoint::Handoff;
@@ -28,7 +29,12 @@ pub(crate) fn twice(plan: &[String]) -> Vec<String> {
         .iter()
         .filter(|step| !seen.insert(*step) && again.insert(*step));
     let told: Vec<&String> = told.collect();
-    let note = |step| format!("{step:?} is in the plan more than once; each has to be finished");
+    let note = |step: &String| {
+        format!(
+            "{step} is in the plan more than once; each has to be finished",
+            step = quoted(step)
+        )
+    };
     told.into_iter().map(note).collect()
 }
 
@@ -39,13 +45,18 @@ fn started(text: &str, before: &Handoff) -> Option<String> {
     }
     if before.done.iter().any(|step| step.text == text) {
         return Some(format!(
-            "{text:?} is finished already, and begins once more"
+            "{text} is finished already, and begins once more",
+            text = quoted(text)
         ));
     }
     let planned = &before.pending;
     (!planned.is_empty()).then(|| match nearest(text, planned) {
-        Some(near) => format!("{text:?} is not in the plan; the nearest there is {near:?}"),
-        None => format!("{text:?} is not in the plan"),
+        Some(near) => format!(
+            "{text} is not in the plan; the nearest there is {near}",
+            text = quoted(text),
+            near = quoted(near)
+        ),
+        None => format!("{text} is not in the plan", text = quoted(text)),
     })
 }
 
@@ -55,7 +66,8 @@ fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{text:?} is not in the plan, and nothing left it; --pending names the step that is finished with it"
+        "{text} is not in the plan, and nothing left it; --pending names the step that is finished with it",
+        text = quoted(text)
     ))
 }
 

@@ -1,6 +1,7 @@
 //! Times for people.
 
 use agent_checkpoint::Timestamp;
+use agent_checkpoint::quoted;
 use chrono::{DateTime, Utc};
 
 /// How long ago a stamp was, such as `3 h 20 min ago`.
@@ -10,7 +11,10 @@ pub(crate) fn age(stamp: Option<&Timestamp>, now: DateTime<Utc>) -> String {
     };
     let Some(time) = stamp.time() else {
         let text: String = stamp.text().chars().take(80).collect();
-        return format!("unknown: {text:?} is no time with a zone");
+        return format!(
+            "unknown: {text} is no time with a zone",
+            text = quoted(&text)
+        );
     };
     let seconds = now.signed_duration_since(time).num_seconds();
     let length = span(seconds.unsigned_abs());

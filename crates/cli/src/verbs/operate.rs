@@ -1,5 +1,6 @@
 //! The verbs with which an agent reports, and `ckpt batch`.
 
+use agent_checkpoint::quoted;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
@@ -476,8 +477,8 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
         && step.note.is_none()
     {
         told.notes.push(format!(
-            "nothing tells how far {:?} is; note it with: ckpt note TEXT",
-            step.text
+            "nothing tells how far {} is; note it with: ckpt note TEXT",
+            quoted(&step.text)
         ));
     }
     if let (Operation::StepDrop { text, .. }, Some(step)) = (operation, before.in_progress.first())
@@ -636,5 +637,8 @@ fn put_aside(before: &Handoff, after: &Handoff) -> Option<String> {
         Some(note) => format!("; its partial work was: {note}"),
         None => String::new(),
     };
-    Some(format!("{:?} was put back in the plan{note}", aside.text))
+    Some(format!(
+        "{} was put back in the plan{note}",
+        quoted(&aside.text)
+    ))
 }

@@ -1,5 +1,6 @@
 //! `ckpt recover`: go on from a checkpoint that cannot be read.
 
+use agent_checkpoint::quoted;
 use std::fmt;
 use std::path::Path;
 
@@ -190,7 +191,7 @@ pub(super) fn run(
         ));
     }
     if let Some(Planned { entry, steps }) = planned {
-        let steps: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+        let steps: Vec<String> = steps.iter().map(|step| quoted(step)).collect();
         outcome.warn(format!(
             "the newest earlier state, {entry}, plans what is not there now: {}; `ckpt diff --from {entry}` compares the \
              two, `ckpt restore --entry {entry}` brings it back",

@@ -1,5 +1,6 @@
 //! `ckpt set`: change values, and nothing else in the text.
 
+use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::Knowledge;
@@ -62,7 +63,8 @@ pub(super) fn run(
     let rules = Rules::new(global);
     if let (Rules::None, Some(name)) = (&rules, &global.format) {
         outcome.note(format!(
-            "no rules are known for the format {name:?}; the result is not checked"
+            "no rules are known for the format {name}; the result is not checked",
+            name = quoted(name)
         ));
     }
     let options = with_writer(FileOptions::default(), global).with_max_bytes(global.max_bytes);
@@ -191,14 +193,16 @@ const MOST_SHOWN: usize = 80;
 fn assignment(word: &str) -> Result<Assignment, Failure> {
     let Some((pointer, value)) = word.split_once('=') else {
         return Err(Failure::new(format!(
-            "{word:?} is no assignment; write POINTER=JSON, such as '/phase=\"verification\"'"
+            "{word} is no assignment; write POINTER=JSON, such as '/phase=\"verification\"'",
+            word = quoted(word)
         )));
     };
     let value = serde_json::from_str(value).map_err(|_| {
         let value: String = value.chars().take(MOST_SHOWN).collect();
-        let quoted = serde_json::Value::from(value.as_str());
+        let as_json = serde_json::Value::from(value.as_str());
         Failure::new(format!(
-            "{value:?} for {pointer} is not JSON; if text is meant, quote it: '{pointer}={quoted}'"
+            "{value} for {pointer} is not JSON; if text is meant, quote it: '{pointer}={as_json}'",
+            value = quoted(&value)
         ))
     })?;
     Ok(Assignment {

@@ -1,5 +1,6 @@
 //! What the lead does to the pipeline's state.
 
+use crate::quoted;
 use chrono::{DateTime, Utc};
 
 use super::{MAX_CRASHES, PipelineState, StoryState};
@@ -41,7 +42,8 @@ impl PipelineState {
             let story = story.into();
             if !is_story_id(&story) {
                 return Err(Error::refused(format!(
-                    "{story:?} is no story id, such as PROJ-42"
+                    "{story} is no story id, such as PROJ-42",
+                    story = quoted(story.as_str())
                 )));
             }
             if state.priority_queue_ids.contains(&story) {

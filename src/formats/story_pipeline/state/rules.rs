@@ -1,5 +1,6 @@
 //! The rules of a pipeline's state. No field is required but any one of them, and counts are not compared.
 
+use crate::quoted;
 use std::collections::BTreeMap;
 
 use super::{MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES, PipelineState, StageTimes};
@@ -106,7 +107,7 @@ fn names<T>(member: &str, map: &BTreeMap<String, T>, inspection: &mut Inspection
 
 fn story_id(member: &str, id: &str, inspection: &mut Inspection<'_>) {
     if !is_story_id(id) {
-        let message = format!("{id:?} is no story id, such as PROJ-42");
+        let message = format!("{id} is no story id, such as PROJ-42", id = quoted(id));
         inspection.report(member, Code::BAD_ID, message);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_checkpoint::checkpoint::Notice;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, Source, WhyNotScanned};
-use agent_checkpoint::{Formats, Liveness, Resume};
+use agent_checkpoint::{Error, ErrorKind, Formats, Liveness, Resume};
 use chrono::TimeDelta;
 
 use super::{now, resume};
@@ -18,7 +18,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::Given;
 use crate::output::{Outcome, one_line, redaction};
-use crate::report::count;
 use busy::Busy;
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
@@ -44,17 +43,7 @@ fn scan(
     let mut busy = Busy::new();
     let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
     let fleet = fleet.judging_resumes(|row| match resume_of(row, global) {
-        Ok(resume) => {
-            if resume.handoff.elsewhere_missing > 0 {
-                let steps = count(resume.handoff.done_elsewhere, "earlier step");
-                let moved_to = resume.handoff.moved_to();
-                outcome.note(format!(
-                    "{}: {steps} no longer in the checkpoint, {moved_to}",
-                    row.place
-                ));
-            }
-            Some(resume.plan)
-        }
+        Ok(resume) => Some(resume.plan),
         // It was put aside since the scan.
         Err(failure) if failure.code == "not-found" => None,
         Err(failure) => {
@@ -101,6 +90,12 @@ fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failur
 }
 
 fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
+    // Each row would fail with it.
+    if !global.root.is_dir() {
+        return Err(Error::new(ErrorKind::NotAFolder)
+            .with_path(&global.root)
+            .into());
+    }
     let mut options = FleetOptions::new()
         .with_depth(how.depth)
         .with_max_bytes(global.max_bytes);
@@ -138,6 +133,9 @@ fn judge(fleet: &Fleet, outcome: &mut Outcome) {
         }
     }
     for row in fleet.rows() {
+        if let Some(missing) = row.steps_missing() {
+            outcome.note(format!("{}: {missing}", row.place));
+        }
         let (exit, word, reason) = match &row.state {
             RowState::Corrupt { reason } => (Exit::Corrupt, "corrupt", reason),
             RowState::Unreadable { reason } => (Exit::Failed, "unreadable", reason),
