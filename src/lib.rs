@@ -100,6 +100,7 @@
 pub mod checkpoint;
 mod checkpoints;
 pub mod difference;
+mod event;
 pub mod fleet;
 pub mod formats;
 pub mod fsio;

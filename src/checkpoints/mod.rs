@@ -9,7 +9,7 @@ pub(crate) use rollback::came_back;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -18,13 +18,16 @@ use crate::checkpoint::{
     Handoff, Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, SystemClock,
     Timestamp, UnreadableItem, judge, read, violations,
 };
+use crate::event;
 use crate::json::{Corrupt, CorruptCode, Document, Violation};
 use crate::liveness::Liveness;
 use crate::redaction::Redaction;
 use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
-use crate::store::{Change, CheckpointStore, EntryId, PutOptions, Saved, Stored, TaskContext};
+use crate::store::{
+    Change, CheckpointStore, EntryId, Outcome, PutOptions, Saved, Stored, TaskContext,
+};
 use serde_json::Value;
 
 use saving::Prepared;
@@ -364,6 +367,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         key: &Key,
         prepare: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Prepared>>,
     ) -> Result<Saved> {
+        let began = Instant::now();
         let mut prepare = |stored: Option<&Stored>| {
             let mut prepared = prepare(stored)?;
             if let Some(prepared) = &mut prepared {
@@ -395,7 +399,7 @@ impl<C: Checkpoint> Checkpoints<C> {
                 prepared.change(self.fence, self.archives())
             }))
         });
-        let mut saved = saved.map_err(|error| error.with_key(key))?;
+        let mut saved = ended(key, saved, prepared.as_ref(), began)?;
         saved.came_back = came_back;
         Ok(saving::complete(saved, prepared))
     }
@@ -465,6 +469,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         expect: &Expect,
         old: Option<(&Key, &Loaded<C>)>,
     ) -> Result<Saved> {
+        let began = Instant::now();
         let standalone = !self.store.capabilities().embedded;
         let mut prepared = None;
         let saved = self.store.transact(key, &mut |stored| {
@@ -479,7 +484,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             prepared = Some(next);
             Ok(change)
         });
-        let saved = saved.map_err(|error| error.with_key(key))?;
+        let saved = ended(key, saved, prepared.as_ref(), began)?;
         Ok(saving::complete(saved, prepared))
     }
 
@@ -603,8 +608,14 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// only beyond the limits. Those of [`CheckpointStore::claimed`] and [`CheckpointStore::history`], where the
     /// store has them.
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
+        let began = Instant::now();
         match self.get(key) {
-            Ok(loaded) => self.resume_from(key, &loaded, None, options),
+            Ok(loaded) => {
+                let resume = self.resume_from(key, &loaded, None, options)?;
+                let agent = resume.handoff.agent.as_deref();
+                event::happened("resumed", key, Some(&loaded.revision), agent, began);
+                Ok(resume)
+            }
             Err(error) => {
                 let Some(damage) = recoverable(&error) else {
                     return Err(error);
@@ -880,6 +891,32 @@ impl<C: Checkpoint> Checkpoints<C> {
                 .cloned()
         })
     }
+}
+
+/// Reports how a save ended.
+fn ended(
+    key: &Key,
+    saved: Result<Saved>,
+    prepared: Option<&Prepared>,
+    began: Instant,
+) -> Result<Saved> {
+    let agent = prepared.and_then(Prepared::agent);
+    let tell = |event, revision| event::happened(event, key, revision, agent, began);
+    match &saved {
+        Ok(saved) if saved.outcome != Outcome::Unchanged => {
+            tell("saved", Some(&saved.revision));
+            if prepared.is_some_and(Prepared::is_truncated) {
+                tell("truncated", Some(&saved.revision));
+            }
+        }
+        Err(error) => {
+            if let ErrorKind::Conflict { found, .. } = error.kind() {
+                tell("conflict", found.as_ref());
+            }
+        }
+        Ok(_) => {}
+    }
+    saved.map_err(|error| error.with_key(key))
 }
 
 /// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint still has: a

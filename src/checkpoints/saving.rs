@@ -64,6 +64,16 @@ impl Prepared {
         }
     }
 
+    /// Whether something was moved out of the checkpoint or cut.
+    pub(super) fn is_truncated(&self) -> bool {
+        !self.truncation.dropped.is_empty()
+    }
+
+    /// The agent that the checkpoint names.
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.work.as_ref()?.agent(true)
+    }
+
     /// Looks at the files that the checkpoint names, and those that were cut from it, for whoever judges
     /// them later.
     pub(super) fn look_at_files<C: Checkpoint>(

@@ -75,7 +75,7 @@ impl<C: Checkpoint> Recorder<C> {
             return Found::new(checkpoints, key, options, loaded).map(Opened::found);
         }
         let store = checkpoints.store();
-        let claim = Hold::claim(checkpoints, key, &options)?;
+        let claim = Hold::claim(checkpoints, key, &options, None)?;
         let given = checkpoints.fence();
         let fence = claim.as_ref().map(|claim| claim.fence).or(given);
         match checkpoints.clone().fenced(fence).begin(key, first) {
@@ -169,7 +169,12 @@ impl<C: Checkpoint> Found<C> {
         if let Some(why) = self.refused {
             return Err(Error::refused(why).with_key(&self.key));
         }
-        let claim = Hold::claim(&self.checkpoints, &self.key, &self.options)?;
+        let claim = Hold::claim(
+            &self.checkpoints,
+            &self.key,
+            &self.options,
+            self.claimed.as_ref(),
+        )?;
         let given = self.checkpoints.fence();
         let hold = Hold::new(claim, given, Holder::of(&self.loaded.checkpoint));
         let recorder = Recorder::holding(&self.checkpoints, &self.key, self.options, hold);
@@ -206,7 +211,12 @@ impl<C: Checkpoint> Found<C> {
     /// [`Checkpoints::put`](crate::Checkpoints::put).
     pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();
-        let claim = Hold::claim(&self.checkpoints, &self.key, &self.options)?;
+        let claim = Hold::claim(
+            &self.checkpoints,
+            &self.key,
+            &self.options,
+            self.claimed.as_ref(),
+        )?;
         let given = self.checkpoints.fence();
         let fence = claim.as_ref().map(|claim| claim.fence).or(given);
         let present = Expect::Revision(self.loaded.revision.clone());

@@ -1,6 +1,6 @@
 //! What keeps the task the recorder's own: the claim, and whose the checkpoint is.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -9,6 +9,7 @@ use crate::checkpoint::{
     Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Key, ProcessId, Result,
 };
 use crate::checkpoints::Checkpoints;
+use crate::event;
 use crate::store::CheckpointStore;
 
 /// Whose a checkpoint is, by its own words.
@@ -46,11 +47,13 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Claims the task, where the store has claims, the options want one, and the view has no fence already.
+    /// Claims the task, where the store has claims, the options want one, and the view has no fence already. `found` is
+    /// the claim that stood when the task was found.
     pub(super) fn claim<C: Checkpoint>(
         checkpoints: &Checkpoints<C>,
         key: &Key,
         options: &RecorderOptions,
+        found: Option<&Claim>,
     ) -> Result<Option<Claim>> {
         let store = checkpoints.store();
         let is_wanted = checkpoints.fence().is_none() && store.capabilities().claims;
@@ -61,7 +64,16 @@ impl Hold {
             .of_agent(&options.owner.agent)
             .in_process(ProcessId::current());
         request.take_over = options.take_over;
-        store.claim(key, &request).map(Some)
+        let began = Instant::now();
+        let claim = store.claim(key, &request)?;
+        let is_anothers = |found: &Claim| found.owner != claim.owner && found.fence != claim.fence;
+        let event = if found.is_some_and(is_anothers) {
+            "taken over"
+        } else {
+            "claimed"
+        };
+        event::happened(event, key, None, Some(&options.owner.agent), began);
+        Ok(Some(claim))
     }
 
     pub(super) fn new(claim: Option<Claim>, given: Option<Fence>, holder: Holder) -> Hold {

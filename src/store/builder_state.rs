@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -70,7 +70,7 @@ impl BuilderStateStore {
     }
 
     fn file_of(&self, key: &Key) -> DurableFile<'_> {
-        self.file().on_slot(key.as_str())
+        self.file().on_slot(key.as_str()).named(key)
     }
 
     /// Works on the history of a slot.
@@ -630,6 +630,7 @@ impl CheckpointStore for BuilderStateStore {
     /// the builder wrote since is in the text that was put aside. There is no fresh host: a builder's whole
     /// state would go with the checkpoint.
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let began = Instant::now();
         let slot = self.slot(key)?;
         let file = self.file_of(key);
         let recover = || -> Result<Recovered> {
@@ -659,6 +660,7 @@ impl CheckpointStore for BuilderStateStore {
                 let of_slot = in_slot(&slot, of_slot).unwrap_or_default();
                 *host = of_slot.map(|stored| stored.document);
             }
+            recovered.report(key, began);
             Ok(recovered)
         };
         recover().map_err(|error| self.with_place(error, key))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -281,6 +281,7 @@ impl CheckpointStore for MemoryStore {
     }
 
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let began = Instant::now();
         let mut entries = self.entries();
         let any = crate::checkpoint::Expect::Any;
         let entry = self.checked(&mut entries, key, &any, options.fence)?;
@@ -312,6 +313,7 @@ impl CheckpointStore for MemoryStore {
         let options = PutOptions::new().as_brought_back(true);
         recovered.saved = Some(entry.put(&document, &options, Some(&self.keep), now));
         recovered.document = Some(document);
+        recovered.report(key, began);
         Ok(recovered)
     }
 

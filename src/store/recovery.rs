@@ -1,11 +1,12 @@
 //! How one goes on from a checkpoint that cannot be read.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 
 use super::{EntryId, Saved};
-use crate::checkpoint::Fence;
+use crate::checkpoint::{Fence, Key};
+use crate::event;
 use crate::json::{Corrupt, Document, LeftOut};
 
 /// With what a checkpoint that cannot be read is replaced.
@@ -77,6 +78,12 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    /// Reports that another document is in place.
+    pub(super) fn report(&self, key: &Key, began: Instant) {
+        let revision = self.saved.as_ref().map(|saved| &saved.revision);
+        event::happened("recovered", key, revision, None, began);
+    }
+
     /// Nothing was wrong.
     #[must_use]
     pub fn healthy(with: Recovery) -> Self {

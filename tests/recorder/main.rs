@@ -17,6 +17,7 @@ mod build_pipeline;
 mod builder_state;
 mod cost;
 mod ending;
+mod events;
 mod given_up;
 mod in_async;
 mod interrupted;

@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -14,7 +14,8 @@ use super::overflow::Entries;
 use super::saved::{Noted, SavedNote};
 use super::unique::unique_names;
 use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
-use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Result, Revision};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Key, Result, Revision};
+use crate::event;
 use crate::fsio::{
     self, Contents, Durability, FileError, FileStamp, InPlace, Lock, Pending, Present, Replace,
     look, parent_of,
@@ -45,6 +46,8 @@ pub(in crate::store) struct DurableFile<'o> {
     within: Option<PathBuf>,
     /// The slot of a host file that the work is on.
     slot: Option<String>,
+    /// The checkpoint, for events.
+    key: Option<Key>,
 }
 
 /// What a file shall hold, and what is recorded with it.
@@ -89,6 +92,9 @@ type Judged = (std::result::Result<Stored, Corrupt>, Contents);
 /// Decides from what is there what the file shall hold; `None` leaves it.
 type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
 
+/// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
+const WORTH_TELLING: Duration = Duration::from_millis(50);
+
 impl<'o> DurableFile<'o> {
     pub(in crate::store) fn new(path: PathBuf, options: &'o FileOptions) -> Self {
         DurableFile {
@@ -97,7 +103,14 @@ impl<'o> DurableFile<'o> {
             backups: None,
             within: None,
             slot: None,
+            key: None,
         }
+    }
+
+    /// Names the checkpoint in events.
+    pub(in crate::store) fn named(mut self, key: &Key) -> Self {
+        self.key = Some(key.clone());
+        self
     }
 
     /// Keeps the protocol's own backups.
@@ -480,8 +493,16 @@ impl<'o> DurableFile<'o> {
         let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
         let sidecar = own.join("locks").join(folded);
         let options = self.options;
+        let began = Instant::now();
         let lock = match Lock::acquire(&sidecar, options.lock_timeout, &options.holder) {
-            Ok(lock) => lock,
+            Ok(lock) => {
+                if began.elapsed() >= WORTH_TELLING
+                    && let Some(key) = &self.key
+                {
+                    event::happened("lock waited", key, None, Some(&options.holder), began);
+                }
+                lock
+            }
             Err(FileError::NoLocks { .. }) if options.single_writer => return Ok(None),
             Err(FileError::Locked {
                 waited,

@@ -15,7 +15,7 @@ mod unique;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -291,7 +291,7 @@ impl FileStore {
     }
 
     fn file(&self, key: &Key) -> Result<DurableFile<'_>> {
-        let file = DurableFile::new(self.path(key)?, &self.options);
+        let file = DurableFile::new(self.path(key)?, &self.options).named(key);
         let file = file.with_backups(self.layout().backups);
         Ok(match &*self.place {
             Place::Folder { path, .. } => file.within(path),
@@ -569,6 +569,7 @@ impl CheckpointStore for FileStore {
     }
 
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        let began = Instant::now();
         let file = self.file(key)?;
         let recover = || -> Result<Recovered> {
             let Some(damaged) = file.damaged(options.fence)? else {
@@ -604,7 +605,7 @@ impl CheckpointStore for FileStore {
             if matches!(&recovered, Err(error) if *error.kind() != ErrorKind::NotDurable) {
                 ended.undo();
             }
-            recovered
+            recovered.inspect(|recovered| recovered.report(key, began))
         };
         recover().map_err(|error| error.with_key(key))
     }
