@@ -311,6 +311,33 @@ fn elements_are_found_again() {
     );
 }
 
+/// What the status is read from is found in one reading, not in one for each text that changed.
+#[test]
+fn many_texts_that_changed_beside_a_status_cost_no_square() {
+    let site = |status: &str, text: &str| {
+        let more: Vec<String> = (0..20_000)
+            .map(|number| format!(r#""k{number}":"{text}{number}""#))
+            .collect();
+        let more = more.join(",");
+        let text = format!(
+            r#"{{"checkpoint_id":"x","agent":"a","task_id":"T","started_at":"2026-03-02T07:55:00Z",{more},
+                "updated_at":"2026-03-02T08:03:00Z","status":"{status}"}}"#
+        );
+        Document::parse(text.as_bytes()).unwrap()
+    };
+    let began = std::time::Instant::now();
+    let (before, after) = (site("in_progress", "a"), site("complete", "b"));
+    let difference = Difference::of::<SitebuilderCheckpoint>(&before, &after).unwrap();
+    // One reading of each text would take hours.
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+    let told = difference.to_string();
+    let of_status: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains("status"))
+        .collect();
+    assert_eq!(of_status, ["status: in_progress → complete"]);
+}
+
 #[test]
 fn long_arrays_are_compared_all_the_same() {
     let long: Vec<u32> = (0..5000).collect();

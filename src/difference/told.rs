@@ -5,11 +5,13 @@
 //! place, and looking for the marks in the hand-off. A value for which either does not hold is listed by its pointer,
 //! so a doubt never hides a change. Of an element that is told, an empty list in it says nothing more.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::values::Delta;
 use super::{Change, Side};
-use crate::checkpoint::Knowledge;
+use crate::checkpoint::{Handoff, Knowledge};
 use crate::json::{Document, Kind, Node, pointer};
 
 /// The values that differ and that the `changes` do not tell.
@@ -83,38 +85,39 @@ pub(super) fn tell_status(
     let Some((from, to, written)) = status else {
         return;
     };
-    let text = |node: Option<Node<'_>>, side| {
-        let node = node.filter(|node| is_status(*node, side))?;
-        node.as_str().map(std::borrow::Cow::into_owned)
+    let of_before = status_in(before, deltas.iter().filter_map(|delta| delta.before));
+    let of_after = status_in(after, deltas.iter().filter_map(|delta| delta.after));
+    let text = |node: Option<Node<'_>>, start: Option<usize>| {
+        let node = node.filter(|node| Some(node.range().start) == start)?;
+        node.as_str().map(Cow::into_owned)
     };
-    let words =
-        |delta: &Delta<'_, '_>| Some((text(delta.before, before)?, text(delta.after, after)?));
-    let found = deltas.iter().enumerate();
-    let found = found
-        .filter_map(|(at, delta)| Some((at, words(delta)?)))
-        .next();
-    if let Some((at, words)) = found {
+    let words = |delta: &Delta<'_, '_>| {
+        Some((text(delta.before, of_before)?, text(delta.after, of_after)?))
+    };
+    let mut found = deltas.iter().enumerate();
+    if let Some((at, words)) = found.find_map(|(at, delta)| Some((at, words(delta)?))) {
         deltas.remove(at);
         *written = Some(words).filter(|(old, new)| (old.as_str(), new.as_str()) != (from, to));
     }
 }
 
-/// Whether the status of the hand-off is read from this member of the checkpoint: then it is what is marked there.
-fn is_status(node: Node<'_>, side: &Side<'_>) -> bool {
-    let root = side.document.root();
-    let mut members = root.members();
-    let is_member = members.any(|(_, member)| member.range() == node.range());
-    if !is_member || node.kind() != Kind::String {
-        return false;
-    }
-    let (text, place) = (side.document.text(), node.range());
-    let mark = "\u{f8ff}status";
-    let marked = format!("{}\"{mark}\"{}", &text[..place.start], &text[place.end..]);
-    let examined = side.open.and_then(|open| {
-        let marked = Document::from_text(marked).ok()?;
-        open(&marked, &Knowledge::none()).ok()
-    });
-    examined.is_some_and(|it| it.handoff.status.as_str() == mark)
+/// Where the member of the checkpoint starts, among these, that the status of the hand-off is read from.
+fn status_in<'n>(side: &Side<'_>, nodes: impl Iterator<Item = Node<'n>>) -> Option<usize> {
+    let members = side.document.root().members();
+    let members: HashSet<usize> = members.map(|(_, member)| member.range().start).collect();
+    let mut places: Vec<_> = nodes
+        .filter(|node| node.kind() == Kind::String && members.contains(&node.range().start))
+        .map(|node| (node.range(), Kind::String))
+        .collect();
+    places.sort_by_key(|(range, _)| range.start);
+    let (mark, handoff) = marked(side, &places)?;
+    let (number, _) = handoff
+        .status
+        .as_str()
+        .strip_prefix(&mark)?
+        .split_once(';')?;
+    let (place, _) = places.get(number.parse::<usize>().ok()?)?;
+    Some(place.start)
 }
 
 /// A value with no values in it.
@@ -172,8 +175,9 @@ fn collect<'n>(node: Node<'n>, at: &str, into: &mut Vec<(String, Node<'n>)>) {
 /// The first number that stands for a number: none that an agent writes.
 const FIRST_NUMBER: usize = 7_201_934_000_000;
 
-/// The starts of those of the `places` (strings and numbers, in the order of the text) that the hand-off is read from.
-fn shown(side: &Side<'_>, places: &[(std::ops::Range<usize>, Kind)]) -> HashSet<usize> {
+/// The hand-off with each of the `places` (strings and numbers, in the order of the text) marked by its number, and
+/// what marks a text. All in one reading: one for each would take the square of the time.
+fn marked(side: &Side<'_>, places: &[(Range<usize>, Kind)]) -> Option<(String, Handoff)> {
     let text = side.document.text();
     let mut mark = '\u{f8ff}'.to_string();
     while text.contains(&mark) {
@@ -193,12 +197,18 @@ fn shown(side: &Side<'_>, places: &[(std::ops::Range<usize>, Kind)]) -> HashSet<
         at = place.end;
     }
     marked.push_str(&text[at..]);
-    let handoff = side.open.and_then(|open| {
-        let marked = Document::from_text(marked).ok()?;
-        let examined = open(&marked, &Knowledge::none()).ok()?;
-        serde_json::to_string(&examined.handoff).ok()
-    });
-    let handoff = handoff.unwrap_or_default();
+    let marked = Document::from_text(marked).ok()?;
+    let examined = side.open?(&marked, &Knowledge::none()).ok()?;
+    Some((mark, examined.handoff))
+}
+
+/// The starts of those of the `places` that the hand-off is read from.
+fn shown(side: &Side<'_>, places: &[(Range<usize>, Kind)]) -> HashSet<usize> {
+    let Some((mark, handoff)) = marked(side, places) else {
+        return HashSet::new();
+    };
+    let handoff = serde_json::to_string(&handoff).unwrap_or_default();
+    let digits: HashSet<&str> = handoff.split(|it: char| !it.is_ascii_digit()).collect();
     let numbers = handoff.split(&mark).skip(1).filter_map(|after| {
         let (number, _) = after.split_once(';')?;
         number.parse::<usize>().ok()
@@ -207,7 +217,7 @@ fn shown(side: &Side<'_>, places: &[(std::ops::Range<usize>, Kind)]) -> HashSet<
         let is_number = places
             .get(*number)
             .is_some_and(|(_, kind)| *kind == Kind::Number);
-        is_number && handoff.contains(&(FIRST_NUMBER + number).to_string())
+        is_number && digits.contains((FIRST_NUMBER + number).to_string().as_str())
     });
     numbers
         .chain(of_numbers)

@@ -76,14 +76,14 @@ fn in_words(name: &str, error: &str) -> String {
         let list = listed(list);
         return format!(
             "{name} is no operation; the operations are {list}",
-            name = quoted(&name)
+            name = quoted(name)
         );
     }
     if let Some((member, list)) = after("unknown field ") {
         let list = listed(list);
         return format!(
             "{name} has no member {member}; it takes {list}",
-            name = quoted(&name)
+            name = quoted(name)
         );
     }
     match error.strip_prefix("missing field ") {
