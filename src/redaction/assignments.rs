@@ -124,12 +124,13 @@ fn assigned(text: &mut Text<'_>) -> Option<Secret> {
         byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
     });
     text.tried.assigned = text.at + name;
-    let is_password = is_secret_name(rest.get(..name)?)?;
+    let name_text = rest.get(..name)?;
+    let is_password = is_secret_name(name_text)?;
     let mut at = name;
     at += run(rest.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
     at += run(rest.get(at..)?, |byte| byte == b' ');
     let sign = rest.as_bytes().get(at).copied()?;
-    if sign != b'=' && sign != b':' {
+    if sign != b'=' && (sign != b':' || is_signature(name_text)) {
         return None;
     }
     at += 1;
@@ -153,7 +154,7 @@ fn assigned(text: &mut Text<'_>) -> Option<Secret> {
             (
                 value,
                 has_digit,
-                has_bracket || begins_as_placeholder(value),
+                has_bracket || begins_as_placeholder(value) || is_code(name_text, value),
             )
         }
     };
@@ -192,8 +193,22 @@ fn is_secret_name(name: &str) -> Option<bool> {
         "privatekey",
         "authkey",
     ];
-    // The signature of a link that anybody may open.
-    (ends(&others) || plain == "sig").then_some(false)
+    (ends(&others) || is_signature(name)).then_some(false)
+}
+
+/// Whether this is the name of the signature of a link that anybody may open; behind a colon it is something else.
+fn is_signature(name: &str) -> bool {
+    name.eq_ignore_ascii_case("sig")
+}
+
+/// Whether a value without quotes is a word of a programming language, or the name it is given to: code passes
+/// passwords on (`password=self.password`).
+fn is_code(name: &str, value: &str) -> bool {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    let (name, value) = (last(name), last(value));
+    let begins = name.strip_suffix(&value);
+    ["none", "null", "nil", "undefined", "true", "false"].contains(&&*value)
+        || begins.is_some_and(|begins| begins.is_empty() || begins.ends_with('_'))
 }
 
 /// Whether the value stands for one that is elsewhere, or was taken out before.

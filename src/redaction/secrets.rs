@@ -421,6 +421,8 @@ mod tests {
             "the token is $TOKEN, password=$DB_PASSWORD, password=<password>",
             "token = parser.next_token(1)",
             "password=get_password()",
+            "key_password=None, self.password = password, db_password=cfg.password",
+            "fn wait(sig: NonZeroI32)",
             "password=\"\"",
             "https://example.com:8080/a@b",
             "git@github.com:a/b.git",
