@@ -13,6 +13,12 @@ use crate::json::CorruptCode;
 /// How long after a corrupt reading a file is read again.
 pub(super) const SECOND_LOOK: Duration = Duration::from_millis(20);
 
+/// A file that was last written longer ago than this is not just being written.
+const AT_REST: Duration = Duration::from_millis(250);
+
+/// How often files are read again that look corrupt and are just being written.
+pub(super) const LOOKS: usize = 25;
+
 /// A file that could not be read.
 pub(super) struct Doubt {
     pub(super) path: PathBuf,
@@ -30,6 +36,14 @@ impl Doubt {
     /// Whether another look may find a whole file.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.error.kind(), ErrorKind::Corrupt(_))
+    }
+
+    /// The same after a second look: only where it is just being written.
+    pub(super) fn is_being_written(&self) -> bool {
+        let found = fsio::look(&self.path).ok().flatten();
+        let written = found.and_then(|found| found.modified().ok());
+        let age = written.and_then(|written| written.elapsed().ok());
+        self.may_pass() && age.is_some_and(|age| age < AT_REST)
     }
 
     fn state(&self) -> RowState {

@@ -199,35 +199,27 @@ impl Scan<'_> {
         self.checkpoint(found, around.pipeline.as_deref(), beside);
     }
 
-    /// What could not be read is looked at once more, and then is a row or left out.
-    fn look_again(&mut self, around: Surroundings) {
-        let Surroundings {
-            doubts,
-            mut has_checkpoints,
-            pipeline,
-            has_store,
-            checkout,
-        } = around;
-        if doubts.iter().any(Doubt::may_pass) {
+    /// What could not be read is looked at once more, and while it is just being written again; then it is a row or
+    /// left out.
+    fn look_again(&mut self, mut around: Surroundings) {
+        let mut may_pass: fn(&Doubt) -> bool = Doubt::may_pass;
+        for _ in 0..super::doubt::LOOKS {
+            if !around.doubts.iter().any(may_pass) {
+                break;
+            }
             // Some programs cut a file and fill it again in place: one wait for all files of the folder.
             std::thread::sleep(super::doubt::SECOND_LOOK);
-        }
-        let mut again = Surroundings {
-            pipeline,
-            has_store,
-            checkout,
-            ..Surroundings::default()
-        };
-        for doubt in doubts {
-            if doubt.may_pass() {
-                self.file(&doubt.path, &mut again);
-            } else {
-                again.doubts.push(doubt);
+            for doubt in std::mem::take(&mut around.doubts) {
+                if may_pass(&doubt) {
+                    self.file(&doubt.path, &mut around);
+                } else {
+                    around.doubts.push(doubt);
+                }
             }
+            may_pass = Doubt::is_being_written;
         }
-        has_checkpoints |= again.has_checkpoints;
-        for doubt in again.doubts {
-            self.doubt(doubt, has_checkpoints);
+        for doubt in around.doubts {
+            self.doubt(doubt, around.has_checkpoints);
         }
     }
 }

@@ -16,6 +16,12 @@ use crate::failure::Failure;
 /// in place.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 
+/// A file that was last written longer ago than this is not just being written.
+const AT_REST: Duration = Duration::from_millis(250);
+
+/// How often a file is read again that looks corrupt and is just being written.
+const LOOKS: usize = 25;
+
 /// The document of a file, or `None` when there is no file.
 ///
 /// What is no document is corrupt where its format is named, where anything tells its format, and where it looks like a
@@ -29,24 +35,29 @@ pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document
     })
 }
 
-/// The document of a file, of whatever it is.
+/// The document of a file, of whatever it is. Corrupt is, as for a store, what two looks at a file at rest find so.
 pub(crate) fn document(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
-    match read_once(path, max_bytes) {
-        Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
-            std::thread::sleep(SECOND_LOOK);
-            read_once(path, max_bytes)
+    let mut last = None;
+    for look in 1..=LOOKS {
+        let Some(contents) = fsio::read_limited(path, max_bytes)? else {
+            return Ok(None);
+        };
+        let is_at_rest = || {
+            let age = contents.modified.and_then(|at| at.elapsed().ok());
+            age.is_none_or(|age| age >= AT_REST)
+        };
+        match Document::parse(&contents.bytes) {
+            Ok(document) => return Ok(Some(document)),
+            Err(corrupt)
+                if last.as_ref() == Some(&contents.stamp) && (look == LOOKS || is_at_rest()) =>
+            {
+                return Err(Error::from(corrupt).with_path(path));
+            }
+            Err(_) => last = Some(contents.stamp),
         }
-        result => result,
+        std::thread::sleep(SECOND_LOOK);
     }
-}
-
-fn read_once(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
-    let Some(contents) = fsio::read_limited(path, max_bytes)? else {
-        return Ok(None);
-    };
-    let document =
-        Document::parse(&contents.bytes).map_err(|corrupt| Error::from(corrupt).with_path(path))?;
-    Ok(Some(document))
+    Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(path))
 }
 
 /// The good part of a file that is no document; `None` when nothing is left of it.

@@ -226,6 +226,33 @@ fn a_pipe_in_the_place_of_a_file_of_ours_is_not_waited_for() {
     assert!(project.read("t.json").contains("Make e"));
 }
 
+/// It cuts the file, and fills it again a moment later.
+#[test]
+fn a_file_that_another_program_is_just_rewriting_is_not_called_corrupt() {
+    let project = Project::new();
+    let path = project.path("s/t.json");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    for arguments in [
+        &["detect", "s/t.json"][..],
+        &["validate", "s/t.json"],
+        &["show", "s/t.json"],
+        &["status", "s", "--now", "2026-03-02T08:06:00Z"],
+    ] {
+        // A machine that is busy elsewhere may take longer than a file counts as just being written.
+        let is_read = (0..5).any(|_| {
+            std::fs::write(&path, &TASK[..TASK.len() / 2]).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(std::time::Duration::from_millis(120));
+                    std::fs::write(&path, TASK).unwrap();
+                });
+                matches!(project.ckpt(arguments).code, 0 | 1)
+            })
+        });
+        assert!(is_read, "{arguments:?}");
+    }
+}
+
 #[test]
 fn values_that_cannot_be_read_are_not_overwritten() {
     let odd = TASK.replace(
