@@ -30,20 +30,24 @@ impl AsFile {
     /// Takes standard input where the command line names it: the verb gets the file in its place.
     pub(crate) fn take(verb: &mut Verb, max_bytes: u64) -> Result<Option<AsFile>, Failure> {
         let is_named = |file: &PathBuf| file.as_os_str() == NAME;
-        let named = match verb {
+        let mut named: Vec<&mut PathBuf> = match verb {
             Verb::Detect { files } | Verb::Validate { files, .. } => {
-                files.iter_mut().find(|file| is_named(file))
+                files.iter_mut().filter(|file| is_named(file)).collect()
             }
             Verb::Show { file }
             | Verb::Revision { file }
             | Verb::Stale { file }
             | Verb::Resume { file, .. }
-            | Verb::Convert { file, .. } => file.as_mut().filter(|file| is_named(file)),
-            _ => None,
+            | Verb::Convert { file, .. } => file
+                .as_mut()
+                .filter(|file| is_named(file))
+                .into_iter()
+                .collect(),
+            _ => Vec::new(),
         };
-        let Some(named) = named else {
+        if named.is_empty() {
             return Ok(None);
-        };
+        }
         let bytes = read(max_bytes)?;
         let failed = |error| {
             Failure::new(format!(
@@ -52,8 +56,10 @@ impl AsFile {
         };
         let folder = tempfile::tempdir().map_err(failed)?;
         let input = AsFile { folder };
-        *named = input.path();
-        std::fs::write(&*named, bytes).map_err(failed)?;
+        std::fs::write(input.path(), bytes).map_err(failed)?;
+        for file in &mut named {
+            **file = input.path();
+        }
         Ok(Some(input))
     }
 

@@ -47,6 +47,7 @@ pub(super) fn run(
     file: Option<&Path>,
     to: &str,
     out: Option<&Path>,
+    is_stdin: bool,
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let to = *Formats::default().get(to)?;
@@ -59,7 +60,7 @@ pub(super) fn run(
     let mut handoff = resume.handoff;
     // What the surroundings of the checkpoint tell of it goes along.
     let is_own_name = handoff.task.is_some() || resume.task != target.key.as_str();
-    if is_own_name || target.slot.is_none() {
+    if is_own_name || (target.slot.is_none() && !is_stdin) {
         handoff.task = Some(resume.task.clone());
     }
     handoff.description = resume.description;
@@ -153,6 +154,11 @@ fn finished(step: &DoneItem) -> String {
 
 /// Fails when there is something where the result is to go.
 fn refuse_present(out: &Path) -> Result<(), Failure> {
+    if out.as_os_str() == "-" {
+        return Err(Failure::usage(
+            "--out -: the result goes to standard output anyway; leave --out out (`./-` for a file that is called so)",
+        ));
+    }
     if std::fs::symlink_metadata(out).is_ok() {
         return Err(Failure::new(format!(
             "{}: is there already, and was not touched; name another file with --out",

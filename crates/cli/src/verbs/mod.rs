@@ -123,7 +123,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Report(report) => operate::run(report, global),
         Verb::Batch { state } => operate::batch(state.as_deref(), global),
         Verb::Convert { file, to, out } => {
-            convert::run(file.as_deref(), &to, out.as_deref(), global)
+            convert::run(file.as_deref(), &to, out.as_deref(), is_stdin, global)
         }
         Verb::History { file, pin, unpin } => {
             let pin = pin.map(|entry| (entry, true));
