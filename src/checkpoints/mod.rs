@@ -949,19 +949,30 @@ fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
     serde_json::from_value(alone(dropped)?).ok()
 }
 
-/// How many finished steps of these are not in a checkpoint with this hand-off. `handoff_of` reads one that has only
-/// a step.
+/// How many finished steps of these are not in a checkpoint with this hand-off. `handoff_of` reads one that has nothing
+/// but what was dropped, all at once: a supervisor asks of many checkpoints.
 pub(crate) fn count_cut(
     dropped: &[Dropped],
     here: &Handoff,
-    handoff_of: &dyn Fn(&Value) -> Option<Handoff>,
+    handoff_of: impl FnOnce(&Value) -> Option<Handoff>,
 ) -> u64 {
+    let mut lists = serde_json::Map::new();
+    for piece in dropped.iter().filter_map(alone) {
+        let Value::Object(piece) = piece else {
+            continue;
+        };
+        for (list, items) in piece {
+            match (lists.get_mut(&list), items) {
+                (Some(Value::Array(all)), Value::Array(items)) => all.extend(items),
+                (_, items) => {
+                    lists.insert(list, items);
+                }
+            }
+        }
+    }
     let here = work::Known::of(&here.done);
-    let cut = dropped
-        .iter()
-        .filter_map(|piece| handoff_of(&alone(piece)?))
-        .filter(|cut| !cut.done.iter().any(|done| here.has(done)));
-    cut.map(|cut| cut.done.len() as u64).sum()
+    let cut = handoff_of(&Value::Object(lists)).unwrap_or_default().done;
+    cut.iter().filter(|done| !here.has(done)).count() as u64
 }
 
 fn alone(dropped: &Dropped) -> Option<Value> {

@@ -67,7 +67,7 @@ impl Present<'_> {
         if dropped.len() >= NEWEST {
             return 0;
         }
-        let found = count_cut(&dropped, self.handoff, &|value| {
+        let found = count_cut(&dropped, self.handoff, |value| {
             let document = Document::parse(value.to_string().as_bytes()).ok()?;
             Some(
                 (self.format.open)(&document, &Knowledge::none())

@@ -14,7 +14,8 @@ pub(crate) use markdown::in_markdown;
 pub(crate) fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
 }
@@ -155,5 +156,6 @@ mod tests {
         assert_eq!(all, ["a", "b", "c", "d", "e", "f", "g", "h", ""]);
         assert_eq!(line("a\u{1b}[2J\r\nb"), "a\\u{1b}[2J\\nb");
         assert_eq!(visible("a\u{200b}\r\n\tb"), "a\\u{200b}\\u{d}\n\tb");
+        assert_eq!(visible("a\u{3164}b\u{34f}"), "a\\u{3164}b\\u{34f}");
     }
 }
