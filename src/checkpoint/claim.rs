@@ -238,7 +238,10 @@ impl Claim {
             }
             Some(last) => {
                 let next = last.fence.0.checked_add(1).ok_or_else(|| {
-                    Error::refused("this task was claimed more often than can be counted")
+                    Error::refused(
+                        "its record of claims has the greatest fence there can be, so it must be damaged: once no agent \
+                         works on the task, remove the record, and claim it again",
+                    )
                 })?;
                 Ok(claim(Fence(next).max(first), now, expires))
             }

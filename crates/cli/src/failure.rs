@@ -1,6 +1,5 @@
 //! An error on its way to the one line that the user gets.
 
-use agent_checkpoint::quoted;
 use std::error::Error as StdError;
 
 use std::path::{Path, PathBuf};
@@ -8,14 +7,14 @@ use std::sync::OnceLock;
 
 use agent_checkpoint::checkpoint::Fenced;
 use agent_checkpoint::json::{Corrupt, CorruptCode};
-use agent_checkpoint::{Error, ErrorKind};
+use agent_checkpoint::{Error, ErrorKind, quoted};
 use serde::Serialize;
 
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::output::one_line;
-use crate::read;
+use crate::{read, stdin};
 
 /// The options of the command line: advice is about the checkpoint that they name.
 static GLOBAL: OnceLock<Global> = OnceLock::new();
@@ -210,6 +209,10 @@ fn code(kind: &ErrorKind) -> &'static str {
 fn advice(error: &Error, corrupt: &Corrupt) -> String {
     if corrupt.code == CorruptCode::MergeConflict {
         return "nothing was changed; edit the file, then run this again".to_owned();
+    }
+    if error.path().is_some_and(stdin::is_input) {
+        return "save it to a file, and `ckpt recover --salvage` goes on with its good part"
+            .to_owned();
     }
     let global = GLOBAL.get();
     let max_bytes = global.map_or(u64::MAX, |global| global.max_bytes);

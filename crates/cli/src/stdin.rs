@@ -80,6 +80,11 @@ impl AsFile {
     }
 }
 
+/// Whether the path is that of a file which holds what came on standard input.
+pub(crate) fn is_input(path: &Path) -> bool {
+    path.ends_with(NAME) && path.starts_with(std::env::temp_dir())
+}
+
 /// Refuses the name of standard input for what is not only read.
 pub(crate) fn refuse(file: Option<&Path>) -> Result<(), Failure> {
     match file {
