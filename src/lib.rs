@@ -149,7 +149,7 @@ pub use store::{
 pub mod prelude {
     pub use crate::formats::task::{StepDone, TaskCheckpoint};
     pub use crate::recorder::{Opened, Ran, Recorder, RecorderOptions, Step};
-    pub use crate::resume::ResumeOptions;
+    pub use crate::resume::{ResumeDecision, ResumeOptions};
     pub use crate::store::FileStore;
     pub use crate::{Checkpoint, CheckpointStoreExt, Key};
 }

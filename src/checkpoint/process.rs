@@ -1,5 +1,7 @@
 //! Which process holds a claim, and whether it is gone.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 /// A process, told apart from every other one that has or had its number.
@@ -63,7 +65,7 @@ impl ProcessId {
         match started(self.pid) {
             // Its number went to another process.
             Ok(now) => now != was,
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
 }
@@ -101,12 +103,21 @@ impl Place {
     }
 }
 
-/// When a process was started: the 22nd field of its `stat`, whose second is its name in parentheses.
-fn started(pid: u32) -> std::io::Result<u64> {
+/// When a process was started: the 22nd field of its `stat`, whose second is its name in parentheses. One that has ended
+/// and whose parent has not asked for its end yet is there no more; its state is the third field, and the number of its
+/// threads, of which others may outlive the first, the 20th.
+fn started(pid: u32) -> io::Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest);
-    let field = after_name.and_then(|rest| rest.split_whitespace().nth(19)?.parse().ok());
-    field.ok_or_else(|| std::io::Error::other("the line of a process is not as expected"))
+    let strange = || io::Error::other("the line of a process is not as expected");
+    let (_, after_name) = stat.rsplit_once(')').ok_or_else(strange)?;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let [state, .., threads, _, started] = fields.get(..20).ok_or_else(strange)? else {
+        return Err(strange());
+    };
+    if matches!(*state, "Z" | "X" | "x") && matches!(*threads, "0" | "1") {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    started.parse().map_err(|_| strange())
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -133,6 +144,13 @@ mod tests {
         };
         assert!(reused.is_gone());
         child.kill().unwrap();
+        // Also before its parent asks for its end.
+        let begun = std::time::Instant::now();
+        while !process.is_gone() {
+            assert!(begun.elapsed().as_secs() < 10, "a zombie counts as alive");
+            std::thread::yield_now();
+        }
+        assert_eq!(ProcessId::of(process.pid), None);
         child.wait().unwrap();
         assert!(process.is_gone());
         assert_eq!(ProcessId::of(process.pid), None);

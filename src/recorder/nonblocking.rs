@@ -1,14 +1,15 @@
 //! The recorder for async programs: the same calls, made where blocking is allowed.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 
-use tokio::runtime::Handle;
-use tokio::sync::Mutex;
+use tokio::runtime::Handle as Runtime;
+use tokio::sync::{Mutex, Notify};
 
 use super::run::Entered;
 use super::scope::words_of;
@@ -29,10 +30,68 @@ use crate::resume::Resume;
 /// it begins. Work in a [scope](AsyncRecorder::scope) or a [run](AsyncRecorder::run) that is dropped before its end, as by
 /// a timeout, is recorded as stopped.
 ///
-/// When the last clone is dropped, giving the claim back is only queued; [`leave`](AsyncRecorder::leave) waits for it.
-pub struct AsyncRecorder<C: Checkpoint + Send + 'static> {
+/// When the last clone is dropped, giving the claim back is only queued; [`leave`](AsyncRecorder::leave) waits for it, and
+/// so do [`begin`](AsyncRecorder::begin) and [`run`](AsyncRecorder::run) of the same task in this process. Where the
+/// runtime ends after a run, have the work stop by returning `Ok(None)` instead of dropping the run.
+pub struct AsyncRecorder<C: Checkpoint + Send + 'static>(Arc<Handle<C>>);
+
+/// What the clones share: the last one that is dropped has the recorder dropped.
+struct Handle<C: Checkpoint + Send + 'static> {
+    key: Key,
     /// `None` only while it is dropped.
-    inner: Option<Arc<Mutex<Recorder<C>>>>,
+    held: Option<Arc<Mutex<Held<C>>>>,
+    leaving: Arc<OnceLock<Leaving>>,
+}
+
+/// A call that has begun holds it too, so it may outlive the clones.
+struct Held<C: Checkpoint + Send + 'static> {
+    recorder: Recorder<C>,
+    /// After the recorder, which gives the claim back when it is dropped.
+    _leaving: Arc<OnceLock<Leaving>>,
+}
+
+/// What dropped recorders and dropped work have still to do in the background, by the keys of their tasks: who begins
+/// such a task anew in this process waits for that.
+static LEFT_BEHIND: std::sync::Mutex<BTreeMap<Key, usize>> = std::sync::Mutex::new(BTreeMap::new());
+static ONE_IS_DONE: Notify = Notify::const_new();
+
+/// Something that is done in the background, from the drop that asks for it to its end.
+struct Leaving(Key);
+
+impl Leaving {
+    fn begin(key: &Key) -> Leaving {
+        *Leaving::all().entry(key.clone()).or_default() += 1;
+        Leaving(key.clone())
+    }
+
+    fn all() -> MutexGuard<'static, BTreeMap<Key, usize>> {
+        LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nothing is left to do for a task.
+    async fn ended(key: &Key) {
+        loop {
+            let one_is_done = ONE_IS_DONE.notified();
+            if !Leaving::all().contains_key(key) {
+                return;
+            }
+            one_is_done.await;
+        }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut all = Leaving::all();
+        if let Some(count) = all.get_mut(&self.0) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.0);
+            }
+        }
+        drop(all);
+        ONE_IS_DONE.notify_waiters();
+    }
 }
 
 /// A step of the plan that is to be done, as [`AsyncRecorder::run`] hands it to the work.
@@ -57,28 +116,31 @@ impl<C: Checkpoint + Send + 'static> fmt::Debug for AsyncRecorder<C> {
 
 impl<C: Checkpoint + Send + 'static> Clone for AsyncRecorder<C> {
     fn clone(&self) -> Self {
-        AsyncRecorder {
-            inner: self.inner.clone(),
-        }
+        AsyncRecorder(Arc::clone(&self.0))
     }
 }
 
-impl<C: Checkpoint + Send + 'static> Drop for AsyncRecorder<C> {
+impl<C: Checkpoint + Send + 'static> Drop for Handle<C> {
     fn drop(&mut self) {
-        // The last one gives the claim back, which may wait for a lock.
-        if let (Some(inner), Ok(runtime)) = (self.inner.take(), Handle::try_current())
-            && Arc::strong_count(&inner) == 1
-        {
-            runtime.spawn_blocking(move || drop(inner));
+        self.leaving.get_or_init(|| Leaving::begin(&self.key));
+        // Giving the claim back may wait for a lock.
+        if let (Some(held), Ok(runtime)) = (self.held.take(), Runtime::try_current()) {
+            runtime.spawn_blocking(move || drop(held));
         }
     }
 }
 
 impl<C: Checkpoint + Send + 'static> From<Recorder<C>> for AsyncRecorder<C> {
     fn from(recorder: Recorder<C>) -> Self {
-        AsyncRecorder {
-            inner: Some(Arc::new(Mutex::new(recorder))),
-        }
+        let leaving = Arc::default();
+        AsyncRecorder(Arc::new(Handle {
+            key: recorder.key().clone(),
+            held: Some(Arc::new(Mutex::new(Held {
+                recorder,
+                _leaving: Arc::clone(&leaving),
+            }))),
+            leaving,
+        }))
     }
 }
 
@@ -95,7 +157,7 @@ impl<C: Checkpoint + Send + 'static> From<Recorder<C>> for AsyncRecorder<C> {
 async fn unblocked<R: Send + 'static>(
     work: impl FnOnce() -> Result<R> + Send + 'static,
 ) -> Result<R> {
-    let runtime = Handle::try_current().map_err(|_| {
+    let runtime = Runtime::try_current().map_err(|_| {
         Error::refused(
             "an async call needs a tokio runtime: make it in one, or make the blocking call",
         )
@@ -152,11 +214,11 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
         &self,
         work: impl FnOnce(&Recorder<C>) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        let Some(inner) = self.inner.clone() else {
+        let Some(held) = self.0.held.clone() else {
             return Err(Error::refused("the recorder is gone"));
         };
-        let recorder = inner.lock_owned().await;
-        unblocked(move || work(&recorder)).await
+        let held = held.lock_owned().await;
+        unblocked(move || work(&held.recorder)).await
     }
 
     /// As [`Recorder::begin`]; make an `AsyncRecorder` of what it came to with `From`.
@@ -170,9 +232,23 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
         options: impl Into<RecorderOptions>,
         first: &C,
     ) -> Result<Opened<C>> {
-        let (key, options, first) = (key.clone(), options.into(), first.clone());
-        let begin = move |view: &Checkpoints<C>| Recorder::begin(view, &key, options, &first);
-        checkpoints.unblocked(begin).await
+        let (of, options, first) = (key.clone(), options.into(), first.clone());
+        let begin = move |view: &Checkpoints<C>| Recorder::begin(view, &of, options, &first);
+        Self::enter_with(checkpoints, key, begin).await
+    }
+
+    /// Begins once nothing is left to do of what was dropped of the task. Where this future is dropped itself, what it
+    /// came to is dropped in the background, and that counts as well.
+    async fn enter_with<R: Send + 'static>(
+        checkpoints: &Checkpoints<C>,
+        key: &Key,
+        enter: impl FnOnce(&Checkpoints<C>) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        Leaving::ended(key).await;
+        let leaving = Leaving::begin(key);
+        let entered = checkpoints.unblocked(move |view| Ok((enter(view), leaving)));
+        let (entered, _leaving) = entered.await?;
+        entered
     }
 
     /// As [`Recorder::scope`], for async work.
@@ -242,9 +318,9 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
     where
         W: Future<Output = Result<D, E>>,
     {
-        let (key, options, first) = (key.clone(), options.into(), first.clone());
-        let enter = move |view: &Checkpoints<C>| Recorder::enter(view, &key, options, &first);
-        let (recorder, mut found) = match checkpoints.unblocked(enter).await? {
+        let (of, options, first) = (key.clone(), options.into(), first.clone());
+        let enter = move |view: &Checkpoints<C>| Recorder::enter(view, &of, options, &first);
+        let (recorder, mut found) = match Self::enter_with(checkpoints, key, enter).await? {
             Entered::Task(recorder, found) => (AsyncRecorder::from(*recorder), found),
             Entered::Over(ran) => return Ok(ran),
         };
@@ -282,14 +358,17 @@ struct Unfinished<C: Checkpoint + Send + 'static>(Option<AsyncRecorder<C>>);
 
 impl<C: Checkpoint + Send + 'static> Drop for Unfinished<C> {
     fn drop(&mut self) {
-        let Some((recorder, runtime)) = self.0.take().zip(Handle::try_current().ok()) else {
+        let Some((recorder, runtime)) = self.0.take().zip(Runtime::try_current().ok()) else {
             return;
         };
+        let leaving = Leaving::begin(&recorder.0.key);
         runtime.spawn(async move {
             let stopped = Interruption::Stopped("cancelled before it was done".to_owned());
             if let Err(error) = recorder.interrupted(stopped).await {
                 tracing::error!(%error, "no checkpoint could be made of cancelled work");
             }
+            drop(recorder); // and perhaps its claim, which is counted before this ends
+            drop(leaving);
         });
     }
 }

@@ -100,7 +100,10 @@ fn a_timeout_leaves_the_step_as_stopped_and_the_task_free() {
         });
         let timed_out = tokio::time::timeout(Duration::from_millis(50), run).await;
         assert!(timed_out.is_err());
-        until(|| is_free(&scene.store, &key)).await;
+        // Tried again at once, it waits for what the first left to be done.
+        let again = AsyncRecorder::run(&view, &key, "dev", &first, async |_| Ok::<_, String>(None));
+        assert!(matches!(again.await.unwrap(), Ran::Stopped));
+        assert!(is_free(&scene.store, &key));
     });
     let task = view.get(&key("x")).unwrap().checkpoint;
     assert_eq!(task.metadata.reason, Some(Reason::Manual));
@@ -114,6 +117,40 @@ fn a_timeout_leaves_the_step_as_stopped_and_the_task_free() {
         .await
     });
     assert!(matches!(ran.unwrap(), Ran::Finished));
+}
+
+/// Wherever it is dropped: while it begins, in a report or in its work.
+#[test]
+fn a_run_that_is_dropped_anywhere_can_be_tried_again_at_once() {
+    let scene = Scene::new();
+    let view = scene.view::<TaskCheckpoint>();
+    in_tokio(async {
+        let first = scene.first(&["a", "b"]);
+        for polls in 1..24 {
+            let key = key(&format!("x{polls}"));
+            let run = || {
+                AsyncRecorder::run(&view, &key, "dev", &first, async |_| {
+                    tokio::task::yield_now().await;
+                    Ok::<_, String>(StepDone::current())
+                })
+            };
+            let mut dropped = Box::pin(run());
+            for _ in 0..polls {
+                let poll = std::future::poll_fn(|context| {
+                    std::task::Poll::Ready(dropped.as_mut().poll(context))
+                });
+                if poll.await.is_ready() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_micros(300)).await;
+            }
+            drop(dropped);
+            let again = run().await.unwrap();
+            assert!(matches!(again, Ran::Finished), "{polls}: {again:?}");
+            let end = view.get(&key).unwrap().checkpoint;
+            assert_eq!(end.completed_steps.len(), 2, "{polls}");
+        }
+    });
 }
 
 /// One worker, whose lock another holds: the runtime goes on meanwhile, and the call that was dropped is made whole.
