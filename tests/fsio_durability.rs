@@ -379,7 +379,7 @@ fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
         .lines()
         .find(|line| line.contains("/mark-begin"))
         .and_then(|line| line.split_whitespace().next());
-    let calls: Vec<String> = log
+    let lines = log
         .lines()
         .skip_while(|line| !line.contains("/mark-begin"))
         .skip(1)
@@ -387,12 +387,23 @@ fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
         // After the thread's id; what other threads do meanwhile is none of ours.
         .filter_map(|line| line.split_once(char::is_whitespace))
         .filter(|(thread, _)| Some(*thread) == ours)
-        .map(|(_, call)| call.trim_start().to_owned())
-        // The second half of a call that another thread's came between.
-        .filter(|call| !call.starts_with("<..."))
-        // A check of the standard library's own before each close, in debug builds only.
-        .filter(|call| !call.contains("F_GETFD"))
-        .collect();
+        .map(|(_, call)| call.trim_start());
+    let mut calls: Vec<String> = Vec::new();
+    for line in lines {
+        let second_half = line
+            .split_once(" resumed>")
+            .filter(|_| line.starts_with("<..."));
+        match (second_half, calls.last_mut()) {
+            // Another thread's call came between the halves of this one.
+            (Some((_, rest)), Some(call)) => {
+                call.truncate(call.find(" <unfinished").unwrap_or(call.len()));
+                call.push_str(rest);
+            }
+            _ => calls.push(line.to_owned()),
+        }
+    }
+    // A check of the standard library's own before each close, in debug builds only.
+    calls.retain(|call| !call.contains("F_GETFD"));
     assert!(!calls.is_empty(), "no marks in the trace:\n{log}");
     Some(calls)
 }
