@@ -80,7 +80,7 @@
 //!
 //! | feature | default | adds | crates it needs |
 //! |---|---|---|---|
-//! | `schema` | yes | JSON Schema of every checkpoint type, for files, for models' tools and at build time (module `schema`) | schemars |
+//! | `schema` | yes | JSON Schema of every checkpoint type, for files and at build time (module `schema`) | schemars |
 //! | `template` | yes | prompts and messages (`resume::Prompts`) | minijinja |
 //! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) | ignore |
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) | signal-hook |

@@ -65,7 +65,7 @@ pub use revision::{Expect, Revision};
 #[cfg(feature = "schema")]
 pub use shape::Shape;
 #[cfg(feature = "schema")]
-pub(crate) use shape::{OTHER_REVISION, all_present, any_present, entries, is, or_null, present};
+pub(crate) use shape::{all_present, any_present, entries, is, or_null, present};
 pub use source_files::SourceFiles;
 pub(crate) use source_files::{have_names, sort_by};
 pub use status::Status;

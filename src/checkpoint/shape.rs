@@ -39,12 +39,8 @@ pub struct Shape {
     required: &'static [&'static str],
     null_is_absent: bool,
     judged: Option<&'static [&'static str]>,
-    other_revision: &'static [&'static str],
     of_any_type: bool,
 }
-
-/// Marks a member of another revision of the format; only inside the library.
-pub(crate) const OTHER_REVISION: &str = "x-other-revision";
 
 impl Shape {
     /// A shape whose members come from this source; it stands at the end of each member's description that
@@ -56,7 +52,6 @@ impl Shape {
             required: &[],
             null_is_absent: false,
             judged: None,
-            other_revision: &[],
             of_any_type: false,
         }
     }
@@ -73,14 +68,6 @@ impl Shape {
     #[must_use]
     pub fn null_is_absent(mut self) -> Shape {
         self.null_is_absent = true;
-        self
-    }
-
-    /// Members of a revision that this library does not begin files in: they are read and kept, and no model is
-    /// asked for them.
-    #[must_use]
-    pub fn other_revision(mut self, members: &'static [&'static str]) -> Shape {
-        self.other_revision = members;
         self
     }
 
@@ -138,11 +125,6 @@ impl Shape {
             without_null(property);
         } else if self.null_is_absent && !always_written {
             or_null(property);
-        }
-        if self.other_revision.contains(&name)
-            && let Value::Object(members) = property
-        {
-            members.insert(OTHER_REVISION.to_owned(), true.into());
         }
         if let Some(Value::String(text)) = property.get_mut("description")
             && !text.contains("Source: ")

@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 /// refuses the space that is tolerated.
 #[cfg(feature = "schema")]
 impl Timestamp {
-    pub(crate) const PATTERN: &'static str = concat!(
+    const PATTERN: &'static str = concat!(
         "^(",
         // Every year has these days,
         "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::{Contract, schema, tool_schema};
+use super::{Contract, schema};
 use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
@@ -35,8 +35,6 @@ struct Entry {
     base: String,
     versions: &'static [SchemaVersion],
     make: fn(Contract) -> Value,
-    /// Tells why it has no strict schema, where it has none.
-    make_strict: fn() -> Result<Value>,
 }
 
 impl Default for Schemas {
@@ -47,7 +45,6 @@ impl Default for Schemas {
             base: BASE.to_owned(),
             versions: builder_state::SCHEMA_VERSIONS,
             make: schema::<BuilderState>,
-            make_strict: tool_schema::<BuilderState>,
         });
         host.with::<AgentCheckpoint>()
             .with::<SitebuilderCheckpoint>()
@@ -81,7 +78,6 @@ impl Schemas {
             base: base.into(),
             versions: C::SCHEMA_VERSIONS,
             make: schema::<C>,
-            make_strict: tool_schema::<C>,
         });
         self
     }
@@ -105,8 +101,7 @@ impl Schemas {
     }
 
     /// A schema, with its `$id`, which names the version, and a comment that tells the versions; `None` when no
-    /// format has this name. Of [`Contract::Tool`] it leaves out what cannot be said strictly;
-    /// [`tool_schema`](super::tool_schema) and [`write_all`](Schemas::write_all) refuse that.
+    /// format has this name.
     #[must_use]
     pub fn get(&self, name: &str, contract: Contract) -> Option<Value> {
         self.entry(name).map(|entry| entry.schema(contract))
@@ -125,7 +120,7 @@ impl Schemas {
     /// # Errors
     ///
     /// A format whose name is no file name ([`Refused`](crate::checkpoint::ErrorKind::Refused): lower case letters,
-    /// digits, `-`, `_` and `.` after the first), or of which [`tool_schema`] tells an error; what keeps the folder from being made, or a file from being
+    /// digits, `-`, `_` and `.` after the first); what keeps the folder from being made, or a file from being
     /// written, with its path.
     pub fn write_all(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
@@ -145,9 +140,6 @@ impl Schemas {
         let folder = folder.as_ref();
         for entry in &self.0 {
             check_name(&entry.name)?;
-            if contract == Contract::Tool {
-                (entry.make_strict)()?;
-            }
         }
         fsio::create_folder_durably(folder)?;
         let written = self.0.iter().map(|entry| {

@@ -1,8 +1,6 @@
-//! The form in which schemas are given out: sorted, without the library's own marks.
+//! The form in which schemas are given out: sorted.
 
 use serde_json::{Map, Value};
-
-use crate::checkpoint::OTHER_REVISION;
 
 /// Whether members keep their order depends on a feature of serde_json that any crate may switch on; required names
 /// come in the order of the fields.
@@ -22,17 +20,5 @@ pub(super) fn sorted(value: Value) -> Value {
         }
         Value::Array(elements) => elements.into_iter().map(sorted).collect(),
         scalar => scalar,
-    }
-}
-
-/// Takes the marks of [`Shape`](super::Shape) out again.
-pub(super) fn without_marks(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.remove(OTHER_REVISION);
-            members.values_mut().for_each(without_marks);
-        }
-        Value::Array(elements) => elements.iter_mut().for_each(without_marks),
-        _ => {}
     }
 }

@@ -364,8 +364,8 @@ pub(crate) enum Verb {
         /// The format [default: all, as one object by name]
         #[arg(value_name = "FORMAT")]
         name: Option<String>,
-        /// For what is read without a violation of shape (read), what this program writes (write), or a model's
-        /// tool (tool) [default: read; with --out, all]
+        /// For what is read without a violation of shape (read), or what this program writes (write)
+        /// [default: read; with --out, both]
         #[arg(long, value_name = "C", value_enum)]
         contract: Option<Contract>,
         /// Write FORMAT.CONTRACT.schema.json into this folder instead
@@ -438,8 +438,6 @@ pub(crate) enum Contract {
     Read,
     /// What this program writes
     Write,
-    /// What a model gives as input of a tool
-    Tool,
 }
 
 /// The states of a story in its pipeline's state.

@@ -22,11 +22,6 @@ pub use team::Team;
 #[cfg(feature = "schema")]
 pub const ERRAND_SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/errand.read.schema.json"));
 
-/// The input schema of a tool with which a model tells of a build, written when this crate was built.
-#[cfg(feature = "schema")]
-pub const BUILD_TOOL_SCHEMA: &str =
-    include_str!(concat!(env!("OUT_DIR"), "/build-pipeline.tool.schema.json"));
-
 /// The formats that this orchestrator speaks: those of the library and its own.
 #[must_use]
 pub fn formats() -> Formats {

@@ -6,16 +6,6 @@ use serde_json::json;
 use super::{BuildStatus, Verdict};
 use crate::checkpoint::{all_present, any_present, is, present};
 
-/// Names that are read and kept in files that have them.
-pub(super) const OTHER_NAMES: &[&str] = &[
-    "prd_id",
-    "spec_id",
-    "id",
-    "skipped_workstreams",
-    "created_at",
-    "updated_at",
-];
-
 /// The stamps of either revision, and what a failed build requires.
 pub(super) fn conditions(schema: &mut Schema) {
     let later = ["created_at", "updated_at"];

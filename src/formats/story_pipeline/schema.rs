@@ -10,18 +10,6 @@ use crate::checkpoint::{all_present, any_present, entries, is, or_null, present}
 /// What [`is_story_id`](super::is_story_id) takes.
 pub(super) const STORY_ID: &str = "^[A-Z]+-[0-9]+$";
 
-/// The names of the later revision.
-pub(super) const LATER_NAMES: &[&str] = &[
-    spelling::STORY_ID.snake,
-    spelling::COMPLETED.snake,
-    spelling::REMAINING.snake,
-    spelling::LAST_ACTION.snake,
-    spelling::PLAN_SCORE.snake,
-    spelling::QUALITY_SCORE.snake,
-    "started_at",
-    "completed_at",
-];
-
 /// One of the four stages, also as `2.0`.
 pub(super) fn stage(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": 0, "maximum": 3 })

@@ -25,7 +25,6 @@ pub(super) fn run(
     let contract = contract.map(|contract| match contract {
         Contract::Read => schema::Contract::Read,
         Contract::Write => schema::Contract::Write,
-        Contract::Tool => schema::Contract::Tool,
     });
     let mut outcome = Outcome::new();
     let Some(folder) = out else {
