@@ -178,10 +178,10 @@ fn the_update_example_applied_to_the_first_differs_only_where_it_says() {
 #[cfg(feature = "schema")]
 #[test]
 fn the_examples_fit_the_schema_and_broken_ones_do_not() {
-    use agent_checkpoint::schema::{Contract, schema};
+    use agent_checkpoint::schema::schema;
     let validator = jsonschema::options()
         .should_validate_formats(true)
-        .build(&schema::<AgentCheckpoint>(Contract::Read))
+        .build(&schema::<AgentCheckpoint>())
         .unwrap();
     for text in [FORMAT, CREATED, UPDATED] {
         assert!(validator.is_valid(&serde_json::from_str(text).unwrap()));
@@ -2052,10 +2052,10 @@ fn messy_agent() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn whatever_is_written_fits_the_schema(agent in any::<AgentCheckpoint>()) {
-        use agent_checkpoint::schema::{Contract, schema};
+        use agent_checkpoint::schema::schema;
         let validator = jsonschema::options()
             .should_validate_formats(true)
-            .build(&schema::<AgentCheckpoint>(Contract::Write))
+            .build(&schema::<AgentCheckpoint>())
             .unwrap();
         let written = serde_json::to_value(&agent).unwrap();
         let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();

@@ -1974,10 +1974,10 @@ fn an_empty_object_is_every_struct() {
 
 #[cfg(feature = "schema")]
 fn validator() -> jsonschema::Validator {
-    use agent_checkpoint::schema::{Contract, schema};
+    use agent_checkpoint::schema::schema;
     jsonschema::options()
         .should_validate_formats(true)
-        .build(&schema::<BuildCheckpoint>(Contract::Read))
+        .build(&schema::<BuildCheckpoint>())
         .unwrap()
 }
 

@@ -1798,10 +1798,10 @@ fn operation() -> impl Strategy<Value = Operation> {
 #[cfg(feature = "schema")]
 #[test]
 fn the_valid_examples_fit_the_schema_and_broken_ones_do_not() {
-    use agent_checkpoint::schema::{Contract, schema};
+    use agent_checkpoint::schema::schema;
     let validator = jsonschema::options()
         .should_validate_formats(true)
-        .build(&schema::<SitebuilderCheckpoint>(Contract::Read))
+        .build(&schema::<SitebuilderCheckpoint>())
         .unwrap();
     let cycle = serde_json::from_str(fixture!("cycle-start")).unwrap();
     let blocked = replaced(&whole(), fixture!("blocked.partial"));
@@ -1838,9 +1838,9 @@ proptest! {
     #[cfg(feature = "schema")]
     #[test]
     fn whatever_is_written_fits_the_schema(checkpoint in any::<SitebuilderCheckpoint>()) {
-        use agent_checkpoint::schema::{Contract, schema};
+        use agent_checkpoint::schema::schema;
         let validator =
-            jsonschema::validator_for(&schema::<SitebuilderCheckpoint>(Contract::Write)).unwrap();
+            jsonschema::validator_for(&schema::<SitebuilderCheckpoint>()).unwrap();
         let written = serde_json::to_value(&checkpoint).unwrap();
         let errors: Vec<_> = validator.iter_errors(&written).map(|e| e.to_string()).collect();
         prop_assert!(errors.is_empty(), "{:?}", errors);

@@ -1903,7 +1903,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 #[cfg(feature = "schema")]
 mod schemas {
-    use agent_checkpoint::schema::{Contract, schema};
+    use agent_checkpoint::schema::schema;
 
     use super::*;
 
@@ -1916,31 +1916,29 @@ mod schemas {
 
     #[test]
     fn the_examples_and_both_revisions_fit_the_schemas() {
-        for contract in [Contract::Read, Contract::Write] {
-            let story = validator(&schema::<StoryCheckpoint>(contract));
-            assert!(story.is_valid(&serde_json::from_str(STAGE_3).unwrap()));
-            assert!(story.is_valid(&later()));
-            for stage in 0..=3 {
-                assert!(story.is_valid(&at_stage(stage)));
-            }
-            for (name, value) in [
-                ("storyId", json!("shop")),
-                ("stage", json!(4)),
-                ("stage", json!(1.5)),
-                ("verdict", json!("MAYBE")),
-                ("timestamp", json!("soon")),
-                ("qualityScore", json!(101)),
-                ("agentId", Value::Null),
-            ] {
-                let mut broken = at_stage(3);
-                broken[name] = value.clone();
-                if value.is_null() {
-                    broken.as_object_mut().unwrap().remove(name);
-                }
-                assert!(!story.is_valid(&broken), "{name}");
-            }
+        let story = validator(&schema::<StoryCheckpoint>());
+        assert!(story.is_valid(&serde_json::from_str(STAGE_3).unwrap()));
+        assert!(story.is_valid(&later()));
+        for stage in 0..=3 {
+            assert!(story.is_valid(&at_stage(stage)));
         }
-        let state = validator(&schema::<PipelineState>(Contract::Read));
+        for (name, value) in [
+            ("storyId", json!("shop")),
+            ("stage", json!(4)),
+            ("stage", json!(1.5)),
+            ("verdict", json!("MAYBE")),
+            ("timestamp", json!("soon")),
+            ("qualityScore", json!(101)),
+            ("agentId", Value::Null),
+        ] {
+            let mut broken = at_stage(3);
+            broken[name] = value.clone();
+            if value.is_null() {
+                broken.as_object_mut().unwrap().remove(name);
+            }
+            assert!(!story.is_valid(&broken), "{name}");
+        }
+        let state = validator(&schema::<PipelineState>());
         assert!(state.is_valid(&serde_json::from_str(STATE).unwrap()));
         assert!(!state.is_valid(&json!({})));
         assert!(!state.is_valid(&json!({"story_state": {"SHOP-1": "STAGE_9"}})));
@@ -1956,9 +1954,9 @@ mod schemas {
             state in any::<PipelineState>(),
         ) {
             let written = serde_json::to_value(&story).unwrap();
-            prop_assert!(validator(&schema::<StoryCheckpoint>(Contract::Write)).is_valid(&written));
+            prop_assert!(validator(&schema::<StoryCheckpoint>()).is_valid(&written));
             let written = serde_json::to_value(&state).unwrap();
-            prop_assert!(validator(&schema::<PipelineState>(Contract::Write)).is_valid(&written));
+            prop_assert!(validator(&schema::<PipelineState>()).is_valid(&written));
         }
     }
 }

@@ -380,11 +380,11 @@ fn a_required_member_is_among_the_members() {
 fn numbers_of_128_bits_have_their_limits() {
     let schema =
         |schema: Value| -> (Value, jsonschema::Validator) { (schema.clone(), validator(&schema)) };
-    let (unsigned, validator) = schema(agent_checkpoint::schema::schema::<u128>(Contract::Read));
+    let (unsigned, validator) = schema(agent_checkpoint::schema::schema::<u128>());
     assert!(unsigned.get("format").is_none());
     assert!(validator.is_valid(&1e38.into()) && !validator.is_valid(&4e38.into()));
     assert!(!validator.is_valid(&(-1).into()));
-    let (signed, validator) = schema(agent_checkpoint::schema::schema::<i128>(Contract::Read));
+    let (signed, validator) = schema(agent_checkpoint::schema::schema::<i128>());
     assert!(signed.get("format").is_none());
     assert!(validator.is_valid(&(-1e38).into()) && !validator.is_valid(&(-2e38).into()));
     assert!(!validator.is_valid(&2e38.into()));

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 /// [`inspect`](super::Checkpoint::inspect) reports nothing about:
 ///
 /// ```
-/// use agent_checkpoint::schema::{Contract, Shape, schema};
+/// use agent_checkpoint::schema::{Shape, schema};
 ///
 /// #[derive(Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 /// #[schemars(transform = Shape::new("the errand protocol, chapter 2").required(Self::REQUIRED))]
@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 ///     const REQUIRED: &[&str] = &["left"];
 /// }
 ///
-/// let schema = schema::<Errand>(Contract::Read);
+/// let schema = schema::<Errand>();
 /// assert_eq!(schema["required"], serde_json::json!(["left"]));
 /// let left = &schema["properties"]["left"]["description"];
 /// assert_eq!(left, "Stops that are left, in order. Source: the errand protocol, chapter 2.");

@@ -44,9 +44,9 @@ pub use list::Schemas;
 
 use crate::checkpoint::Result;
 
-/// The JSON Schema of a type, without `$id`: that is given by [`Schemas`], which knows formats and versions.
+/// The JSON Schema of a type, for reading and writing alike, without `$id`: that is given by [`Schemas`], which knows formats and versions.
 #[must_use]
-pub fn schema<T: JsonSchema>(_: Contract) -> Value {
+pub fn schema<T: JsonSchema>() -> Value {
     // A default of the reader is no default of the format: what is absent has no value.
     let without_defaults = RecursiveTransform(|schema: &mut Schema| {
         schema.remove("default");
