@@ -207,10 +207,8 @@ fn code(kind: &ErrorKind) -> &'static str {
 
 /// What a user who has a corrupt file can do.
 fn advice(error: &Error, corrupt: &Corrupt) -> String {
-    if corrupt.code == CorruptCode::MergeConflict {
-        return "nothing was changed; edit the file, then run this again".to_owned();
-    }
-    if error.path().is_some_and(stdin::is_input) {
+    let is_conflict = corrupt.code == CorruptCode::MergeConflict;
+    if !is_conflict && error.path().is_some_and(stdin::is_input) {
         return "save it to a file, and `ckpt recover --salvage` goes on with its good part"
             .to_owned();
     }
@@ -220,6 +218,11 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         .zip(error.path())
         .and_then(|(global, path)| Target::kept(path, global));
     match kept {
+        Some(entry) if is_conflict => format!(
+            "nothing was changed; edit the file, then run this again, or go on with its newest earlier state, {entry}, with \
+             `ckpt recover`"
+        ),
+        None if is_conflict => "nothing was changed; edit the file, then run this again".to_owned(),
         Some(entry) => format!(
             "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}, with `--salvage` with the \
              good part of this one, with `--fresh` with none; `ckpt history` lists the states"
