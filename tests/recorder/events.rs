@@ -1,8 +1,9 @@
 //! What a program can watch with `tracing`.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 use std::time::Duration;
 
 use agent_checkpoint::formats::TaskCheckpoint;
@@ -20,9 +21,13 @@ use crate::common::key;
 
 type Fields = BTreeMap<&'static str, String>;
 
-/// Keeps the events of the library.
-#[derive(Clone, Default)]
-struct Watching(Arc<Mutex<Vec<Fields>>>);
+thread_local! {
+    static SEEN: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps the events of the library, of each thread by itself. It is the subscriber of the whole program: with one of a
+/// thread alone, an event that another thread reaches first may be taken for one that no subscriber wants.
+struct Watching;
 
 struct Reading<'f>(&'f mut Fields);
 
@@ -44,7 +49,7 @@ impl Subscriber for Watching {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::new();
         event.record(&mut Reading(&mut fields));
-        self.0.lock().unwrap().push(fields);
+        SEEN.with_borrow_mut(|seen| seen.push(fields));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -59,9 +64,11 @@ impl Subscriber for Watching {
 
 /// What `work` makes the library report, each with the revision that it has.
 fn events(work: impl FnOnce()) -> Vec<(String, Option<String>, Option<String>)> {
-    let watching = Watching::default();
-    tracing::subscriber::with_default(watching.clone(), work);
-    let events = watching.0.lock().unwrap();
+    static WATCHING: Once = Once::new();
+    WATCHING.call_once(|| tracing::subscriber::set_global_default(Watching).unwrap());
+    SEEN.take();
+    work();
+    let events = SEEN.take();
     let event = |fields: &Fields| {
         assert_eq!(fields["key"], "x", "{fields:?}");
         assert!(fields["duration_ms"].parse::<f64>().unwrap() >= 0.0);
