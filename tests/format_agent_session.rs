@@ -2009,7 +2009,8 @@ fn the_hand_off_names_the_place_and_who_was_there_before() {
     let back = from(&handoff);
     assert_eq!(back.previous_agent, agent.previous_agent);
     assert_eq!(back.recovery_notes, agent.recovery_notes);
-    assert_eq!((&back.stage, &back.phase), (&agent.stage, &agent.phase));
+    assert_eq!((&back.stage, &back.phase), (&None, &handoff.phase));
+    assert_eq!(back.handoff().phase, handoff.phase);
     assert_eq!(back.can_resume, Some(true));
     // A step that was begun and is in the plan is not planned twice.
     handoff.in_progress = ["First", "Write checklist.md questions", "Third"]

@@ -1654,64 +1654,35 @@ fn a_task_becomes_a_sitebuilders_with_what_is_not_held_listed() {
 }
 
 #[test]
-fn a_hand_off_to_its_own_format_keeps_what_it_tells() {
+fn what_a_hand_off_tells_in_words_becomes_notes() {
     let mut task = example();
     task.fail_subtask("post-20", Some("no source"), &now())
         .unwrap();
     task.review("agent_4", 88.5);
-    let through = |task: &SitebuilderCheckpoint| {
-        let converted = convert::<SitebuilderCheckpoint>(&task.handoff(), time(NOW)).unwrap();
-        assert_eq!(converted.not_held, [""; 0]);
-        let mut told = converted.checkpoint.handoff();
-        told.updated_at = task.updated_at.clone();
-        assert_eq!(told, task.handoff());
-        converted.checkpoint
-    };
-    let made = through(&task);
-    assert_eq!(rules(&made), []);
-    let subtasks = |task: &SitebuilderCheckpoint| {
-        let counts = &task.subtasks;
-        let items = counts.items.iter();
-        let items: Vec<_> = items
-            .map(|item| (item.id.clone(), item.status.clone()))
-            .collect();
-        (counts.total, counts.completed, counts.failed, items)
-    };
-    assert_eq!(subtasks(&made), subtasks(&task));
-    assert_eq!(made.progress_percent, task.progress_percent);
-    assert_eq!(made.context, task.context);
-    assert_eq!(made.resume_instructions, task.resume_instructions);
-    assert_eq!(made.review_scores["agent_4"], Some(88.5));
-    assert_eq!(made.errors.len(), 1);
-    assert_eq!(made.errors[0].blocking, Some(false));
-    // Also of a list without an open subtask, and of a complete task.
-    let mut place = begun(&[]).with_total(29);
-    place.subtasks.completed = Some(10.0);
-    place.context.next_to_process = Some("Post11English.pdf".into());
-    assert_eq!(subtasks(&through(&place)).0, Some(29.0));
-    assert_eq!(through(&place).subtasks.items, []);
-    assert_eq!(through(&place).percent(), Some(34));
-    let mut complete = begun(&["a"]).with_total(29);
-    complete
-        .finish_subtask("a", &SubtaskDone::default(), &now())
-        .unwrap();
-    complete.subtasks.completed = Some(29.0);
-    complete.complete(&now()).unwrap();
-    assert_eq!(through(&complete).percent(), Some(100));
-    assert_eq!(through(&complete).subtasks.total, Some(29.0));
-    // A line of that kind that does not fit is an instruction like any other.
-    let mut handoff = begun(&["a", "b"]).handoff();
-    let lines = [
-        "1 of 1 subtasks are complete; not all of them are listed here",
-        "some of many subtasks are complete; not all of them are listed here",
-        "These subtasks failed before: c",
-        "Review score of agent_4: good",
-    ];
-    handoff.instructions = lines.map(str::to_owned).to_vec();
+    let handoff = task.handoff();
     let converted = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
-    assert_eq!(converted.checkpoint.subtasks.total, Some(2.0));
-    assert_eq!(rules(&converted.checkpoint), []);
     assert_eq!(converted.not_held, [""; 0]);
+    let made = converted.checkpoint;
+    assert_eq!(rules(&made), []);
+    let (first, rest) = handoff.instructions.split_first().unwrap();
+    assert_eq!(made.context.notes.as_ref(), Some(first));
+    assert_eq!(made.resume_instructions, Some(rest.join("\n")));
+    for line in [
+        "Last processed: Post19English.pdf",
+        "19 of 29 subtasks are complete and 1 failed; not all of them are listed here",
+        "These subtasks failed before: post-20",
+        "An error that does not block: subtask_failed: post-20: no source",
+        "Review score of agent_4: 88.5",
+    ] {
+        assert!(rest.iter().any(|told| told == line), "{line}: {rest:?}");
+    }
+    // No such line is read back, whoever wrote it: only what is listed counts.
+    assert_eq!(made.handoff().pending, handoff.pending);
+    assert_eq!(made.subtasks.total, Some(4.0));
+    assert_eq!(made.subtasks.failed, None);
+    assert_eq!(made.context.last_processed, None);
+    assert_eq!(made.errors, []);
+    assert!(made.review_scores.is_empty());
 }
 
 #[test]

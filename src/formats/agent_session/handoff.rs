@@ -49,7 +49,6 @@ pub(super) fn handoff(agent: &AgentCheckpoint) -> Handoff {
 /// An agent's checkpoint with this hand-off. It has no place for a description, decisions and
 /// verification, and knows one agent before.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckpoint {
-    let (stage, phase) = stage_and_phase(handoff.phase.as_deref());
     let mut open = handoff.in_progress.iter().map(|item| item.text.clone());
     let current_step = open.next();
     // One step can be current; the others that were begun come next.
@@ -62,8 +61,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckp
         agent_id: handoff.agent.clone(),
         agent_type: handoff.agent.as_deref().map(AgentType::of),
         feature: handoff.task.clone(),
-        stage,
-        phase,
+        phase: handoff.phase.clone(),
         last_checkpoint: handoff.updated_at.clone(),
         status: Some(from_status(handoff)),
         can_resume: Some(handoff.status != Status::Complete),
@@ -79,22 +77,6 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckp
     };
     agent.stamp(now);
     agent
-}
-
-/// Both, where the text begins with a stage such as `S2.P1`.
-fn stage_and_phase(text: Option<&str>) -> (Option<String>, Option<String>) {
-    let is_stage = |text: &str| {
-        let rest = text.strip_prefix('S').unwrap_or_default();
-        rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.contains(' ')
-    };
-    let Some(text) = text else {
-        return (None, None);
-    };
-    match text.split_once(": ") {
-        Some((stage, phase)) if is_stage(stage) => (Some(stage.into()), Some(phase.into())),
-        _ if is_stage(text) => (Some(text.into()), None),
-        _ => (None, Some(text.into())),
-    }
 }
 
 /// A blocked agent names what is in the way: without that it waits.

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use super::operations::{BLOCKER, checkpoint_id};
-use super::told::{self, Told};
 use super::{Context, SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError, TaskStatus};
 use crate::checkpoint::{DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem};
+use crate::formats::Number;
 
 pub(super) fn status(checkpoint: &SitebuilderCheckpoint) -> Status {
     match (checkpoint.state(), &checkpoint.status) {
@@ -152,25 +152,58 @@ fn instructions(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
     }
     lines.retain(|line| !line.trim().is_empty());
     if is_open {
-        lines.extend(told::place(checkpoint));
+        let last = context.last_processed.iter();
+        lines.extend(last.map(|last| format!("Last processed: {last}")));
+        let next = context.next_to_process.iter();
+        lines.extend(next.map(|next| format!("Next to process: {next}")));
     }
-    lines.extend(told::counts(checkpoint));
-    lines.extend(told::failures(checkpoint).filter(|_| is_open));
+    lines.extend(counts(checkpoint));
+    lines.extend(failures(checkpoint).filter(|_| is_open));
     let blockers = blockers(checkpoint);
     let errors = checkpoint.errors.iter().map(message);
     lines.extend(
         errors
             .filter(|error| !blockers.contains(error))
-            .map(|error| told::error(&error)),
+            .map(|error| format!("An error that does not block: {error}")),
     );
-    lines.extend(told::scores(checkpoint));
+    let scores = checkpoint.review_scores.iter();
+    lines.extend(scores.filter_map(|(agent, score)| {
+        score.map(|score| format!("Review score of {agent}: {score}"))
+    }));
     lines
+}
+
+/// The counts, where the list of subtasks is not complete.
+fn counts(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
+    let subtasks = &checkpoint.subtasks;
+    let (total, completed) = (subtasks.total?, subtasks.completed?);
+    if subtasks.lists_all() {
+        return None;
+    }
+    let failed = subtasks.failed.filter(|failed| *failed > 0.0);
+    let failed = failed.map_or_else(String::new, |failed| {
+        format!(" and {} failed", Number::from(failed))
+    });
+    let (total, completed) = (Number::from(total), Number::from(completed));
+    Some(format!(
+        "{completed} of {total} subtasks are complete{failed}; not all of them are listed here"
+    ))
+}
+
+/// The subtasks that failed before.
+fn failures(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
+    let items = &checkpoint.subtasks.items;
+    let failed: Vec<_> = items
+        .iter()
+        .filter(|item| item.is(&SubtaskStatus::Failed))
+        .map(|item| name(item, items))
+        .collect();
+    (!failed.is_empty()).then(|| format!("These subtasks failed before: {}", failed.join(", ")))
 }
 
 /// A checkpoint with this hand-off. It has no place for decisions, a phase and earlier agents.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> SitebuilderCheckpoint {
     let stamp = Timestamp::like(handoff.updated_at.as_ref(), now);
-    let told = Told::read(handoff);
     let mut items: Vec<Subtask> = Vec::new();
     let done = handoff.done.iter().map(|item| {
         let mut subtask = Subtask::new(&item.text, SubtaskStatus::Complete);
@@ -184,17 +217,8 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
     let pending = handoff
         .pending
         .iter()
-        .filter(|step| !handoff.in_progress.iter().any(|item| item.text == **step))
-        .filter(|step| !is_only_a_place(step, handoff, &told));
-    items.extend(pending.map(|step| {
-        let failed = told.failed.contains(step);
-        let state = if failed {
-            SubtaskStatus::Failed
-        } else {
-            SubtaskStatus::Pending
-        };
-        Subtask::new(step, state)
-    }));
+        .filter(|step| !handoff.in_progress.iter().any(|item| item.text == **step));
+    items.extend(pending.map(|step| Subtask::new(step, SubtaskStatus::Pending)));
 
     let modified = |file: &String| {
         let mut done = handoff.done.iter();
@@ -247,13 +271,8 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
     if status == TaskStatus::Blocked && handoff.blockers.is_empty() {
         because("The agent before could not go on and left no reason");
     }
-    errors.extend(told.errors.iter().map(|message| TaskError {
-        message: Some(message.clone()),
-        blocking: Some(false),
-        ..TaskError::default()
-    }));
     let complete = status == TaskStatus::Complete;
-    let (notes, resume_instructions) = match told.rest.as_slice() {
+    let (notes, resume_instructions) = match handoff.instructions.as_slice() {
         [] => (None, None),
         [only] => (None, Some(only.clone())),
         [first, rest @ ..] => (Some(first.clone()), Some(rest.join("\n"))),
@@ -282,38 +301,17 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
         files_modified,
         acceptance_criteria_met: criteria,
         errors,
-        review_scores: told
-            .scores
-            .into_iter()
-            .map(|(agent, score)| (agent, Some(score)))
-            .collect(),
         context: Context {
             notes,
-            last_processed: told.last,
-            next_to_process: told.next,
+            ..Context::default()
         },
         resumable: Some(!complete),
         resume_instructions,
         ..SitebuilderCheckpoint::default()
     };
     made.subtasks.items = items;
-    if let Some(counts) = told.counts {
-        // What is listed is a part of all.
-        made.subtasks.total = Some(counts.total);
-        made.subtasks.completed = Some(counts.completed);
-        made.subtasks.failed = counts.failed;
-        made.keep_percent();
-    } else if !made.subtasks.items.is_empty() {
+    if !made.subtasks.items.is_empty() {
         made.recount();
     }
     made
-}
-
-/// Whether the pending step is the place in the material and no subtask: the hand-off of a list without
-/// an open subtask has it so.
-fn is_only_a_place(step: &String, handoff: &Handoff, told: &Told) -> bool {
-    told.counts.is_some()
-        && told.next.as_ref() == Some(step)
-        && handoff.pending.len() == 1
-        && handoff.in_progress.is_empty()
 }

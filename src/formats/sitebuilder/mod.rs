@@ -10,7 +10,6 @@ mod pulse;
 mod recognise;
 mod resume;
 mod rules;
-mod told;
 
 use std::collections::BTreeMap;
 use std::path::Path;

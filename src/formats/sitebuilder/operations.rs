@@ -722,7 +722,7 @@ impl SitebuilderCheckpoint {
         self.keep_percent();
     }
 
-    pub(super) fn keep_percent(&mut self) {
+    fn keep_percent(&mut self) {
         if self.subtasks.percent().is_some() {
             self.progress_percent = self.percent().map(f64::from);
         }

@@ -6,8 +6,6 @@ use super::{Counters, NextStep, Number, StoryCheckpoint, Verdict};
 use crate::checkpoint::{DoneItem, Handoff, OpenEnum, Status, Timestamp, VerificationItem};
 
 const ONCE_ONLY: &str = "DO NOT re-execute completed work.";
-const LAST_ACTION: &str = "Last action: ";
-const MEND: &str = "The quality gate failed; mend this: ";
 const REMAINING_ONLY: &str = "Continue from remaining tasks only.";
 
 /// The protocol has no status: it follows from stage and verdict.
@@ -37,9 +35,9 @@ pub(super) fn handoff(story: &StoryCheckpoint) -> Handoff {
     instructions.extend(
         story
             .action()
-            .map(|action| format!("{LAST_ACTION}{action}")),
+            .map(|action| format!("Last action: {action}")),
     );
-    instructions.extend(mend.map(|issues| format!("{MEND}{issues}")));
+    instructions.extend(mend.map(|issues| format!("The quality gate failed; mend this: {issues}")));
     instructions.push(REMAINING_ONLY.to_owned());
     Handoff {
         task: story.story().map(str::to_owned),
@@ -92,13 +90,8 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> StoryCheckp
             remaining.push(text.clone());
         }
     }
-    let action = handoff
-        .instructions
-        .iter()
-        .find_map(|line| line.strip_prefix(LAST_ACTION));
-    let action = action
-        .or(done.last().map(String::as_str))
-        .unwrap_or("Taken over from another checkpoint");
+    let action = done.last().map(String::as_str);
+    let action = action.unwrap_or("Taken over from another checkpoint");
     let mut story = StoryCheckpoint {
         story_id: handoff.task.clone(),
         stage: Some(Number::from(stage.unwrap_or(2))),
@@ -117,15 +110,10 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> StoryCheckp
             take_result(&mut story, activity, result);
         }
     }
-    let mend = handoff
-        .instructions
-        .iter()
-        .find_map(|line| line.strip_prefix(MEND));
-    story.issues = mend.map(str::to_owned);
     let refusal = (!handoff.blockers.is_empty()).then(|| handoff.blockers.join("; "));
     match story.verdict {
         Some(Verdict::NoGo) => story.reason = refusal,
-        Some(Verdict::Fail) if mend.is_none() => story.issues = refusal,
+        Some(Verdict::Fail) => story.issues = refusal,
         _ => {}
     }
     story

@@ -75,15 +75,19 @@ pub(super) fn run(
     // A conversion is no progress: the time stays, and with it what `stale` says of the files.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
-    let (mut document, mut not_held, mut made_up) =
-        dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
     let source = target.load()?;
     let whole = source.as_ref().map(|source| as_it_is(source, &target, &to));
-    if let Some(whole) = whole.transpose()?.flatten() {
+    let whole = whole.transpose()?.flatten();
+    if whole.is_some() {
         // Only what stands around the checkpoint is left behind, and what was cut from it before.
-        not_held.retain(|line| line.starts_with("task: ") || line.starts_with("description: "));
+        let mut around = Handoff::default();
+        (around.task, around.description) = (handoff.task, handoff.description);
+        handoff = around;
+    }
+    let (mut document, mut not_held, made_up) =
+        dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
+    if let Some(whole) = whole {
         not_held.extend(earlier);
-        made_up.clear();
         document = whole;
     }
     if !is_own_name {
