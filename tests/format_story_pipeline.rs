@@ -1749,13 +1749,24 @@ fn the_handoff_tells_what_the_protocol_tells() {
     assert_eq!(StoryCheckpoint::default().status(), Status::NotStarted);
     let low = story_with(3, json!({"qualityScore": 60}));
     assert_eq!(low.status(), Status::InProgress);
+    // What is only in a sentence of the hand-off is listed.
+    let rework = story_with(2, json!({"verdict": "FAIL", "issues": "Slow"})).handoff();
+    let converted = convert::<StoryCheckpoint>(&rework, now()).unwrap();
+    assert_eq!(
+        converted.not_held,
+        [
+            "instruction: Last action: Did it",
+            "instruction: The quality gate failed; mend this: Slow"
+        ]
+    );
+    assert_eq!(converted.checkpoint.verdict, Some(Verdict::Fail));
 }
 
 proptest! {
     #[test]
     fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
         let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
-        // Two sentences are made of members that no hand-off has: they are listed unless they come out the same.
+        // Only what a hand-off has no member for.
         let told = ["instruction: Last action: ", "instruction: The quality gate failed; mend this: "];
         for line in &converted.not_held {
             prop_assert!(told.iter().any(|told| line.starts_with(told)), "{}", line);
