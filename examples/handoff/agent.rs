@@ -49,7 +49,6 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
     let first =
         TaskCheckpoint::begin(name, plan, tasks.now()).with_precision(Precision::MILLISECONDS);
     let options = RecorderOptions::new(name)
-        .with_most_messages(MOST_MESSAGES)
         .resuming_with(ResumeOptions::new(root))
         // The orchestrator starts one agent after the other: the process that had the task before is gone.
         .taking_over();
@@ -137,13 +136,12 @@ impl Agent<'_> {
         if self.dies_in_the_window {
             return Ok(false);
         }
+        let used = ContextUse::of(context.messages, MOST_MESSAGES).unwrap_or(ContextUse::NONE);
         // What the last checkpoint is to tell, it must know before it is made.
-        let full = ContextUse::of(context.messages, MOST_MESSAGES)
-            .is_some_and(|used| used.level() == ContextLevel::Reached);
-        if full {
+        if used.level() == ContextLevel::Reached {
             self.note(step, lines)?;
         }
-        let told = self.recorder.messages_used(context.messages)?;
+        let told = self.recorder.context_used(used.fraction())?;
         if let Some(message) = told.message() {
             say(step, &yellow(message));
         }

@@ -43,22 +43,6 @@ impl<C: Checkpoint> Recorder<C> {
         let used = ContextUse::new(fraction).ok_or_else(|| {
             Error::refused("a part of the context is a fraction, such as 0.78 for 78 %")
         })?;
-        self.heed(used)
-    }
-
-    /// As [`context_used`](Recorder::context_used), with a number of messages, where nothing tells the tokens:
-    /// [`RecorderOptions::most_messages`](super::RecorderOptions::most_messages) of them stand for all of it.
-    ///
-    /// # Errors
-    ///
-    /// As [`context_used`](Recorder::context_used).
-    pub fn messages_used(&self, messages: u64) -> Result<ContextAdvice> {
-        let used = ContextUse::of(messages, self.options.most_messages)
-            .ok_or_else(|| Error::refused("a context of no messages cannot be used"))?;
-        self.heed(used)
-    }
-
-    fn heed(&self, used: ContextUse) -> Result<ContextAdvice> {
         let operation = Operation::Context { used };
         if !C::OPERATIONS.contains(&operation.name()) {
             return Err(Error::unsupported(&operation, C::OPERATIONS).with_key(&self.key));

@@ -45,7 +45,6 @@ mod batch;
 mod beat;
 mod begin;
 mod context;
-mod cost;
 mod hand_on;
 mod hold;
 #[cfg(feature = "tokio")]
@@ -60,8 +59,7 @@ mod scope;
 mod signals;
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hold::{Hold, Holder};
 
@@ -69,7 +67,6 @@ pub use crate::formats::task::StepDone;
 pub use batch::Batch;
 pub use begin::{Found, Opened};
 pub use context::ContextAdvice;
-pub use cost::Cost;
 pub use hand_on::HandedOn;
 #[cfg(feature = "tokio")]
 pub use nonblocking::{AsyncRecorder, AsyncStep};
@@ -84,7 +81,7 @@ use crate::checkpoint::{
     OpenItem, Operation, Result,
 };
 use crate::checkpoints::Checkpoints;
-use crate::resume::{Resume, ResumeOptions};
+use crate::resume::Resume;
 use crate::store::{Outcome, Saved};
 
 /// Records what an agent does, in the checkpoint of its task.
@@ -114,7 +111,6 @@ pub struct Recorder<C: Checkpoint> {
     checkpoints: Checkpoints<C>,
     key: Key,
     options: RecorderOptions,
-    known: RwLock<ResumeOptions>,
     state: Mutex<State>,
 }
 
@@ -125,13 +121,11 @@ struct State {
     level: ContextLevel,
     /// Who the task was given to.
     given_to: Option<String>,
-    cost: Cost,
 }
 
 /// What a change left, for whoever asked for it.
 struct After {
     holder: Holder,
-    bytes: u64,
     put_aside: Option<OpenItem>,
     message: Option<String>,
 }
@@ -159,13 +153,11 @@ impl<C: Checkpoint> Recorder<C> {
         Recorder {
             checkpoints: checkpoints.clone(),
             key: key.clone(),
-            known: RwLock::new(options.resume.clone()),
             options,
             state: Mutex::new(State {
                 hold,
                 level: ContextLevel::Enough,
                 given_to: None,
-                cost: Cost::default(),
             }),
         }
     }
@@ -200,18 +192,6 @@ impl<C: Checkpoint> Recorder<C> {
         self.state().hold.claimed().cloned()
     }
 
-    /// What the calls cost so far.
-    #[must_use]
-    pub fn cost(&self) -> Cost {
-        self.state().cost
-    }
-
-    /// Changes what is known beside the checkpoint, such as how often a story was tried again: the next calls
-    /// are judged by it.
-    pub fn know(&self, change: impl FnOnce(&mut ResumeOptions)) {
-        change(&mut self.known.write().unwrap_or_else(PoisonError::into_inner));
-    }
-
     /// The step to do next: the one in progress, else the first that is planned. `None` where no step is left that
     /// could be read. Judges no files, as [`plan`](Recorder::plan) does.
     ///
@@ -239,10 +219,9 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// Those of [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn plan(&self) -> Result<Resume> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         // The claim that stands is the owner's, who is the one that hands on.
-        self.checkpoints
-            .resume(&self.key, &known.clone().ignoring_claims())
+        let options = self.options.resume.clone().ignoring_claims();
+        self.checkpoints.resume(&self.key, &options)
     }
 
     /// Reports one thing, in the words that all formats share.
@@ -324,22 +303,6 @@ impl<C: Checkpoint> Recorder<C> {
         archive: Option<Archive>,
         change: &mut ChangeOf<'_, C>,
     ) -> Result<Recorded> {
-        let begun = Instant::now();
-        let recorded = self.attempt(state, archive, change);
-        let bytes = recorded.as_ref().ok().and_then(|(recorded, bytes)| {
-            let written = recorded.saved.outcome != Outcome::Unchanged;
-            written.then_some(*bytes)
-        });
-        state.cost.add(begun.elapsed(), bytes);
-        recorded.map(|(recorded, _)| recorded)
-    }
-
-    fn attempt(
-        &self,
-        state: &mut State,
-        archive: Option<Archive>,
-        change: &mut ChangeOf<'_, C>,
-    ) -> Result<(Recorded, u64)> {
         if let Some(to) = &state.given_to {
             let by = Some(to.clone());
             return Err(Error::new(ErrorKind::TakenOver { by }).with_key(&self.key));
@@ -357,14 +320,13 @@ impl<C: Checkpoint> Recorder<C> {
         if saved.outcome == Outcome::Unchanged {
             state.hold.check_claim(store, &self.key, now)?;
         }
-        let recorded = Recorded {
+        state.hold.holder = after.holder;
+        Ok(Recorded {
             saved,
             left_out: Vec::new(),
             put_aside: after.put_aside,
             message: after.message,
-        };
-        state.hold.holder = after.holder;
-        Ok((recorded, after.bytes))
+        })
     }
 
     fn save(
@@ -373,13 +335,12 @@ impl<C: Checkpoint> Recorder<C> {
         archive: Option<Archive>,
         change: &mut ChangeOf<'_, C>,
     ) -> Result<(Saved, After)> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let now = self.checkpoints.now();
         let owner = &self.options.owner;
         let circumstances = Circumstances::at(now)
             .by(Some(&owner.agent), Some(&owner.session))
             .taking(&self.options.sources);
-        let known = known.knowledge(now, None);
+        let known = self.options.resume.knowledge(now, None);
         let mut after = None;
         let fenced = self.checkpoints.clone().fenced(hold.fence());
         let fenced = fenced.archiving(archive);
@@ -410,10 +371,8 @@ impl After {
         let now = checkpoint.handoff();
         let goes_on = |item: &OpenItem| now.in_progress.iter().any(|open| open.text == item.text);
         let aside = |item: &OpenItem| !goes_on(item) && now.pending.contains(&item.text);
-        let bytes = serde_json::to_vec(checkpoint).map_or(0, |bytes| bytes.len() as u64);
         After {
             holder: Holder::of(checkpoint),
-            bytes,
             put_aside: before.into_iter().find(aside),
             message: checkpoint.progress_report(),
         }

@@ -10,9 +10,6 @@ use crate::resume::ResumeOptions;
 /// checkpoint at the latest.
 const CLAIM: Duration = Duration::from_secs(15 * 60);
 
-/// How many messages stand for a whole context where nobody says better.
-const MOST_MESSAGES: u64 = 200;
-
 /// Who records, and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -27,9 +24,6 @@ pub struct RecorderOptions {
     pub take_over: bool,
     /// Which files are sources; the others are left out of what a step made and changed, and handed back.
     pub sources: SourceFiles,
-    /// How many messages fill a context, where messages stand in for tokens: 200 by default, a guess that
-    /// whoever knows the model should replace.
-    pub most_messages: u64,
     /// What a resume takes from outside the checkpoint, and the rules of some operations: the project's
     /// folder, the plan of a build, the state of a story.
     pub resume: ResumeOptions,
@@ -43,7 +37,6 @@ impl RecorderOptions {
             claim_for: Some(CLAIM),
             take_over: false,
             sources: SourceFiles::default(),
-            most_messages: MOST_MESSAGES,
             resume: ResumeOptions::default(),
         }
     }
@@ -73,13 +66,6 @@ impl RecorderOptions {
     #[must_use]
     pub fn with_sources(mut self, sources: SourceFiles) -> Self {
         self.sources = sources;
-        self
-    }
-
-    /// Sets how many messages fill a context.
-    #[must_use]
-    pub fn with_most_messages(mut self, most: u64) -> Self {
-        self.most_messages = most;
         self
     }
 

@@ -20,7 +20,7 @@ fn work_that_ends_well_leaves_the_checkpoint_as_it_is() {
         Ok::<_, agent_checkpoint::Error>(7)
     });
     assert_eq!(done.unwrap(), 7);
-    assert_eq!(recorder.cost().saves, 1);
+    assert_eq!(scene.saves("US-003"), 1);
 }
 
 #[test]

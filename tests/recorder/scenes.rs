@@ -58,6 +58,11 @@ impl Scene {
         begun(&self.view(), "US-003", "dev", &self.first(plan))
     }
 
+    /// How often the checkpoint was saved after its task had begun.
+    pub(crate) fn saves(&self, name: &str) -> usize {
+        self.store.history(&key(name)).unwrap().len() - 1
+    }
+
     pub(crate) fn first(&self, plan: &[&str]) -> TaskCheckpoint {
         TaskCheckpoint::begin("dev", plan.iter().copied(), self.watch.now())
     }

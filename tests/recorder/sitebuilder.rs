@@ -124,7 +124,7 @@ fn frequency_task_completed() {
     assert_eq!(message, "@orchestrator: Task T060 progress: 100%");
     let site = recorder.checkpoint().unwrap();
     assert_eq!(site.status, Some(TaskStatus::Complete));
-    assert_eq!(recorder.cost().saves, 1);
+    assert_eq!(scene.saves("migration-T060"), 1);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use agent_checkpoint::checkpoint::{Clock, Counters, ItemKind::Task};
 use agent_checkpoint::formats::StoryCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{Gate, Number, Verdict};
-use agent_checkpoint::recorder::Recorder;
-use agent_checkpoint::{Checkpoint, ErrorKind};
+use agent_checkpoint::recorder::{Recorder, RecorderOptions};
+use agent_checkpoint::{Checkpoint, ErrorKind, ResumeOptions};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};
@@ -78,13 +78,13 @@ fn write_protocol_stage_1_after_validation() {
 fn write_protocol_stage_2_after_each_task_completes() {
     let scene = Scene::new();
     let recorder = in_stage_2(&scene);
-    let before = recorder.cost().saves;
+    let before = scene.saves("PROJ-42");
     recorder.item_done(Task, "PROJ-101", &[]).unwrap();
     let story = recorder.checkpoint().unwrap();
     assert_eq!(story.completed(), ["PROJ-101"]);
     assert_eq!(story.remaining(), ["PROJ-102"]);
     assert_eq!(story.action(), Some("PROJ-101 done"));
-    assert_eq!(recorder.cost().saves, before + 1);
+    assert_eq!(scene.saves("PROJ-42"), before + 1);
     let again = recorder.item_done(Task, "PROJ-101", &[]).unwrap_err();
     assert!(matches!(again.kind(), ErrorKind::Refused { .. }));
     assert_eq!(
@@ -117,14 +117,19 @@ fn write_protocol_stage_3_after_quality_gate() {
     assert_eq!(failed.issues.as_deref(), Some("no error handling"));
     assert_eq!(failed.completed().len(), 2);
     // How often it goes back is counted beside the checkpoint.
+    recorder.leave().unwrap();
     let counted = |cycles| {
         let mut counters = Counters::default();
         counters.quality_cycles = cycles;
-        recorder.know(|known| known.counters = Some(counters));
+        let known = ResumeOptions::default().with_counters(counters);
+        let options = RecorderOptions::new("abc-123").resuming_with(known);
+        let found = Recorder::resume(&scene.view(), &key("PROJ-42"), options);
+        found.unwrap().carry_on().unwrap()
     };
-    counted(2);
+    let recorder: Recorder<StoryCheckpoint> = counted(2);
     assert!(recorder.stage("2").is_err());
-    counted(1);
+    recorder.leave().unwrap();
+    let recorder = counted(1);
     recorder.stage("2").unwrap();
     // Not before something was mended.
     assert!(recorder.stage("3").is_err());

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
 use agent_checkpoint::checkpoint::SourceFiles;
 use agent_checkpoint::formats::TaskCheckpoint;
@@ -71,9 +70,8 @@ fn each_call_is_one_write_of_one_file_and_the_same_call_again_is_none() {
     };
     assert_eq!(writes(&several), 1);
     assert_eq!(writes(&several), 0);
-    let cost = recorder.cost();
-    assert_eq!((cost.calls, cost.saves), (18, 9));
-    assert!(cost.bytes_per_save().unwrap() < 2048, "{cost:?}");
+    let size = std::fs::metadata(folder.path().join("x.json"));
+    assert!(size.unwrap().len() < 2048);
 }
 
 #[test]
@@ -107,18 +105,4 @@ fn files_that_are_no_sources_are_handed_back_unless_the_caller_takes_all() {
     assert!(all.step_done(&step()).unwrap().left_out.is_empty());
     let task = all.checkpoint().unwrap();
     assert_eq!(task.completed_steps[0].files_created, ["target/a.o"]);
-}
-
-#[test]
-fn what_a_run_costs_is_told() {
-    let scene = Scene::new();
-    let recorder = scene.task(&["a", "b"]);
-    assert_eq!(recorder.cost().per_save(), None);
-    assert_eq!(recorder.cost().bytes_per_save(), None);
-    recorder.step_done(&StepDone::new("a")).unwrap();
-    let _ = recorder.sync("none").unwrap_err();
-    let cost = recorder.cost();
-    assert_eq!((cost.calls, cost.saves), (2, 1));
-    assert!(cost.per_save().unwrap() > Duration::ZERO);
-    assert!(cost.share_of(Duration::from_secs(3600)) < 0.05);
 }
