@@ -1852,8 +1852,6 @@ fn progress_and_times_are_derived() {
     assert_eq!(build.counts(), (1, 5));
     assert_eq!(build.percent(), Some(20.0));
     assert_eq!(build.elapsed(now), Some(TimeDelta::hours(1)));
-    assert_eq!(build.time_per_workstream(now), Some(TimeDelta::hours(1)));
-    assert_eq!(build.estimate_of_rest(now), Some(TimeDelta::hours(4)));
     assert_eq!(build.elapsed(time("2025-01-01T00:00:00Z")), None);
     assert_eq!(
         example_build(5).elapsed(now),

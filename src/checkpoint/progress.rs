@@ -19,7 +19,7 @@ pub struct Progress {
     /// How long the task has gone on, in seconds.
     #[serde(rename = "elapsed_seconds", serialize_with = "seconds")]
     pub elapsed: Option<TimeDelta>,
-    /// How long the rest will take if it goes on as so far, in seconds.
+    /// How long the rest will take, in seconds, where the format estimates it.
     #[serde(rename = "rest_seconds", serialize_with = "seconds")]
     pub rest: Option<TimeDelta>,
 }
@@ -74,17 +74,15 @@ impl Progress {
     /// What a hand-off tells: finished work against all work that it names.
     ///
     /// The time begins with the first stamp of a piece of work and ends with the last change of a complete
-    /// task, else now. The estimate takes the average between the stamps of finished work, so it needs
-    /// two.
+    /// task, else now.
     #[must_use]
     pub fn of(handoff: &Handoff, now: DateTime<Utc>) -> Progress {
-        let left = handoff.count_left();
         let mut progress = Progress::counted(handoff.count_done(), handoff.count_all());
         if handoff.status == Status::Complete && progress.total == Some(0) {
             progress.percent = Some(100);
         }
         let utc = |stamp: &Option<Timestamp>| Some(stamp.as_ref()?.time()?.to_utc());
-        let finished = || handoff.done.iter().filter_map(|item| utc(&item.at));
+        let finished = handoff.done.iter().filter_map(|item| utc(&item.at));
         let started = handoff
             .in_progress
             .iter()
@@ -93,15 +91,9 @@ impl Progress {
             Status::Complete => utc(&handoff.updated_at),
             _ => Some(now),
         };
-        let start = finished().chain(started).min();
+        let start = finished.chain(started).min();
         let elapsed = end.zip(start).map(|(end, start)| end - start);
         progress.elapsed = elapsed.filter(|elapsed| *elapsed >= TimeDelta::zero());
-        let steps = i32::try_from(finished().count().saturating_sub(1)).unwrap_or(i32::MAX);
-        let span = finished().max().zip(finished().min());
-        progress.rest = span.and_then(|(last, first)| {
-            let each = (last - first).checked_div(steps)?;
-            each.checked_mul(i32::try_from(left).ok()?)
-        });
         progress
     }
 }

@@ -10,8 +10,8 @@ use super::pairs::Copy;
 use super::scan::Scan;
 use super::{Finding, Next, Place, Row, RowState, bounded};
 use crate::checkpoint::{
-    Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Progress, Pulse,
-    ResumeDecision, ResumeReason, Revision, Timestamp, read,
+    Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Pulse, ResumeDecision,
+    ResumeReason, Revision, Timestamp, read,
 };
 use crate::formats::story_pipeline::StoryState;
 use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
@@ -349,7 +349,7 @@ fn row(found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness, scan: &Scan<'
 /// The most agents before that a row names, the newest.
 const MOST_PREVIOUS: usize = 4;
 
-/// What only the pipeline's state tells of a story: its worker, and its pace.
+/// What only the pipeline's state tells of a story: its worker, and since when its tasks are worked on.
 fn complete_story(
     row: &mut Row,
     state: &PipelineState,
@@ -360,10 +360,9 @@ fn complete_story(
     if row.agent.is_none() {
         row.agent = bounded::said(state.worker_map.get(story).map(String::as_str));
     }
-    let story_of = read::<StoryCheckpoint>(found.document).ok();
-    let pace = story_of.and_then(|it| state.pace(story, &it.reading.value, scan.now));
-    if let Some(pace) = pace {
-        let progress: Progress = row.progress;
-        row.progress = progress.with_times(Some(pace.elapsed), Some(pace.rest));
-    }
+    let is_begun = read::<StoryCheckpoint>(found.document)
+        .is_ok_and(|it| !it.reading.value.completed().is_empty());
+    let times = state.stage_timestamps.get(story).filter(|_| is_begun);
+    let elapsed = times.and_then(|times| times.duration(2, scan.now));
+    row.progress = row.progress.with_times(elapsed, None);
 }

@@ -38,27 +38,11 @@ impl BuildCheckpoint {
         };
         Some(until - begun).filter(|elapsed| *elapsed >= TimeDelta::zero())
     }
-
-    /// The time that a workstream took, on average.
-    #[must_use]
-    pub fn time_per_workstream(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        let (done, _) = self.counts();
-        let done = i32::try_from(done).ok().filter(|done| *done > 0)?;
-        self.elapsed(now)?.checked_div(done)
-    }
-
-    /// The time that the workstreams that are left will take, if they take as long as those before.
-    #[must_use]
-    pub fn estimate_of_rest(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        let left = i32::try_from(self.open_workstreams().count()).ok()?;
-        self.time_per_workstream(now)?.checked_mul(left)
-    }
 }
 
 /// All that the checkpoint tells, as every format does.
 pub(super) fn progress(build: &BuildCheckpoint, now: DateTime<Utc>) -> Progress {
     let (done, all) = build.counts();
     let whole = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    Progress::counted(whole(done), whole(all))
-        .with_times(build.elapsed(now), build.estimate_of_rest(now))
+    Progress::counted(whole(done), whole(all)).with_times(build.elapsed(now), None)
 }

@@ -36,8 +36,7 @@ pub use root::{checkpoint_path, pipeline_folder, require_absolute, state_path};
 pub use spelling::Spelling;
 pub use state::{
     AfterCrash, GitStats, InfraIssue, MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
-    Pace, PipelineState, ProjectBrief, StageResults, StageTimes, StorageMode, StoryBrief,
-    StoryState,
+    PipelineState, ProjectBrief, StageResults, StageTimes, StorageMode, StoryBrief, StoryState,
 };
 
 #[cfg(feature = "schema")]

@@ -3,8 +3,8 @@
 
 mod handoff;
 mod operations;
-mod pace;
 mod rules;
+mod times;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use operations::AfterCrash;
-pub use pace::Pace;
 
 #[cfg(feature = "schema")]
 use super::schema;

@@ -4,19 +4,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{PipelineState, StageTimes};
 use crate::checkpoint::Timestamp;
-use crate::formats::story_pipeline::StoryCheckpoint;
-
-/// How fast a story's tasks go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Pace {
-    /// Since stage 2 began.
-    pub elapsed: TimeDelta,
-    /// For each finished task, on average.
-    pub per_task: TimeDelta,
-    /// For the tasks that are left, at that pace.
-    pub rest: TimeDelta,
-}
 
 impl StageTimes {
     /// When a stage began.
@@ -83,28 +70,5 @@ impl PipelineState {
     pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let start = self.pipeline_start_time.as_ref()?.time()?.to_utc();
         Some((now - start).max(TimeDelta::zero()))
-    }
-
-    /// How fast the tasks of a story go; `None` before one is finished.
-    #[must_use]
-    pub fn pace(
-        &self,
-        story: &str,
-        checkpoint: &StoryCheckpoint,
-        now: DateTime<Utc>,
-    ) -> Option<Pace> {
-        let times = self.stage_timestamps.get(story)?;
-        let elapsed = times.duration(2, now)?;
-        let done = i32::try_from(checkpoint.completed().len()).ok()?;
-        let left = i32::try_from(checkpoint.remaining().len()).ok()?;
-        if done == 0 {
-            return None;
-        }
-        let per_task = elapsed / done;
-        Some(Pace {
-            elapsed,
-            per_task,
-            rest: per_task.checked_mul(left)?,
-        })
     }
 }
