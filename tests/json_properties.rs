@@ -414,6 +414,8 @@ proptest! {
     fn a_stale_tail_costs_nothing(new in root(), old in root(), style in style()) {
         let (new, old) = (style.render(&new), style.render(&old));
         prop_assume!(new.len() < old.len() && old.is_char_boundary(new.len()));
+        // What goes on with a comma reads like a document with one bracket too many, which costs nothing behind it.
+        prop_assume!(!old[new.len()..].trim_start().starts_with(','));
         let bytes = format!("{new}{}", &old[new.len()..]);
         let salvage = salvage(bytes.as_bytes()).unwrap();
         prop_assert_eq!(salvage.document.text().trim_end(), new.trim_end());
