@@ -1,7 +1,5 @@
 //! How large a checkpoint may become, and what is cut when it would become larger.
 
-use std::collections::HashSet;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
@@ -150,9 +148,7 @@ impl Dropped {
 fn is_exact(node: Node<'_>) -> bool {
     match node.kind() {
         Kind::Object => {
-            let mut names = HashSet::new();
-            node.members()
-                .all(|(name, member)| names.insert(name) && is_exact(member))
+            !node.repeats_a_name() && node.members().all(|(_, member)| is_exact(member))
         }
         Kind::Array => node.elements().all(is_exact),
         Kind::Number => serde_json::from_str::<Value>(node.raw())

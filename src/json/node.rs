@@ -82,6 +82,13 @@ impl<'d> Node<'d> {
             .map(move |child| (document.tree.name(child), Node::new(document, child)))
     }
 
+    /// Whether an object has a name more than once; only the last of them counts.
+    pub(crate) fn repeats_a_name(&self) -> bool {
+        let tree = &self.document.tree;
+        self.children_if(Kind::Object)
+            .any(|child| tree.span(child).is_shadowed())
+    }
+
     /// The elements of an array; nothing for other values.
     pub fn elements(&self) -> impl Iterator<Item = Node<'d>> + use<'d> {
         let document = self.document;
