@@ -153,6 +153,12 @@ impl<C: Checkpoint> Found<C> {
         })
     }
 
+    /// The claim that going on takes, where one is wanted.
+    fn claim(&self) -> Result<Option<Claim>> {
+        let (checkpoints, key) = (&self.checkpoints, &self.key);
+        Hold::claim(checkpoints, key, &self.options, self.claimed.as_ref())
+    }
+
     /// Goes on from the checkpoint: the task is the owner's from now on, where the protocol names who has it, in
     /// a fresh session. What has to be verified or answered first, the [plan](Found::resume) says; whoever calls
     /// this has done so.
@@ -169,12 +175,7 @@ impl<C: Checkpoint> Found<C> {
         if let Some(why) = self.refused {
             return Err(Error::refused(why).with_key(&self.key));
         }
-        let claim = Hold::claim(
-            &self.checkpoints,
-            &self.key,
-            &self.options,
-            self.claimed.as_ref(),
-        )?;
+        let claim = self.claim()?;
         let given = self.checkpoints.fence();
         let hold = Hold::new(claim, given, Holder::of(&self.loaded.checkpoint));
         let recorder = Recorder::holding(&self.checkpoints, &self.key, self.options, hold);
@@ -211,12 +212,7 @@ impl<C: Checkpoint> Found<C> {
     /// [`Checkpoints::put`](crate::Checkpoints::put).
     pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();
-        let claim = Hold::claim(
-            &self.checkpoints,
-            &self.key,
-            &self.options,
-            self.claimed.as_ref(),
-        )?;
+        let claim = self.claim()?;
         let given = self.checkpoints.fence();
         let fence = claim.as_ref().map(|claim| claim.fence).or(given);
         let present = Expect::Revision(self.loaded.revision.clone());
