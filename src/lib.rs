@@ -124,7 +124,7 @@ pub mod testkit;
 
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
-    Inspection, Key, Knowledge, Limits, Precision, Result, Revision, Status, SystemClock,
+    Inspection, Key, Limits, Precision, Result, Revision, RuleContext, Status, SystemClock,
     Timestamp, Truncation,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};

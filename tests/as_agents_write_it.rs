@@ -16,8 +16,8 @@ use agent_checkpoint::json::{Document, Kind, Node};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::strategies::as_agents_write_it;
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, Checkpoints, Formats, Knowledge, Limits, MemoryStore, Outcome,
-    ResumeOptions, TaskCheckpoint,
+    Checkpoint, CheckpointStore, Checkpoints, Formats, Limits, MemoryStore, Outcome, ResumeOptions,
+    RuleContext, TaskCheckpoint,
 };
 use common::{clock, key, time};
 use proptest::prelude::*;
@@ -25,10 +25,10 @@ use proptest::prelude::*;
 /// All that must hold for one text, whatever its format.
 fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
     let document = Document::from_text(text).unwrap();
-    let knowledge = Knowledge::none().with_now(time("2026-03-02T08:00:00Z"));
+    let context = RuleContext::none().with_now(time("2026-03-02T08:00:00Z"));
     let formats = Formats::default();
     let format = formats.get(C::FORMAT).unwrap();
-    let violations = (format.examine)(&document, &knowledge).unwrap();
+    let violations = (format.examine)(&document, &context).unwrap();
     for violation in &violations {
         // A pointer leads to a value, or to a member that is missing from one.
         let parent = violation
@@ -110,6 +110,6 @@ proptest! {
         let document = Document::from_text(text).unwrap();
         let formats = Formats::default();
         let examine = formats.get("builder-state").unwrap().examine;
-        examine(&document, &Knowledge::none()).unwrap();
+        examine(&document, &RuleContext::none()).unwrap();
     }
 }

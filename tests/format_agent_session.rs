@@ -25,7 +25,7 @@ use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, Code, ErrorKind, Expect, FileOptions,
-    FileStore, Formats, Key, Knowledge, MemoryStore, Outcome, ResumeDecision, ResumeOptions,
+    FileStore, Formats, Key, MemoryStore, Outcome, ResumeDecision, ResumeOptions, RuleContext,
     Status, Timestamp, Violation,
 };
 use chrono::TimeDelta;
@@ -47,15 +47,15 @@ fn read(text: &str) -> AgentCheckpoint {
     document.read::<AgentCheckpoint>().unwrap().value
 }
 
-fn judged(document: &Document, knowledge: &Knowledge<'_>) -> Vec<Violation> {
+fn judged(document: &Document, context: &RuleContext<'_>) -> Vec<Violation> {
     let formats = Formats::default();
     let format = formats.get("agent-session").unwrap();
-    (format.examine)(document, knowledge).unwrap()
+    (format.examine)(document, context).unwrap()
 }
 
 /// Pointers and codes, sorted.
-fn found(document: &Document, knowledge: &Knowledge<'_>) -> Vec<(String, String)> {
-    let mut found: Vec<_> = judged(document, knowledge)
+fn found(document: &Document, context: &RuleContext<'_>) -> Vec<(String, String)> {
+    let mut found: Vec<_> = judged(document, context)
         .into_iter()
         .map(|violation| (violation.pointer, violation.code.to_string()))
         .collect();
@@ -65,7 +65,7 @@ fn found(document: &Document, knowledge: &Knowledge<'_>) -> Vec<(String, String)
 
 /// The violations of the format's example with these members changed; `null` removes one.
 fn with(changes: Value) -> Vec<(String, String)> {
-    found(&changed(changes), &Knowledge::none())
+    found(&changed(changes), &RuleContext::none())
 }
 
 fn changed(changes: Value) -> Document {
@@ -88,7 +88,7 @@ fn rules_of(agent: &AgentCheckpoint) -> Vec<Violation> {
     let document = Document::new(agent).unwrap();
     let reading = document.read::<AgentCheckpoint>().unwrap();
     assert_eq!(&reading.value, agent);
-    violations(&document, &reading, &Knowledge::none())
+    violations(&document, &reading, &RuleContext::none())
 }
 
 fn example() -> AgentCheckpoint {
@@ -125,7 +125,7 @@ fn every_case_gives_exactly_its_violations() {
             .map(pair)
             .collect();
         expected.sort();
-        assert_eq!(found(&document, &Knowledge::none()), expected, "{file}");
+        assert_eq!(found(&document, &RuleContext::none()), expected, "{file}");
         seen += 1;
     }
     assert_eq!(seen, 8);
@@ -140,8 +140,8 @@ fn pair(violation: &Value) -> (String, String) {
 fn the_examples_are_valid_and_come_back_as_they_were() {
     for text in [FORMAT, CREATED, UPDATED] {
         let document = Document::from_text(text).unwrap();
-        let knowledge = Knowledge::none().with_now(time(NOW));
-        assert_eq!(judged(&document, &knowledge), vec![]);
+        let context = RuleContext::none().with_now(time(NOW));
+        assert_eq!(judged(&document, &context), vec![]);
         let store = MemoryStore::new();
         store.put(&key("a"), &document, &PutOptions::new()).unwrap();
         let agents = store.checkpoints::<AgentCheckpoint>();
@@ -209,7 +209,7 @@ fn id_status_and_stamp_are_required() {
         let pointer = format!("/{name}");
         assert_eq!(with(json!({ name: null })), one(&pointer, Code::MISSING));
     }
-    let all = found(&Document::from_text("{}").unwrap(), &Knowledge::none());
+    let all = found(&Document::from_text("{}").unwrap(), &RuleContext::none());
     assert_eq!(all.len(), 3, "{all:?}");
 }
 
@@ -224,7 +224,7 @@ fn every_other_member_may_be_absent_or_null() {
         let mut null = value.clone();
         null[name] = Value::Null;
         let null = Document::from_text(null.to_string()).unwrap();
-        assert_eq!(found(&null, &Knowledge::none()), vec![], "{name}");
+        assert_eq!(found(&null, &RuleContext::none()), vec![], "{name}");
     }
 }
 
@@ -304,7 +304,7 @@ fn stamps_are_times_with_a_zone_and_not_in_the_future() {
             assert_eq!(broken, one(&pointer, Code::BAD_TIMESTAMP));
         }
     }
-    let now = Knowledge::none().with_now(time(NOW));
+    let now = RuleContext::none().with_now(time(NOW));
     let future = |changes| found(&changed(changes), &now);
     let last = future(json!({"last_checkpoint": "2026-01-15T15:00:06Z"}));
     assert_eq!(last, one("/last_checkpoint", Code::FUTURE_TIMESTAMP));
@@ -356,13 +356,13 @@ fn an_id_can_name_a_file_and_fits_its_key() {
     assert_eq!(with(json!({"agent_id": "secondary_a_crashed_17"})), vec![]);
     let crashed = key("secondary_a_crashed_17");
     let of_it = changed(json!({"agent_id": crashed.as_str()}));
-    let knowledge = Knowledge::none().with_key(&crashed);
-    assert_eq!(found(&of_it, &knowledge), vec![]);
+    let context = RuleContext::none().with_key(&crashed);
+    assert_eq!(found(&of_it, &context), vec![]);
     let under = |id: &str, key_text: &str| {
         let key = key(key_text);
         found(
             &changed(json!({ "agent_id": id })),
-            &Knowledge::none().with_key(&key),
+            &RuleContext::none().with_key(&key),
         )
     };
     for (id, key) in [
@@ -1401,7 +1401,7 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
 
 #[test]
 fn the_plan_follows_the_status() {
-    let decide = |agent: &AgentCheckpoint| agent.resume_plan(&Knowledge::none());
+    let decide = |agent: &AgentCheckpoint| agent.resume_plan(&RuleContext::none());
     let plan = decide(&example());
     assert_eq!(plan.decision, ResumeDecision::Continue);
     assert_eq!(
@@ -1462,8 +1462,8 @@ fn the_plan_follows_the_status() {
 #[test]
 fn little_work_is_restarted_and_more_is_not() {
     let worked = |minutes| {
-        let knowledge = Knowledge::none().with_worked(TimeDelta::minutes(minutes));
-        example().resume_plan(&knowledge)
+        let context = RuleContext::none().with_worked(TimeDelta::minutes(minutes));
+        example().resume_plan(&context)
     };
     let plan = worked(29);
     assert_eq!(plan.decision, ResumeDecision::Restart);
@@ -1473,15 +1473,15 @@ fn little_work_is_restarted_and_more_is_not() {
         plan.message
     );
     assert_eq!(worked(30).decision, ResumeDecision::Continue);
-    let knowledge = Knowledge::none().with_worked(TimeDelta::minutes(5));
+    let context = RuleContext::none().with_worked(TimeDelta::minutes(5));
     // What cannot be resumed and is little is begun anew as well.
     let mut agent = example();
     agent.can_resume = Some(false);
-    let little = agent.resume_plan(&knowledge);
+    let little = agent.resume_plan(&context);
     assert_eq!(little.decision, ResumeDecision::Restart);
-    let more = Knowledge::none().with_worked(TimeDelta::minutes(45));
+    let more = RuleContext::none().with_worked(TimeDelta::minutes(45));
     assert_eq!(agent.resume_plan(&more).decision, ResumeDecision::Refuse);
-    let complete = at(AgentStatus::Complete).resume_plan(&knowledge);
+    let complete = at(AgentStatus::Complete).resume_plan(&context);
     assert_eq!(complete.decision, ResumeDecision::Refuse);
 }
 
@@ -2069,7 +2069,7 @@ proptest! {
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(agent in any::<AgentCheckpoint>()) {
         let document = Document::new(&agent).unwrap();
         let reading = document.read::<AgentCheckpoint>().unwrap();
-        prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
+        prop_assert_eq!(violations(&document, &reading, &RuleContext::none()), vec![]);
         prop_assert_eq!(reading.value, agent);
     }
 
@@ -2078,15 +2078,15 @@ proptest! {
         text in prop_oneof![json_object(), messy_agent()].prop_flat_map(restyled)
     ) {
         let document = Document::from_text(text.clone()).unwrap();
-        let knowledge = Knowledge::none().with_now(time(NOW));
-        let _ = judged(&document, &knowledge);
+        let context = RuleContext::none().with_now(time(NOW));
+        let _ = judged(&document, &context);
         let store = MemoryStore::new();
         store.put(&key("a"), &document, &PutOptions::new()).unwrap();
         let agents = store.checkpoints::<AgentCheckpoint>();
         let saved = agents.update(&key("a"), |_| {}).unwrap();
         prop_assert_eq!(saved.outcome, Outcome::Unchanged);
         let agent = agents.get(&key("a")).unwrap().checkpoint;
-        let _ = (agent.resume_plan(&knowledge), messages::escalation(&agent, time(NOW)));
+        let _ = (agent.resume_plan(&context), messages::escalation(&agent, time(NOW)));
         let _ = agents.try_update(&key("a"), |agent| agent.block("x"));
     }
 
@@ -2136,8 +2136,8 @@ proptest! {
         prop_assert_eq!(Some(key.as_str()), agent.agent_id.as_deref());
         let name = (layout.file_name)(&key).unwrap();
         prop_assert_eq!((layout.role)(&name), FileRole::Current(None));
-        let knowledge = Knowledge::none().with_key(&key);
-        prop_assert_eq!(found(&document, &knowledge), vec![]);
+        let context = RuleContext::none().with_key(&key);
+        prop_assert_eq!(found(&document, &context), vec![]);
         let archive = (layout.archive_stem)(name.trim_end_matches(".json"), Archive::Crashed, time(NOW));
         prop_assert_eq!((layout.role)(&format!("{archive}.json")), FileRole::Archive);
     }

@@ -22,7 +22,7 @@ use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileStore, Formats,
-    Knowledge, MemoryStore, Outcome, ResumeDecision, Status, Timestamp,
+    MemoryStore, Outcome, ResumeDecision, RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -71,10 +71,10 @@ fn spec() -> ExecutionSpec {
 }
 
 /// Pointer and code of each violation, sorted.
-fn found(text: &str, knowledge: &Knowledge<'_>) -> Vec<(String, String)> {
+fn found(text: &str, context: &RuleContext<'_>) -> Vec<(String, String)> {
     let document = Document::from_text(text).unwrap();
     let format = *Formats::default().get("build-pipeline").unwrap();
-    let all = (format.examine)(&document, knowledge).unwrap();
+    let all = (format.examine)(&document, context).unwrap();
     let pair = |violation: &agent_checkpoint::Violation| {
         (violation.pointer.clone(), violation.code.to_string())
     };
@@ -84,8 +84,8 @@ fn found(text: &str, knowledge: &Knowledge<'_>) -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn expect_with(value: &Value, knowledge: &Knowledge<'_>, expected: &[(&str, &str)]) {
-    let found = found(&value.to_string(), knowledge);
+fn expect_with(value: &Value, context: &RuleContext<'_>, expected: &[(&str, &str)]) {
+    let found = found(&value.to_string(), context);
     let found: Vec<_> = found
         .iter()
         .map(|(p, c)| (p.as_str(), c.as_str()))
@@ -98,12 +98,12 @@ fn expect_with(value: &Value, knowledge: &Knowledge<'_>, expected: &[(&str, &str
 /// The violations of a value.
 #[track_caller]
 fn expect(value: &Value, expected: &[(&str, &str)]) {
-    expect_with(value, &Knowledge::none(), expected);
+    expect_with(value, &RuleContext::none(), expected);
 }
 
 /// The violations of a checkpoint as it is written.
 fn rules_broken(build: &BuildCheckpoint) -> Vec<(String, String)> {
-    found(&serde_json::to_string(build).unwrap(), &Knowledge::none())
+    found(&serde_json::to_string(build).unwrap(), &RuleContext::none())
 }
 
 /// A value like `value` with other top-level members; `null` takes one away.
@@ -207,7 +207,7 @@ fn every_case_gives_exactly_what_is_listed() {
                     .collect();
                 expected.sort();
                 assert_eq!(
-                    found(document.text(), &Knowledge::none()),
+                    found(document.text(), &RuleContext::none()),
                     expected,
                     "{file}"
                 );
@@ -244,7 +244,7 @@ fn every_readable_case_is_detected_and_an_unchanged_save_writes_nothing() {
 #[test]
 fn the_whole_examples_are_valid_and_come_back_as_the_same_bytes() {
     for text in [EXAMPLES[0], EXAMPLES[6]] {
-        assert_eq!(found(text, &Knowledge::none()), []);
+        assert_eq!(found(text, &RuleContext::none()), []);
         let store = MemoryStore::new();
         let document = Document::from_text(text).unwrap();
         store
@@ -347,7 +347,7 @@ fn a_build_can_be_brought_from_its_plan_to_the_complete_example() {
         let files: Vec<&str> = wanted.files_of(&id).collect();
         // The plan tells which phase is finished.
         let here = at("2025-12-11T11:00:00Z");
-        let here = here.knowing(Knowledge::none().with_execution_spec(&plan));
+        let here = here.with_context(RuleContext::none().with_execution_spec(&plan));
         for operation in [start(&id), done(&id, &files), gate(passed)] {
             build.apply(&operation, &here).unwrap();
         }
@@ -428,27 +428,23 @@ fn an_id_under_another_name_is_read_but_stays_missing() {
     assert_eq!(build(&value).handoff().task.as_deref(), Some("PRD-009"));
     let value = with(&example(1), json!({"prd": null, "spec_id": "PERF-003"}));
     expect(&value, &[("/prd", "missing")]);
-    let plan = build(&value).resume_plan(&Knowledge::none());
+    let plan = build(&value).resume_plan(&RuleContext::none());
     assert!(plan.message.contains("PERF-003"), "{}", plan.message);
 }
 
 #[test]
 fn the_id_fits_the_key_where_that_is_known() {
     let other = key("PRD-010");
-    let knowledge = Knowledge::none().with_key(&other);
-    expect_with(&example(1), &knowledge, &[("/prd", "key-mismatch")]);
+    let context = RuleContext::none().with_key(&other);
+    expect_with(&example(1), &context, &[("/prd", "key-mismatch")]);
     let own = key("PRD-009");
-    expect_with(&example(1), &Knowledge::none().with_key(&own), &[]);
+    expect_with(&example(1), &RuleContext::none().with_key(&own), &[]);
 }
 
 #[test]
 fn stamps_are_times_in_order_and_not_in_the_future() {
-    let knowledge = Knowledge::none().with_now(time("2025-12-11T09:00:00Z"));
-    expect_with(
-        &example(1),
-        &knowledge,
-        &[("/timestamp", "future-timestamp")],
-    );
+    let context = RuleContext::none().with_now(time("2025-12-11T09:00:00Z"));
+    expect_with(&example(1), &context, &[("/timestamp", "future-timestamp")]);
     let value = json!({"timestamp": "N/A", "created_at": "2026-01-01", "updated_at": "soon"});
     expect(
         &with(&example(1), value),
@@ -668,7 +664,7 @@ fn an_error_that_is_no_object_goes_with_the_failure() {
             .unwrap();
         let after = store.load(&key("PRD-009")).unwrap().unwrap().document;
         assert!(after.root().get("error").is_none());
-        assert_eq!(found(after.text(), &Knowledge::none()), []);
+        assert_eq!(found(after.text(), &RuleContext::none()), []);
     }
 }
 
@@ -859,14 +855,14 @@ fn a_phase_is_a_number_from_0_up() {
 #[test]
 fn the_buckets_and_gates_are_those_of_the_plan() {
     let spec = spec();
-    let knowledge = Knowledge::none().with_execution_spec(&spec);
+    let context = RuleContext::none().with_execution_spec(&spec);
     for count in [1, 2, 4, 5] {
-        expect_with(&example(count), &knowledge, &[]);
+        expect_with(&example(count), &context, &[]);
     }
-    expect_with(&complete(), &knowledge, &[]);
+    expect_with(&complete(), &context, &[]);
     // The failure example forgets two workstreams.
     let pending = ("/pending_workstreams", "not-subset");
-    expect_with(&example(6), &knowledge, &[pending, pending]);
+    expect_with(&example(6), &context, &[pending, pending]);
     let value = with(
         &example(1),
         json!({
@@ -878,7 +874,7 @@ fn the_buckets_and_gates_are_those_of_the_plan() {
     );
     expect_with(
         &value,
-        &knowledge,
+        &context,
         &[
             ("/pending_workstreams/3", "not-subset"),
             pending,
@@ -893,7 +889,7 @@ fn the_buckets_and_gates_are_those_of_the_plan() {
     );
     expect_with(
         &unread,
-        &knowledge,
+        &context,
         &[
             ("/dormant_workstreams/1", "wrong-type"),
             ("/gates_pending", "wrong-type"),
@@ -1174,13 +1170,13 @@ fn the_phase_moves_only_where_it_is_named_or_the_plan_tells() {
     }
     let plan = spec();
     let here = at("2026-01-01T00:00:00Z");
-    let here = here.knowing(Knowledge::none().with_execution_spec(&plan));
+    let here = here.with_context(RuleContext::none().with_execution_spec(&plan));
     build.apply(&gate("lint"), &here).unwrap();
     assert_eq!(build.current_phase, Some(2.0));
     assert_eq!(build.finished_phase(&plan), None, "it is there already");
     // One phase is open: the checkpoint is further than the work.
     build.set_phase(7.0, false).unwrap();
-    let plan = build.resume_plan(&Knowledge::none().with_execution_spec(&plan));
+    let plan = build.resume_plan(&RuleContext::none().with_execution_spec(&plan));
     assert!(
         plan.warnings[0].contains("is at phase 7"),
         "{:?}",
@@ -1543,7 +1539,7 @@ fn a_restart_begins_anew_in_the_same_file_and_keeps_what_was_there() {
     assert_eq!((aside.pointer.as_str(), &aside.value), ("", &before));
     let after = store.load(&key("PRD-001")).unwrap().unwrap().document;
     assert!(after.text().contains(r#""mine": {"a": 1.50}"#));
-    assert_eq!(found(after.text(), &Knowledge::none()), []);
+    assert_eq!(found(after.text(), &RuleContext::none()), []);
     let fresh = builds.get(&key("PRD-001")).unwrap().checkpoint;
     assert_eq!(fresh.status, Some(BuildStatus::Initialized));
     assert_eq!(fresh.pending_workstreams, ["WS1", "WS2"]);
@@ -1598,7 +1594,7 @@ fn a_save_keeps_the_stamps_of_the_files_revision() {
         for stamp in ["timestamp", "created_at", "updated_at"] {
             assert_eq!(after.get(stamp), expected.get(stamp), "{stamp}");
         }
-        assert_eq!(found(&after.to_string(), &Knowledge::none()), []);
+        assert_eq!(found(&after.to_string(), &RuleContext::none()), []);
     }
 }
 
@@ -1636,7 +1632,7 @@ fn the_last_of_two_statuses_is_edited_and_nothing_else() {
 
 fn plan_of(build: &BuildCheckpoint) -> agent_checkpoint::ResumePlan {
     let spec = spec();
-    build.resume_plan(&Knowledge::none().with_execution_spec(&spec))
+    build.resume_plan(&RuleContext::none().with_execution_spec(&spec))
 }
 
 #[test]
@@ -1713,7 +1709,7 @@ fn a_build_that_has_not_begun_begins_with_phase_1() {
         plan.message
             .starts_with("Resuming PRD-009 from Phase 1\n\nPending:\n  WS1: Database")
     );
-    let alone = example_build(1).resume_plan(&Knowledge::none());
+    let alone = example_build(1).resume_plan(&RuleContext::none());
     assert!(
         alone
             .message
@@ -1757,13 +1753,13 @@ fn resume_begins_at_the_first_phase_with_open_work_and_skips_what_is_dormant() {
     build.pending_workstreams = vec!["WS5".into()];
     assert_eq!(plan_of(&build).start_at.as_deref(), Some("WS4"));
     // Without the plan: the current phase, or the next one after its gate.
-    let running = build.resume_plan(&Knowledge::none());
+    let running = build.resume_plan(&RuleContext::none());
     assert!(
         running
             .message
             .starts_with("Resuming PRD-009 from Phase 1\n")
     );
-    let paused = example_build(4).resume_plan(&Knowledge::none());
+    let paused = example_build(4).resume_plan(&RuleContext::none());
     assert!(
         paused
             .message
@@ -2037,7 +2033,7 @@ proptest! {
     fn a_valid_build_comes_back_from_its_text_equal_and_valid(build in any::<BuildCheckpoint>()) {
         let document = Document::new(&build).unwrap();
         let reading = document.read::<BuildCheckpoint>().unwrap();
-        prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
+        prop_assert_eq!(violations(&document, &reading, &RuleContext::none()), vec![]);
         prop_assert_eq!(reading.value, build);
     }
 
@@ -2045,14 +2041,14 @@ proptest! {
     fn any_object_loads_or_is_reported_and_never_panics(text in json_object().prop_flat_map(restyled)) {
         let document = Document::from_text(text).unwrap();
         let spec = spec();
-        let knowledge = Knowledge::none()
+        let context = RuleContext::none()
             .with_now(time("2026-01-01T00:00:00Z"))
             .with_execution_spec(&spec);
         let reading = document.read::<BuildCheckpoint>().unwrap();
-        violations(&document, &reading, &knowledge);
+        violations(&document, &reading, &context);
         let build = reading.value;
         build.handoff();
-        let _ = build.resume_plan(&knowledge);
+        let _ = build.resume_plan(&context);
         let _ = build.begun_anew(time("2026-01-01T00:00:00Z"));
     }
 
@@ -2075,7 +2071,7 @@ proptest! {
         let builds: Checkpoints<BuildCheckpoint> =
             Checkpoints::new(store.clone()).with_clock(clock("2031-01-01T00:00:00Z"));
         let loaded = builds.get(&key("a")).unwrap();
-        let _ = loaded.checkpoint.resume_plan(&Knowledge::none());
+        let _ = loaded.checkpoint.resume_plan(&RuleContext::none());
         let now = at("2031-01-01T00:00:00Z");
         let result = builds.try_update(&key("a"), |build| build.apply(&operation, &now));
         let after = store.load(&key("a")).unwrap().unwrap().document;
@@ -2129,7 +2125,7 @@ proptest! {
 
     #[test]
     fn every_resume_plan_begins_with_open_work(build in any::<BuildCheckpoint>()) {
-        let plan = build.resume_plan(&Knowledge::none());
+        let plan = build.resume_plan(&RuleContext::none());
         if let Some(start) = &plan.start_at {
             prop_assert!(build.open_workstreams().any(|open| open == start));
         } else {
@@ -2228,7 +2224,7 @@ fn a_null_artifact_is_none() {
     )
     .unwrap();
     let examine = found.get("build-pipeline").unwrap().examine;
-    assert!(examine(&document, &Knowledge::none()).unwrap().is_empty());
+    assert!(examine(&document, &RuleContext::none()).unwrap().is_empty());
 }
 
 /// The shapes that agents give the artifacts of a workstream.
@@ -2299,7 +2295,7 @@ fn a_gate_may_name_its_workstream_after_a_colon() {
     assert!(build.gates_pending.is_empty());
     let plan = ExecutionSpec::new([], ["type-check", "test:unit"]);
     let value = serde_json::to_value(&build).unwrap();
-    expect_with(&value, &Knowledge::none().with_execution_spec(&plan), &[]);
+    expect_with(&value, &RuleContext::none().with_execution_spec(&plan), &[]);
 }
 
 /// As the protocol's own example of a failure leaves it.

@@ -23,7 +23,7 @@ use agent_checkpoint::store::{PutOptions, Query};
 use agent_checkpoint::strategies::{json_object, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStore, CheckpointStoreExt, Error, ErrorKind, FileOptions, FileStore,
-    Knowledge, MemoryStore, Outcome, Status, TaskCheckpoint, Timestamp,
+    MemoryStore, Outcome, RuleContext, Status, TaskCheckpoint, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -55,14 +55,14 @@ fn places(found: &[agent_checkpoint::Violation]) -> Vec<(String, String)> {
     places
 }
 
-fn examine_with(text: &str, knowledge: &Knowledge<'_>) -> Vec<(String, String)> {
+fn examine_with(text: &str, rule_context: &RuleContext<'_>) -> Vec<(String, String)> {
     let document = Document::from_text(text).unwrap();
     let format = *Formats::default().get("sitebuilder").unwrap();
-    places(&(format.examine)(&document, knowledge).unwrap())
+    places(&(format.examine)(&document, rule_context).unwrap())
 }
 
 fn examine(value: &Value) -> Vec<(String, String)> {
-    examine_with(&value.to_string(), &Knowledge::none())
+    examine_with(&value.to_string(), &RuleContext::none())
 }
 
 fn expect(value: &Value, expected: &[(&str, &str)]) {
@@ -139,7 +139,7 @@ fn every_case_gives_exactly_what_is_expected() {
             .map(|v| (text_of(&v["pointer"]), text_of(&v["code"])))
             .collect();
         wanted.sort();
-        assert_eq!(examine_with(&text, &Knowledge::none()), wanted, "{file}");
+        assert_eq!(examine_with(&text, &RuleContext::none()), wanted, "{file}");
         let document = Document::from_text(text).unwrap();
         let detected = Formats::default()
             .detect(&folder.join(file), Some(&document))
@@ -260,7 +260,7 @@ fn a_finished_subtask_changes_these_lines_and_no_others() {
         ]
     );
     assert_eq!(
-        examine_with(after.text(), &Knowledge::none()),
+        examine_with(after.text(), &RuleContext::none()),
         Vec::<(String, String)>::new()
     );
 }
@@ -386,7 +386,7 @@ fn the_key_is_agent_and_task() {
         ("technical-T060", Some("/agent")),
     ] {
         let key = key(name);
-        let found = examine_with(WHOLE, &Knowledge::none().with_key(&key));
+        let found = examine_with(WHOLE, &RuleContext::none().with_key(&key));
         let expected: Vec<_> = expected
             .map(|pointer| (pointer.to_owned(), "key-mismatch".to_owned()))
             .into_iter()
@@ -501,12 +501,12 @@ fn stamps_are_times_with_a_zone_and_not_in_the_future() {
         ] {
             let mut document = Document::from_text(base.to_string()).unwrap();
             document.set(pointer, text).unwrap();
-            let knowledge = Knowledge::none().with_now(time(NOW));
+            let rule_context = RuleContext::none().with_now(time(NOW));
             let expected: Vec<_> = code
                 .map(|code| (pointer.to_owned(), code.to_owned()))
                 .into_iter()
                 .collect();
-            assert_eq!(examine_with(document.text(), &knowledge), expected);
+            assert_eq!(examine_with(document.text(), &rule_context), expected);
         }
     }
 }
@@ -1242,7 +1242,7 @@ fn stamps_have_the_precision_of_the_file() {
 // Resume
 
 fn plan(task: &SitebuilderCheckpoint) -> agent_checkpoint::ResumePlan {
-    task.resume_plan(&Knowledge::none())
+    task.resume_plan(&RuleContext::none())
 }
 
 #[test]
@@ -1802,7 +1802,7 @@ proptest! {
     ) {
         let document = Document::new(&checkpoint).unwrap();
         let reading = document.read::<SitebuilderCheckpoint>().unwrap();
-        prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
+        prop_assert_eq!(violations(&document, &reading, &RuleContext::none()), vec![]);
         prop_assert_eq!(reading.value, checkpoint);
     }
 
@@ -1828,7 +1828,7 @@ proptest! {
         value[names[at]] = part;
         let document = Document::from_text(value.to_string()).unwrap();
         let reading = document.read::<SitebuilderCheckpoint>().unwrap();
-        violations(&document, &reading, &Knowledge::none().with_now(time(NOW)));
+        violations(&document, &reading, &RuleContext::none().with_now(time(NOW)));
         let mut checkpoint = reading.value;
         let _ = checkpoint.handoff();
         let _ = plan(&checkpoint);

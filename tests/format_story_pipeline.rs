@@ -23,8 +23,8 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Knowledge, MemoryStore, Outcome,
-    ResumeDecision, Status, TaskCheckpoint, Timestamp,
+    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, MemoryStore, Outcome,
+    ResumeDecision, RuleContext, Status, TaskCheckpoint, Timestamp,
 };
 use common::{clock, key, time};
 use proptest::prelude::*;
@@ -43,14 +43,14 @@ fn read<C: Checkpoint>(text: &str) -> C {
     document.read::<C>().unwrap().value
 }
 
-fn found_with<C: Checkpoint>(text: &str, knowledge: &Knowledge<'_>) -> Vec<(String, String)> {
+fn found_with<C: Checkpoint>(text: &str, context: &RuleContext<'_>) -> Vec<(String, String)> {
     let document = Document::from_text(text).unwrap();
     let reading = document.read::<C>().unwrap();
-    pairs(&violations(&document, &reading, knowledge))
+    pairs(&violations(&document, &reading, context))
 }
 
 fn found<C: Checkpoint>(text: &str) -> Vec<(String, String)> {
-    found_with::<C>(text, &Knowledge::none())
+    found_with::<C>(text, &RuleContext::none())
 }
 
 fn pairs(violations: &[agent_checkpoint::Violation]) -> Vec<(String, String)> {
@@ -167,7 +167,7 @@ fn every_case_gives_exactly_its_violations() {
         let text = std::fs::read_to_string(format!("{folder}/{file}")).unwrap();
         let document = Document::from_text(text).unwrap();
         let format = formats.get(name).unwrap();
-        let given = (format.examine)(&document, &Knowledge::none()).unwrap();
+        let given = (format.examine)(&document, &RuleContext::none()).unwrap();
         let mut wanted: Vec<_> = case["violations"]
             .as_array()
             .unwrap()
@@ -451,8 +451,8 @@ fn ids_and_times_have_their_form() {
         story_rules(2, change, &[("/timestamp", "bad-timestamp")]);
     }
     story_rules(2, json!({"timestamp": "2026-02-20 10:00:00+01:00"}), &[]);
-    let knowledge = Knowledge::none().with_now(time("2026-02-20T09:59:00Z"));
-    let future = found_with::<StoryCheckpoint>(&at_stage(2).to_string(), &knowledge);
+    let context = RuleContext::none().with_now(time("2026-02-20T09:59:00Z"));
+    let future = found_with::<StoryCheckpoint>(&at_stage(2).to_string(), &context);
     assert_eq!(
         future,
         [("/timestamp".to_owned(), "future-timestamp".to_owned())]
@@ -463,7 +463,7 @@ fn ids_and_times_have_their_form() {
 fn the_story_must_fit_the_key_and_the_pipelines_state() {
     let text = at_stage(2).to_string();
     let (good, bad) = (key("SHOP-12"), key("SHOP-13"));
-    let with_key = |key| found_with::<StoryCheckpoint>(&text, &Knowledge::none().with_key(key));
+    let with_key = |key| found_with::<StoryCheckpoint>(&text, &RuleContext::none().with_key(key));
     assert_eq!(with_key(&good), []);
     assert_eq!(
         with_key(&bad),
@@ -478,8 +478,8 @@ fn the_story_must_fit_the_key_and_the_pipelines_state() {
         (0, "QUEUED", false),
         (2, "resting", true),
     ] {
-        let knowledge = Knowledge::none().with_story_state(state);
-        let found = found_with::<StoryCheckpoint>(&at_stage(stage).to_string(), &knowledge);
+        let context = RuleContext::none().with_story_state(state);
+        let found = found_with::<StoryCheckpoint>(&at_stage(stage).to_string(), &context);
         let expected = vec![("/stage".to_owned(), "status-rule".to_owned())];
         assert_eq!(
             found,
@@ -562,8 +562,8 @@ fn the_later_revision_has_the_same_rules_under_its_own_names() {
         ],
     );
     let elsewhere = key("SHOP-99");
-    let knowledge = Knowledge::none().with_key(&elsewhere);
-    let found = found_with::<StoryCheckpoint>(&later().to_string(), &knowledge);
+    let context = RuleContext::none().with_key(&elsewhere);
+    let found = found_with::<StoryCheckpoint>(&later().to_string(), &context);
     assert_eq!(found, [("/story_id".to_owned(), "key-mismatch".to_owned())]);
 }
 
@@ -995,8 +995,8 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
     let back = |state: &PipelineState, force| {
         let mut story = fail.clone();
-        let knowledge = state.knowledge("SHOP-12");
-        let here = Circumstances::at(now()).knowing(knowledge).forced(force);
+        let context = state.context("SHOP-12");
+        let here = Circumstances::at(now()).with_context(context).forced(force);
         let result = story.apply(&stage_operation("2"), &here);
         assert_eq!(result.is_err(), story == fail);
         result.map(|()| story)
@@ -1021,7 +1021,7 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     assert!(error.to_string().contains("PAUSED"), "{error}");
     assert!(back(&state, true).is_ok());
 
-    let here = Circumstances::at(now()).knowing(state.knowledge("SHOP-12"));
+    let here = Circumstances::at(now()).with_context(state.context("SHOP-12"));
     for ends in [stage_operation("done"), Operation::Complete] {
         let error = fail.clone().apply(&ends, &here).unwrap_err();
         assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
@@ -1030,7 +1030,7 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     // Validation is tried again once.
     let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
     let again = |state: &PipelineState| {
-        let here = Circumstances::at(now()).knowing(state.knowledge("SHOP-12"));
+        let here = Circumstances::at(now()).with_context(state.context("SHOP-12"));
         no_go.clone().apply(&stage_operation("1"), &here)
     };
     let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
@@ -1193,7 +1193,7 @@ fn names_are_the_protocols() {
 #[test]
 fn a_resume_tries_the_same_agent_and_then_a_new_worker() {
     let story = story(2);
-    let plan = story.resume_plan(&Knowledge::none());
+    let plan = story.resume_plan(&RuleContext::none());
     assert_eq!(plan.decision, ResumeDecision::Continue);
     assert_eq!(plan.start_at.as_deref(), Some("SHOP-14"));
     assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
@@ -1204,24 +1204,24 @@ fn a_resume_tries_the_same_agent_and_then_a_new_worker() {
     // The later revision may name no story; then the key does.
     let unnamed = read::<StoryCheckpoint>(r#"{"stage":1,"last_action":"x"}"#);
     let shop = key("SHOP-7");
-    let plan = unnamed.resume_plan(&Knowledge::none().with_key(&shop));
+    let plan = unnamed.resume_plan(&RuleContext::none().with_key(&shop));
     assert_eq!(plan.resume_agent, None);
     assert_eq!(plan.new_worker.unwrap().name, "story-SHOP-7-s1-retry");
-    assert_eq!(unnamed.resume_plan(&Knowledge::none()).new_worker, None);
+    assert_eq!(unnamed.resume_plan(&RuleContext::none()).new_worker, None);
 }
 
 #[test]
 fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
     let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
-    let plan = fail.resume_plan(&Knowledge::none());
+    let plan = fail.resume_plan(&RuleContext::none());
     assert_eq!(plan.decision, ResumeDecision::Ask);
     assert_eq!(plan.questions, ["Is this still in the way: Slow"]);
-    let plan = story(3).resume_plan(&Knowledge::none());
+    let plan = story(3).resume_plan(&RuleContext::none());
     assert_eq!(plan.decision, ResumeDecision::Refuse);
     assert_eq!((plan.resume_agent, plan.new_worker), (None, None));
     let decided = |state| {
-        let knowledge = Knowledge::none().with_story_state(state);
-        story(2).resume_plan(&knowledge).decision
+        let context = RuleContext::none().with_story_state(state);
+        story(2).resume_plan(&context).decision
     };
     assert_eq!(decided("STAGE_2"), ResumeDecision::Continue);
     assert_eq!(decided("STAGE_3"), ResumeDecision::Verify);
@@ -1233,7 +1233,7 @@ fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
 fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
     let mut state = PipelineState::default();
     let questions = |story: &StoryCheckpoint, state: &PipelineState| {
-        story.resume_plan(&state.knowledge("SHOP-12")).questions
+        story.resume_plan(&state.context("SHOP-12")).questions
     };
     let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
     assert_eq!(questions(&fail, &state), ["Is this still in the way: Slow"]);
@@ -1494,7 +1494,7 @@ fn the_lead_moves_stories_and_counts() {
     state.finish().unwrap();
     assert_eq!(state.status(), Status::Complete);
     assert_eq!(
-        state.resume_plan(&Knowledge::none()).decision,
+        state.resume_plan(&RuleContext::none()).decision,
         ResumeDecision::Refuse
     );
 }
@@ -1613,7 +1613,7 @@ fn the_states_handoff_tells_each_story() {
         handoff.instructions,
         ["Infrastructure issue in phase 3 (git): no space left"]
     );
-    let plan = state.resume_plan(&Knowledge::none());
+    let plan = state.resume_plan(&RuleContext::none());
     assert_eq!(plan.decision, ResumeDecision::Ask);
     assert!(convert::<PipelineState>(&handoff, now()).is_err());
 }
@@ -1814,12 +1814,12 @@ proptest! {
         let stories = store.checkpoints::<StoryCheckpoint>();
         let loaded = stories.get(&key("a")).unwrap();
         loaded.checkpoint.handoff();
-        let _ = loaded.checkpoint.resume_plan(&Knowledge::none());
+        let _ = loaded.checkpoint.resume_plan(&RuleContext::none());
         prop_assert_eq!(stories.update(&key("a"), |_| {}).unwrap().outcome, Outcome::Unchanged);
         let states = store.checkpoints::<PipelineState>();
         let loaded = states.get(&key("a")).unwrap();
         loaded.checkpoint.handoff();
-        let _ = loaded.checkpoint.resume_plan(&Knowledge::none());
+        let _ = loaded.checkpoint.resume_plan(&RuleContext::none());
         prop_assert_eq!(states.update(&key("a"), |_| {}).unwrap().outcome, Outcome::Unchanged);
         let after = store.load(&key("a")).unwrap().unwrap().document;
         prop_assert_eq!(after.text(), &text);

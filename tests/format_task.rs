@@ -13,7 +13,7 @@ use agent_checkpoint::checkpoint::{
 };
 use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
 use agent_checkpoint::{
-    Checkpoint, Document, ErrorKind, Formats, Knowledge, Staleness, Status, TaskCheckpoint,
+    Checkpoint, Document, ErrorKind, Formats, RuleContext, Staleness, Status, TaskCheckpoint,
     Timestamp,
 };
 use common::{EXAMPLE, task, time};
@@ -46,9 +46,9 @@ fn whole() -> Value {
 
 fn examine(format: &str, value: &Value) -> Vec<String> {
     let document = Document::from_text(value.to_string()).unwrap();
-    let knowledge = Knowledge::none().with_now(time("2026-03-02T09:00:00Z"));
+    let context = RuleContext::none().with_now(time("2026-03-02T09:00:00Z"));
     let formats = Formats::default();
-    (formats.get(format).unwrap().examine)(&document, &knowledge)
+    (formats.get(format).unwrap().examine)(&document, &context)
         .unwrap()
         .iter()
         .map(|violation| format!("{} {}", violation.pointer, violation.code))
@@ -490,13 +490,13 @@ fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
     assert_eq!(metadata.created_by.as_deref(), Some("dev"));
     assert_eq!(metadata.previous_agents, ["dev"]);
     assert_eq!(metadata.reason, Some(Reason::Reassignment));
-    let plan = given.resume_plan(&Knowledge::none());
+    let plan = given.resume_plan(&RuleContext::none());
     assert_eq!(plan.message, "Resuming from checkpoint (created by dev)");
     let note = Operation::StepStart {
         text: "one".to_owned(),
     };
     given.apply(&note, &by("third")).unwrap();
-    let plan = given.resume_plan(&Knowledge::none());
+    let plan = given.resume_plan(&RuleContext::none());
     assert_eq!(plan.message, "Resuming from checkpoint (created by third)");
     assert_eq!(given.metadata.previous_agents, ["dev"]);
 }
@@ -607,19 +607,19 @@ fn local_time_that_is_marked_as_utc_lies_in_the_future() {
     wrong["metadata"]["lastUpdatedAt"] = json!("2026-03-02T10:00:00Z");
     let document = Document::from_text(wrong.to_string()).unwrap();
     let examine = Formats::default().get("task").unwrap().examine;
-    let found = |knowledge: &Knowledge<'_>| -> Vec<String> {
-        let found = examine(&document, knowledge).unwrap();
+    let found = |context: &RuleContext<'_>| -> Vec<String> {
+        let found = examine(&document, context).unwrap();
         found
             .iter()
             .map(|violation| format!("{} {}", violation.pointer, violation.code))
             .collect()
     };
     assert_eq!(
-        found(&Knowledge::none().with_now(now)),
+        found(&RuleContext::none().with_now(now)),
         ["/metadata/lastUpdatedAt future-timestamp"]
     );
     assert!(
-        found(&Knowledge::none()).is_empty(),
+        found(&RuleContext::none()).is_empty(),
         "without a clock nobody knows"
     );
     // A file that was written since is not taken for older.
@@ -796,7 +796,7 @@ fn counted(value: &Value) -> (String, u64, u64) {
     let document = Document::from_text(value.to_string()).unwrap();
     let formats = Formats::default();
     let open = formats.get("task").unwrap().open;
-    let handoff = open(&document, &Knowledge::none()).unwrap().handoff;
+    let handoff = open(&document, &RuleContext::none()).unwrap().handoff;
     let status = handoff.status.to_string();
     (status, handoff.count_done(), handoff.count_all())
 }

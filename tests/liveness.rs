@@ -14,8 +14,8 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::liveness::{Limit, Signal};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Formats, Handoff,
-    Knowledge, Liveness, MemoryStore, Status, Timestamp,
+    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Formats, Handoff, Liveness,
+    MemoryStore, RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -36,7 +36,7 @@ fn verdict(format: &str, text: &str, seconds: i64) -> Liveness {
     let format = *Formats::default().get(format).unwrap();
     let document = Document::from_text(text).unwrap();
     let now = time(T0) + TimeDelta::seconds(seconds);
-    let surveyed = (format.survey)(&document, &Knowledge::none(), now).unwrap();
+    let surveyed = (format.survey)(&document, &RuleContext::none(), now).unwrap();
     Liveness::judge(&surveyed.pulse, &(format.thresholds)(), now)
 }
 

@@ -20,8 +20,8 @@ use agent_checkpoint::json::{Document, Kind, Node, salvage};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::strategies::{json_object, restyled, valid};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Formats, Knowledge, Limits,
-    MemoryStore, Outcome,
+    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Formats, Limits, MemoryStore,
+    Outcome, RuleContext,
 };
 use common::{key, time};
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ proptest! {
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(task in any::<TaskCheckpoint>()) {
         let document = Document::new(&task).unwrap();
         let reading = document.read::<TaskCheckpoint>().unwrap();
-        prop_assert_eq!(violations(&document, &reading, &Knowledge::none()), vec![]);
+        prop_assert_eq!(violations(&document, &reading, &RuleContext::none()), vec![]);
         prop_assert_eq!(reading.value, task);
     }
 
@@ -74,8 +74,8 @@ proptest! {
             }
         }
         for format in Formats::default().iter() {
-            (format.examine)(&loaded.document, &Knowledge::none().with_now(time("2026-01-01T00:00:00Z"))).unwrap();
-            (format.open)(&loaded.document, &Knowledge::none()).unwrap();
+            (format.examine)(&loaded.document, &RuleContext::none().with_now(time("2026-01-01T00:00:00Z"))).unwrap();
+            (format.open)(&loaded.document, &RuleContext::none()).unwrap();
         }
     }
 

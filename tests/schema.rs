@@ -11,7 +11,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::checkpoint::RuleContext;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::schema::{Contract, Schemas};
 use agent_checkpoint::{Checkpoint, Formats};
@@ -135,7 +135,7 @@ fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape(
                 Err(_) => continue,
             },
         };
-        let violations = (format.examine)(&document, &Knowledge::none()).unwrap();
+        let violations = (format.examine)(&document, &RuleContext::none()).unwrap();
         let expected = !violations.iter().any(|it| it.code.is_shape());
         let validator = of(format.name, Contract::Read);
         let errors: Vec<_> = validator

@@ -11,7 +11,7 @@ use agent_checkpoint::Formats;
 use std::cell::Cell;
 
 use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::checkpoint::RuleContext;
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
     StoryCheckpoint,
@@ -73,7 +73,7 @@ fn compare<C: Arbitrary + Examine + 'static>(
         };
         let text = value.to_string();
         let document = Document::from_text(text.as_str()).unwrap();
-        let violations = examine(&document, &Knowledge::none()).unwrap();
+        let violations = examine(&document, &RuleContext::none()).unwrap();
         let loads = !violations.iter().any(|it| it.code.is_shape());
         let [all, loaded] = counts.get();
         counts.set([all + 1, loaded + u32::from(loads)]);

@@ -5,7 +5,7 @@ use agent_checkpoint::formats::{
     StoryCheckpoint, TaskCheckpoint,
 };
 use agent_checkpoint::json::{Document, Rewrite};
-use agent_checkpoint::{Formats, Knowledge};
+use agent_checkpoint::{Formats, RuleContext};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -31,8 +31,8 @@ fn read(bytes: &[u8]) {
     };
     assert_eq!(document.text().as_bytes(), bytes);
     for format in Formats::default().iter() {
-        let _unreadable = (format.examine)(&document, &Knowledge::none());
-        let _unreadable = (format.open)(&document, &Knowledge::none());
+        let _unreadable = (format.examine)(&document, &RuleContext::none());
+        let _unreadable = (format.open)(&document, &RuleContext::none());
     }
     unchanged::<TaskCheckpoint>(&document);
     unchanged::<BuilderState>(&document);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use chrono::TimeDelta;
 
-use super::{Checkpoint, Knowledge, Limits, OpenEnum, Timestamp};
+use super::{Checkpoint, Limits, OpenEnum, RuleContext, Timestamp};
 use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer, quoted_short};
 
 /// How far a stamp may lie in the future before it is a violation.
@@ -25,7 +25,7 @@ pub struct Inspection<'a> {
     locate: Box<dyn Fn(&str) -> String + 'a>,
     /// The value at the present place; `None` where the document has none.
     node: Option<Node<'a>>,
-    knowledge: Knowledge<'a>,
+    context: RuleContext<'a>,
     limits: Limits,
     /// The present place as the typed value has it.
     prefix: String,
@@ -48,13 +48,13 @@ impl<'a> Inspection<'a> {
     pub fn new<T>(
         document: &'a Document,
         reading: &'a Reading<T>,
-        knowledge: &Knowledge<'a>,
+        context: &RuleContext<'a>,
     ) -> Self {
         Inspection {
             left_out: reading.left_out().iter().map(String::as_str).collect(),
             locate: Box::new(move |pointer| reading.locate(document, pointer)),
             node: Some(document.root()),
-            knowledge: *knowledge,
+            context: *context,
             limits: Limits::default(),
             prefix: String::new(),
             place: document.at().to_owned(),
@@ -64,8 +64,8 @@ impl<'a> Inspection<'a> {
 
     /// What is known from outside the checkpoint.
     #[must_use]
-    pub fn knowledge(&self) -> &Knowledge<'a> {
-        &self.knowledge
+    pub fn context(&self) -> &RuleContext<'a> {
+        &self.context
     }
 
     /// The limits that texts are judged by.
@@ -266,7 +266,7 @@ impl<'a> Inspection<'a> {
     /// Reports a stamp that is no time, or that lies in the future of the clock.
     pub fn timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
         self.expected_timestamp(member, stamp);
-        let (Some(stamp), Some(now)) = (stamp, self.knowledge.now) else {
+        let (Some(stamp), Some(now)) = (stamp, self.context.now) else {
             return;
         };
         if stamp

@@ -1,6 +1,6 @@
 //! A checkpoint with all that its document says: what could not be read counts.
 
-use super::{Checkpoint, Handoff, Knowledge, ResumePlan, ResumeReason, Status};
+use super::{Checkpoint, Handoff, ResumePlan, ResumeReason, RuleContext, Status};
 use super::{unreadable_items, violations};
 use crate::checkpoint::ResumeDecision;
 use crate::json::{Code, Document, Reading, Violation};
@@ -16,13 +16,13 @@ pub(crate) struct Judged {
 pub(crate) fn judge<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,
-    knowledge: &Knowledge<'_>,
+    context: &RuleContext<'_>,
 ) -> Judged {
-    let violations = violations(document, reading, knowledge);
+    let violations = violations(document, reading, context);
     let unreadable = unreadable_items(document, reading);
     let mut plan = reading
         .value
-        .resume_plan(&knowledge.with_unreadable(&unreadable));
+        .resume_plan(&context.with_unreadable(&unreadable));
     let mut handoff = reading.value.handoff();
     let is_complete = handoff.status == Status::Complete;
     handoff.count_in(unreadable, C::STATUS_IS_DERIVED);

@@ -13,7 +13,6 @@ mod inspection;
 mod interruption;
 mod judged;
 mod key;
-mod knowledge;
 mod layout;
 mod limits;
 mod open_enum;
@@ -23,6 +22,7 @@ mod process;
 mod progress;
 mod pulse;
 mod revision;
+mod rule_context;
 #[cfg(feature = "schema")]
 mod shape;
 mod source_files;
@@ -49,7 +49,6 @@ pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use interruption::Interruption;
 pub(crate) use judged::{Judged, judge};
 pub use key::Key;
-pub use knowledge::{Counters, ExecutionSpec, Knowledge, SpecPhase, SpecWorkstream};
 pub(crate) use layout::UNIQUE_SEPARATOR;
 pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
@@ -62,6 +61,7 @@ pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
 pub use revision::{Expect, Revision};
+pub use rule_context::{Counters, ExecutionSpec, RuleContext, SpecPhase, SpecWorkstream};
 #[cfg(feature = "schema")]
 pub use shape::Shape;
 #[cfg(feature = "schema")]
@@ -221,12 +221,12 @@ pub trait Checkpoint:
     ///
     /// What the files and the violations tell is added by
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
-    fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
+    fn resume_plan(&self, _context: &RuleContext<'_>) -> ResumePlan {
         ResumePlan::of(&self.handoff())
     }
 
     /// What templates of the format's own messages see as `own`, beside what all formats have.
-    fn message_values(&self, _knowledge: &Knowledge<'_>) -> serde_json::Value {
+    fn message_values(&self, _context: &RuleContext<'_>) -> serde_json::Value {
         serde_json::Value::Null
     }
 
@@ -332,9 +332,9 @@ pub trait Checkpoint:
 pub fn violations<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,
-    knowledge: &Knowledge<'_>,
+    context: &RuleContext<'_>,
 ) -> Vec<Violation> {
-    let mut inspection = Inspection::new(document, reading, knowledge);
+    let mut inspection = Inspection::new(document, reading, context);
     inspection.version(&reading.value);
     reading.value.inspect(&mut inspection);
     let mut all = reading.violations.clone();

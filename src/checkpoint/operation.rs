@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Archive, ContextUse, Error, ErrorKind, Knowledge, Result, SourceFiles, have_names};
+use super::{Archive, ContextUse, Error, ErrorKind, Result, RuleContext, SourceFiles, have_names};
 
 /// One thing that an agent or a supervisor reports.
 ///
@@ -430,7 +430,7 @@ pub struct Circumstances<'a> {
     pub force: bool,
     /// What is known beside the checkpoint, such as how often the work was tried again. What is not
     /// given keeps nothing from being done.
-    pub knowledge: Knowledge<'a>,
+    pub context: RuleContext<'a>,
     /// Which files are sources, where that is not the format's own to say.
     pub sources: Option<&'a SourceFiles>,
 }
@@ -444,7 +444,7 @@ impl<'a> Circumstances<'a> {
             agent: None,
             session: None,
             force: false,
-            knowledge: Knowledge::none(),
+            context: RuleContext::none(),
             sources: None,
         }
     }
@@ -459,8 +459,8 @@ impl<'a> Circumstances<'a> {
 
     /// Says what is known beside the checkpoint.
     #[must_use]
-    pub fn knowing(mut self, knowledge: Knowledge<'a>) -> Self {
-        self.knowledge = knowledge;
+    pub fn with_context(mut self, context: RuleContext<'a>) -> Self {
+        self.context = context;
         self
     }
 
@@ -473,7 +473,7 @@ impl<'a> Circumstances<'a> {
 
     /// Refuses what needs all work to be finished, while an item that could not be read may be open.
     pub(crate) fn nothing_hidden(&self, cannot: &str) -> Result<()> {
-        let unreadable = self.knowledge.unreadable.iter();
+        let unreadable = self.context.unreadable.iter();
         let open: Vec<String> = unreadable
             .filter(|item| item.may_be_open())
             .map(ToString::to_string)

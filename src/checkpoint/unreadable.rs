@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Checkpoint, Knowledge, violations};
+use super::{Checkpoint, RuleContext, violations};
 use crate::json::{Code, Document, Kind, Reading};
 
 /// What an item that could not be read counts as: the state of the list that it stands in.
@@ -124,7 +124,7 @@ fn missing_lists<C: Checkpoint>(
     let absent: Vec<_> = lists.filter(|(list, _)| !is_there(list)).collect();
     let broken = match absent.is_empty() {
         true => Vec::new(),
-        false => violations(document, reading, &Knowledge::none()),
+        false => violations(document, reading, &RuleContext::none()),
     };
     let at = document.at();
     absent.into_iter().filter_map(move |(list, state)| {

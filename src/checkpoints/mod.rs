@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::checkpoint::{
     Archive, Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence,
-    Handoff, Key, Knowledge, Limits, Result, ResumePlan, ResumeReason, Revision, SystemClock,
+    Handoff, Key, Limits, Result, ResumePlan, ResumeReason, Revision, RuleContext, SystemClock,
     Timestamp, UnreadableItem, judge, read, violations,
 };
 use crate::event;
@@ -277,13 +277,13 @@ impl<C: Checkpoint> Checkpoints<C> {
             migrated_from,
             ..
         } = read::<C>(&stored.document).map_err(|error| error.with_key(key))?;
-        let knowledge = Knowledge {
+        let rule_context = RuleContext {
             now: Some(self.clock.now()),
             key: self.judged(key),
-            ..Knowledge::none()
+            ..RuleContext::none()
         };
         Ok(Loaded {
-            violations: violations(&document, &reading, &knowledge),
+            violations: violations(&document, &reading, &rule_context),
             is_partial: reading.is_partial(),
             checkpoint: reading.value,
             migrated_from,
@@ -344,7 +344,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 
     /// As [`try_update`](Checkpoints::try_update), for a change that has to know what could not be read: for
-    /// [`Knowledge::unreadable`], so that an operation which needs all work to be finished is refused.
+    /// [`RuleContext::unreadable`], so that an operation which needs all work to be finished is refused.
     ///
     /// # Errors
     ///
@@ -644,10 +644,10 @@ impl<C: Checkpoint> Checkpoints<C> {
         if damage.is_none() {
             staleness = self.heeding_rollback(key, loaded, staleness)?;
         }
-        let knowledge = options.knowledge(now, self.judged(key));
+        let rule_context = options.context(now, self.judged(key));
         // Judged with all that is known here: a load knows less.
         let current = read::<C>(&loaded.document)?;
-        let mut judged = judge(&current.document, &current.reading, &knowledge);
+        let mut judged = judge(&current.document, &current.reading, &rule_context);
         if let Some(now_for) = &loaded.context.place_is_for {
             let own = loaded.context.task.as_deref().unwrap_or("another task");
             judged.plan.refuse(format!(
@@ -678,7 +678,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             is_partial: loaded.is_partial,
             own: loaded
                 .checkpoint
-                .message_values(&knowledge.with_unreadable(&judged.handoff.unreadable)),
+                .message_values(&rule_context.with_unreadable(&judged.handoff.unreadable)),
             handoff: judged.handoff,
             work_has_ids: C::WORK_HAS_IDS,
             foreign: foreign::members(

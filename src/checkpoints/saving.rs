@@ -9,7 +9,7 @@ use super::work::Work;
 use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
     Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key,
-    Knowledge, Limits, Result, Revision, Truncation, UnreadableItem, any_migration, read,
+    Limits, Result, Revision, RuleContext, Truncation, UnreadableItem, any_migration, read,
     unreadable_items, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
@@ -268,7 +268,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
         let (transient, violations) = by_transience::<C>(
             &document,
-            violations(&document, &read_back, &Knowledge::none()),
+            violations(&document, &read_back, &RuleContext::none()),
         );
         let work = match before {
             Some(before) => Work::between(before, &read_back.value),
@@ -315,8 +315,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         if C::WRITES_ALL && add_absent(&mut text, &wanted)? {
             read_back = text.read::<C>()?;
         }
-        let before = violations(document, reading, &Knowledge::none());
-        let after = violations(&text, &read_back, &Knowledge::none());
+        let before = violations(document, reading, &RuleContext::none());
+        let after = violations(&text, &read_back, &RuleContext::none());
         let (transient, violations) = by_transience::<C>(&text, new_violations(&before, after));
         Ok(Prepared {
             lost: not_below(lost, reading, document, &truncation_of_lists(&truncation)),

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use change::{Change, StepState};
 
-use crate::checkpoint::{Checkpoint, Handoff, Knowledge, Result, Timestamp};
+use crate::checkpoint::{Checkpoint, Handoff, Result, RuleContext, Timestamp};
 use crate::formats::{Examined, Format};
 use crate::json::Document;
 
@@ -26,7 +26,7 @@ pub struct Side<'d> {
     document: &'d Document,
     handoff: Option<Handoff>,
     /// How its format is read, to find out which values the hand-off shows.
-    open: Option<fn(&Document, &Knowledge<'_>) -> Result<Examined>>,
+    open: Option<fn(&Document, &RuleContext<'_>) -> Result<Examined>>,
 }
 
 impl<'d> Side<'d> {
@@ -66,7 +66,7 @@ impl<'d> Side<'d> {
     ///
     /// The same as [`Side::of`].
     pub fn in_format(format: &Format, document: &'d Document) -> Result<Side<'d>> {
-        let examined = (format.open)(document, &Knowledge::none())?;
+        let examined = (format.open)(document, &RuleContext::none())?;
         Ok(Side {
             document,
             handoff: Some(examined.handoff),

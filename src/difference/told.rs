@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::values::Delta;
 use super::{Change, Side};
-use crate::checkpoint::{Handoff, Knowledge};
+use crate::checkpoint::{Handoff, RuleContext};
 use crate::json::{Document, Kind, Node, pointer};
 
 /// The values that differ and that the `changes` do not tell.
@@ -198,7 +198,7 @@ fn marked(side: &Side<'_>, places: &[(Range<usize>, Kind)]) -> Option<(String, H
     }
     marked.push_str(&text[at..]);
     let marked = Document::from_text(marked).ok()?;
-    let examined = side.open?(&marked, &Knowledge::none()).ok()?;
+    let examined = side.open?(&marked, &RuleContext::none()).ok()?;
     Some((mark, examined.handoff))
 }
 

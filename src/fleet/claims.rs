@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use super::scan::Scan;
 use super::{Finding, Owner, Place, Row, RowState, bounded};
 use crate::checkpoint::{
-    Claim, ErrorKind, Handoff, Key, Knowledge, Layout, Result, Revision, Timestamp,
+    Claim, ErrorKind, Handoff, Key, Layout, Result, Revision, RuleContext, Timestamp,
 };
 use crate::checkpoints::{NEWEST, came_back, count_cut};
 use crate::formats::Format;
@@ -40,7 +40,7 @@ impl Present<'_> {
     /// A history that cannot be listed is told by `ckpt history`; it hides no row.
     fn came_back(&self, store: &dyn CheckpointStore, key: &Key) -> Option<Reason> {
         let stamp_of = |document: &Document| {
-            let examined = (self.format.open)(document, &Knowledge::none()).ok();
+            let examined = (self.format.open)(document, &RuleContext::none()).ok();
             examined.and_then(|examined| examined.updated_at)
         };
         came_back(store, key, self.revision, self.updated_at, &stamp_of)
@@ -70,7 +70,7 @@ impl Present<'_> {
         let found = count_cut(&dropped, self.handoff, |value| {
             let document = Document::parse(value.to_string().as_bytes()).ok()?;
             Some(
-                (self.format.open)(&document, &Knowledge::none())
+                (self.format.open)(&document, &RuleContext::none())
                     .ok()?
                     .handoff,
             )

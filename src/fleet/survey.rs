@@ -10,8 +10,8 @@ use super::pairs::Copy;
 use super::scan::Scan;
 use super::{Finding, Next, Place, Row, RowState, bounded};
 use crate::checkpoint::{
-    Activity, Checkpoint, FileRole, Handoff, Key, Knowledge, Layout, Pulse, ResumeDecision,
-    ResumeReason, Revision, Timestamp, read,
+    Activity, Checkpoint, FileRole, Handoff, Key, Layout, Pulse, ResumeDecision, ResumeReason,
+    Revision, RuleContext, Timestamp, read,
 };
 use crate::formats::story_pipeline::StoryState;
 use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
@@ -80,13 +80,13 @@ impl Scan<'_> {
         let state = story
             .as_ref()
             .and_then(|(state, story)| state.story_state.get(story));
-        let mut knowledge = Knowledge::none().with_now(self.now);
+        let mut rule_context = RuleContext::none().with_now(self.now);
         // An id inside is compared with the file's name below; the name alone is a key elsewhere.
-        knowledge.key = key.filter(|_| found.names.is_none());
-        knowledge.story_state = state.map(StoryState::as_str);
+        rule_context.key = key.filter(|_| found.names.is_none());
+        rule_context.story_state = state.map(StoryState::as_str);
         let counted = story.as_ref();
-        knowledge.counters = counted.map(|(state, story)| state.counters(story));
-        let surveyed = match (found.format.survey)(found.document, &knowledge, self.now) {
+        rule_context.counters = counted.map(|(state, story)| state.counters(story));
+        let surveyed = match (found.format.survey)(found.document, &rule_context, self.now) {
             Ok(surveyed) => surveyed,
             Err(error) => {
                 let reason = bounded::text(&error.to_string());

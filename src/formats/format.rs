@@ -12,8 +12,8 @@ use super::{
     AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
 };
 use crate::checkpoint::{
-    Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Knowledge, Layout, Notice, Result,
-    Thresholds, Timestamp, any_migration, judge, read,
+    Checkpoint, Error, ErrorKind, Evidence, Handoff, Inspection, Layout, Notice, Result,
+    RuleContext, Thresholds, Timestamp, any_migration, judge, read,
 };
 use crate::json::{Code, Document, Violation};
 use crate::resume::{ForeignMember, foreign};
@@ -27,13 +27,13 @@ pub struct Format {
     /// Its name, such as `task`.
     pub name: &'static str,
     /// Reads a whole document and judges it.
-    pub examine: fn(&Document, &Knowledge<'_>) -> Result<Vec<Violation>>,
+    pub examine: fn(&Document, &RuleContext<'_>) -> Result<Vec<Violation>>,
     /// Reads one checkpoint and tells what matters about it.
-    pub open: fn(&Document, &Knowledge<'_>) -> Result<Examined>,
+    pub open: fn(&Document, &RuleContext<'_>) -> Result<Examined>,
     /// How well a file fits, by its path and its document.
     pub recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
     /// Reads one checkpoint and tells what a supervisor asks at this time.
-    pub survey: fn(&Document, &Knowledge<'_>, DateTime<Utc>) -> Result<Surveyed>,
+    pub survey: fn(&Document, &RuleContext<'_>, DateTime<Utc>) -> Result<Surveyed>,
     /// The protocol's own message about an agent that is late or stalled, where it has one.
     pub notice: fn(&Document, Notice, DateTime<Utc>) -> Option<String>,
     /// How long a silence may be by the protocol.
@@ -64,7 +64,7 @@ impl Format {
     pub fn of<C: Checkpoint>() -> Format {
         Format {
             name: C::FORMAT,
-            examine: |document, knowledge| Ok(open::<C>(document, knowledge)?.violations),
+            examine: |document, context| Ok(open::<C>(document, context)?.violations),
             open: open::<C>,
             recognise: C::recognise,
             survey: survey::survey::<C>,
@@ -90,10 +90,10 @@ impl Format {
     }
 }
 
-fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result<Examined> {
+fn open<C: Checkpoint>(document: &Document, context: &RuleContext<'_>) -> Result<Examined> {
     let current = read::<C>(document)?;
     let reading = &current.reading;
-    let judged = judge(&current.document, reading, knowledge);
+    let judged = judge(&current.document, reading, context);
     Ok(Examined {
         handoff: judged.handoff,
         updated_at: reading.value.updated_at().cloned(),
@@ -111,9 +111,9 @@ fn open<C: Checkpoint>(document: &Document, knowledge: &Knowledge<'_>) -> Result
 // The checkpoints of a host are read with it, so a migration of theirs would not run.
 const _: () = assert!(!any_migration(TaskCheckpoint::SCHEMA_VERSIONS));
 
-fn examine_host(host: &Document, knowledge: &Knowledge<'_>) -> Result<Vec<Violation>> {
+fn examine_host(host: &Document, context: &RuleContext<'_>) -> Result<Vec<Violation>> {
     let reading = host.read::<BuilderState>()?;
-    let mut inspection = Inspection::new(host, &reading, knowledge);
+    let mut inspection = Inspection::new(host, &reading, context);
     reading.value.inspect(&mut inspection);
     let mut all = reading.violations.clone();
     all.retain(is_ours);

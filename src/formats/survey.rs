@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{
-    Checkpoint, Handoff, Judged, Knowledge, Notice, Progress, Pulse, Result, ResumePlan, Timestamp,
-    judge, read,
+    Checkpoint, Handoff, Judged, Notice, Progress, Pulse, Result, ResumePlan, RuleContext,
+    Timestamp, judge, read,
 };
 use crate::json::{Document, Violation};
 
@@ -30,7 +30,7 @@ pub struct Surveyed {
 
 pub(super) fn survey<C: Checkpoint>(
     document: &Document,
-    knowledge: &Knowledge<'_>,
+    context: &RuleContext<'_>,
     now: DateTime<Utc>,
 ) -> Result<Surveyed> {
     let current = read::<C>(document)?;
@@ -41,7 +41,7 @@ pub(super) fn survey<C: Checkpoint>(
         handoff,
         plan,
         violations,
-    } = judge(&current.document, reading, knowledge);
+    } = judge(&current.document, reading, context);
     let mut pulse = checkpoint.pulse();
     if handoff.status != checkpoint.status() {
         pulse.activity = (&handoff.status).into();

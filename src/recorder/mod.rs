@@ -340,14 +340,14 @@ impl<C: Checkpoint> Recorder<C> {
         let circumstances = Circumstances::at(now)
             .by(Some(&owner.agent), Some(&owner.session))
             .taking(&self.options.sources);
-        let known = self.options.resume.knowledge(now, None);
+        let known = self.options.resume.context(now, None);
         let mut after = None;
         let fenced = self.checkpoints.clone().fenced(hold.fence());
         let fenced = fenced.archiving(archive);
         let saved = fenced.try_update_knowing(&self.key, |checkpoint, unreadable| {
             hold.check(checkpoint)?;
             let before = checkpoint.handoff().in_progress;
-            let circumstances = circumstances.knowing(known.with_unreadable(unreadable));
+            let circumstances = circumstances.with_context(known.with_unreadable(unreadable));
             change(checkpoint, &circumstances)?;
             after = Some(After::of(checkpoint, before));
             Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::ContractReader;
-use crate::checkpoint::{Counters, ExecutionSpec, Key, Knowledge};
+use crate::checkpoint::{Counters, ExecutionSpec, Key, RuleContext};
 
 /// What a resume takes from outside the checkpoint.
 #[derive(Clone, Debug, Default)]
@@ -127,19 +127,19 @@ impl ResumeOptions {
         self
     }
 
-    pub(crate) fn knowledge<'k>(
+    pub(crate) fn context<'k>(
         &'k self,
         now: DateTime<Utc>,
         key: Option<&'k Key>,
-    ) -> Knowledge<'k> {
-        Knowledge {
+    ) -> RuleContext<'k> {
+        RuleContext {
             now: Some(now),
             key,
             execution_spec: self.execution_spec.as_ref(),
             story_state: self.story_state.as_deref(),
             counters: self.counters,
             worked: self.worked,
-            ..Knowledge::none()
+            ..RuleContext::none()
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::{Checkpoint, Knowledge};
+use crate::checkpoint::{Checkpoint, RuleContext};
 use crate::formats::{BuilderState, Format};
 use crate::json::{Document, Violation};
 
@@ -23,12 +23,12 @@ pub trait Examine: Serialize + DeserializeOwned + Clone + PartialEq + Debug + 's
 
 impl<C: Checkpoint + Debug> Examine for C {
     fn examine(document: &Document) -> Option<Vec<Violation>> {
-        (Format::of::<C>().examine)(document, &Knowledge::none()).ok()
+        (Format::of::<C>().examine)(document, &RuleContext::none()).ok()
     }
 }
 
 impl Examine for BuilderState {
     fn examine(document: &Document) -> Option<Vec<Violation>> {
-        (Format::builder_state().examine)(document, &Knowledge::none()).ok()
+        (Format::builder_state().examine)(document, &RuleContext::none()).ok()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{self, ExecutionSpec, FileRole, Knowledge};
+use agent_checkpoint::checkpoint::{self, ExecutionSpec, FileRole, RuleContext};
 use agent_checkpoint::formats::{BuildCheckpoint, PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::{Checkpoint, Error};
@@ -36,16 +36,16 @@ impl Given {
     }
 
     /// For a judgement of this file.
-    pub(crate) fn knowledge(&self, path: &Path, document: &Document) -> Knowledge<'_> {
-        let mut knowledge = match (&self.state, story_of(path, document)) {
-            (Some(state), Some(story)) => state.knowledge(&story),
-            _ => Knowledge::none(),
+    pub(crate) fn context(&self, path: &Path, document: &Document) -> RuleContext<'_> {
+        let mut context = match (&self.state, story_of(path, document)) {
+            (Some(state), Some(story)) => state.context(&story),
+            _ => RuleContext::none(),
         };
-        knowledge.execution_spec = self.spec.as_ref();
+        context.execution_spec = self.spec.as_ref();
         if let Some(state) = &self.story_state {
-            knowledge = knowledge.with_story_state(state);
+            context = context.with_story_state(state);
         }
-        knowledge
+        context
     }
 
     /// Says which of what was given tells nothing of a file of this format.

@@ -10,8 +10,8 @@ use agent_checkpoint::fleet::{FleetOptions, Source};
 use agent_checkpoint::recorder::{Opened, Recorder, StepDone};
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, Document, ErrorKind, FileStore, Fleet, Key, Knowledge,
-    MemoryStore, Timestamp,
+    CheckpointStore, CheckpointStoreExt, Document, ErrorKind, FileStore, Fleet, Key, MemoryStore,
+    RuleContext, Timestamp,
 };
 use agent_checkpoint_downstream::{Errand, Next, Team, formats, next};
 
@@ -127,7 +127,7 @@ fn a_format_of_our_own_stands_beside_the_librarys() {
     let formats = formats();
     let document = Document::from_text(r#"{"made":[1]}"#).unwrap();
     let examine = formats.get("errand").unwrap().examine;
-    let violations = examine(&document, &Knowledge::none()).unwrap();
+    let violations = examine(&document, &RuleContext::none()).unwrap();
     let found: Vec<_> = violations
         .iter()
         .map(|v| (&*v.pointer, v.code.as_str()))

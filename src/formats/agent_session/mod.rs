@@ -27,8 +27,8 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Knowledge, Layout,
-    Operation, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds, Timestamp,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Layout, Operation, Pulse,
+    Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -248,8 +248,8 @@ impl Checkpoint for AgentCheckpoint {
         rules::inspect(self, inspection);
     }
 
-    fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
-        resume::plan(self, knowledge)
+    fn resume_plan(&self, rule_context: &RuleContext<'_>) -> ResumePlan {
+        resume::plan(self, rule_context)
     }
 
     fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
@@ -260,8 +260,8 @@ impl Checkpoint for AgentCheckpoint {
         operations::apply(self, operation, circumstances)
     }
 
-    fn message_values(&self, knowledge: &Knowledge<'_>) -> serde_json::Value {
-        messages::values(self, knowledge.now.unwrap_or_default())
+    fn message_values(&self, rule_context: &RuleContext<'_>) -> serde_json::Value {
+        messages::values(self, rule_context.now.unwrap_or_default())
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -4,16 +4,16 @@ use super::{
     AgentCheckpoint, AgentStatus, NewestBackup, RESTART_BELOW, messages, rules, take_over_id,
 };
 use crate::checkpoint::{
-    Checkpoint, Handoff, Key, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan,
-    ResumeReason, Status,
+    Checkpoint, Handoff, Key, NewWorker, Result, ResumeDecision, ResumePlan, ResumeReason,
+    RuleContext, Status,
 };
 use crate::quoted;
 
-pub(super) fn plan(agent: &AgentCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
+pub(super) fn plan(agent: &AgentCheckpoint, context: &RuleContext<'_>) -> ResumePlan {
     let mut plan = ResumePlan::of(&agent.handoff());
     plan.message = found(agent);
     ask(agent, &mut plan);
-    if let Some(worked) = knowledge.worked.filter(|worked| *worked < RESTART_BELOW) {
+    if let Some(worked) = context.worked.filter(|worked| *worked < RESTART_BELOW) {
         plan.restart(format!(
             "Only {} minutes of work: restart {} from scratch",
             worked.num_minutes(),

@@ -44,7 +44,7 @@ pub(super) fn has_blocker(agent: &AgentCheckpoint) -> bool {
 
 fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
     let own = Key::new(id).and_then(|key| layout::file_name(&key));
-    match (own, inspection.knowledge().key) {
+    match (own, inspection.context().key) {
         (Err(error), _) => {
             // A good id that is too long for a file fits no key that it could be kept under.
             let code = match layout::is_agent_id(id) {

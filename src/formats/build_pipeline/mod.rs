@@ -36,7 +36,7 @@ use super::fields::{self, null_is_default};
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Activity, Checkpoint, Circumstances, Dropped, Error, Evidence, Handoff, Inspection, ItemState,
-    Knowledge, Layout, Limits, Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion,
+    Layout, Limits, Operation, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
     Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Code, Document, Identity};
@@ -388,8 +388,8 @@ impl Checkpoint for BuildCheckpoint {
         rules::inspect(self, inspection);
     }
 
-    fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
-        resume::plan(self, knowledge)
+    fn resume_plan(&self, context: &RuleContext<'_>) -> ResumePlan {
+        resume::plan(self, context)
     }
 
     fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
@@ -424,8 +424,8 @@ impl Checkpoint for BuildCheckpoint {
     }
 
     /// The display, the phase and the last gate: where the build stands, for the prompt.
-    fn message_values(&self, knowledge: &Knowledge<'_>) -> Value {
-        let spec = knowledge.execution_spec;
+    fn message_values(&self, context: &RuleContext<'_>) -> Value {
+        let spec = context.execution_spec;
         let section = |(title, lines)| serde_json::json!({ "title": title, "lines": lines });
         let sections: Vec<Value> = self.sections(spec).map(section).collect();
         serde_json::json!({ "stands": {

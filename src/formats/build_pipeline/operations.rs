@@ -627,7 +627,7 @@ pub(super) fn apply(
         } => build.add_workstream(id),
         Operation::WorkstreamDormant { id, because } => build.leave_out(id, because),
         Operation::GatePass { name, phase } => {
-            let spec = circumstances.knowledge.execution_spec;
+            let spec = circumstances.context.execution_spec;
             let finished = || build.finished_phase(spec?);
             let phase = phase.or_else(finished);
             build.pass_gate(name, phase, force)

@@ -2,7 +2,7 @@
 
 use super::{Bucket, BuildCheckpoint, BuildStatus, phase, states};
 use crate::checkpoint::{
-    Checkpoint, ExecutionSpec, Knowledge, ResumeDecision, ResumePlan, ResumeReason,
+    Checkpoint, ExecutionSpec, ResumeDecision, ResumePlan, ResumeReason, RuleContext,
 };
 
 impl BuildCheckpoint {
@@ -90,8 +90,8 @@ pub(super) fn remarks(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> 
     remarks
 }
 
-pub(super) fn plan(build: &BuildCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
-    let spec = knowledge.execution_spec;
+pub(super) fn plan(build: &BuildCheckpoint, context: &RuleContext<'_>) -> ResumePlan {
+    let spec = context.execution_spec;
     // What the hand-off alone would ask is asked here in the protocol's words.
     let mut plan = ResumePlan::of(&crate::checkpoint::Handoff::default());
     plan.decision = ResumeDecision::Continue;

@@ -32,7 +32,7 @@ pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) 
         inspection.within("adversarial_review", |inspection| review(made, inspection));
     }
     proofs(build, inspection);
-    if let Some(spec) = inspection.knowledge().execution_spec {
+    if let Some(spec) = inspection.context().execution_spec {
         all_workstreams(build, spec, inspection);
         all_gates(build, spec, inspection);
     }
@@ -51,7 +51,7 @@ fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         inspection.report("/prd", Code::BAD_ID, message);
     }
     if let Some(key) = inspection
-        .knowledge()
+        .context()
         .key
         .filter(|key| key.as_str() != id.as_str())
     {

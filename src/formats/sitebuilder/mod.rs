@@ -26,8 +26,8 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Key, Knowledge, Layout,
-    OpenEnum, Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Thresholds,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Key, Layout, OpenEnum,
+    Operation, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds,
     Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
@@ -398,7 +398,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         rules::inspect(self, inspection);
     }
 
-    fn resume_plan(&self, _knowledge: &Knowledge<'_>) -> ResumePlan {
+    fn resume_plan(&self, _context: &RuleContext<'_>) -> ResumePlan {
         resume::plan(self)
     }
 
@@ -415,7 +415,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         operations::apply(self, operation, circumstances)
     }
 
-    fn message_values(&self, _: &Knowledge<'_>) -> serde_json::Value {
+    fn message_values(&self, _: &RuleContext<'_>) -> serde_json::Value {
         self.values()
     }
 

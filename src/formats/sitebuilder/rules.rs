@@ -36,7 +36,7 @@ pub(super) fn inspect(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspe
 
 fn key(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) {
     let (agent, task) = (checkpoint.agent.as_deref(), checkpoint.task_id.as_deref());
-    if let (Some(key), Some(agent), Some(task)) = (inspection.knowledge().key, agent, task) {
+    if let (Some(key), Some(agent), Some(task)) = (inspection.context().key, agent, task) {
         let expected = format!("{agent}-{task}");
         if key.as_str() != expected {
             let of_agent = key

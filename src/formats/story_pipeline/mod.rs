@@ -43,7 +43,7 @@ pub use state::{
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Circumstances, Dropped, Evidence, Handoff, Inspection, Interruption, ItemState,
-    Knowledge, Layout, Limits, Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp,
+    Layout, Limits, Operation, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
     Truncation, open_enum,
 };
 use crate::json::{Code, Document};
@@ -259,8 +259,8 @@ impl Checkpoint for StoryCheckpoint {
         rules::inspect(self, inspection);
     }
 
-    fn resume_plan(&self, knowledge: &Knowledge<'_>) -> ResumePlan {
-        resume::plan(self, knowledge)
+    fn resume_plan(&self, context: &RuleContext<'_>) -> ResumePlan {
+        resume::plan(self, context)
     }
 
     fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
@@ -299,8 +299,8 @@ impl Checkpoint for StoryCheckpoint {
         }
     }
 
-    fn message_values(&self, knowledge: &Knowledge<'_>) -> serde_json::Value {
-        messages::values(self, knowledge.unreadable)
+    fn message_values(&self, context: &RuleContext<'_>) -> serde_json::Value {
+        messages::values(self, context.unreadable)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

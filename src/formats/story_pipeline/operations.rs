@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use super::spelling::{self, Name, Spelling};
 use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
 use crate::checkpoint::{
-    Circumstances, DropReason, Dropped, Error, ErrorKind, Interruption, ItemKind, Knowledge,
-    Operation, Result, Timestamp,
+    Circumstances, DropReason, Dropped, Error, ErrorKind, Interruption, ItemKind, Operation,
+    Result, RuleContext, Timestamp,
 };
 use crate::json::pointer;
 
@@ -666,7 +666,7 @@ pub(super) fn apply(
         },
         Operation::Complete if force => story.force_complete(),
         Operation::Complete => {
-            story.complete_with(circumstances.knowledge.counters.unwrap_or_default())?;
+            story.complete_with(circumstances.context.counters.unwrap_or_default())?;
         }
         Operation::ItemStart {
             kind: ItemKind::Task,
@@ -723,7 +723,7 @@ fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<
             story.force_complete();
             return Ok(());
         }
-        return story.complete_with(circumstances.knowledge.counters.unwrap_or_default());
+        return story.complete_with(circumstances.context.counters.unwrap_or_default());
     }
     let number = upper.strip_prefix("STAGE_").unwrap_or(&upper);
     let stage = match number.parse::<u8>() {
@@ -733,20 +733,20 @@ fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<
     if force {
         return story.force_stage(stage, now);
     }
-    let state = circumstances.knowledge.story_state.map(StoryState::from);
+    let state = circumstances.context.story_state.map(StoryState::from);
     if state == Some(StoryState::Paused) {
         return Err(Error::refused(
             "the pipeline has PAUSED the story; somebody decides first whether it goes on",
         ));
     }
-    story.enter_stage(stage, before_granted(&circumstances.knowledge, stage), now)
+    story.enter_stage(stage, before_granted(&circumstances.context, stage), now)
 }
 
 /// The counters as they were before the lead granted this stage once more. A counter counts what was granted, so a story at
 /// its limit may enter the one stage that the pipeline has it in.
-pub(super) fn before_granted(knowledge: &Knowledge<'_>, stage: u8) -> Counters {
-    let mut counters = knowledge.counters.unwrap_or_default();
-    let state = knowledge.story_state.map(StoryState::from);
+pub(super) fn before_granted(context: &RuleContext<'_>, stage: u8) -> Counters {
+    let mut counters = context.counters.unwrap_or_default();
+    let state = context.story_state.map(StoryState::from);
     if state.and_then(|state| state.stage()) == Some(stage) {
         let counter = match stage {
             1 => &mut counters.validation_retries,

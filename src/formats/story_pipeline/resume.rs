@@ -13,7 +13,7 @@ use super::{
     pipeline_name, root,
 };
 use crate::checkpoint::{
-    Checkpoint, Error, Knowledge, NewWorker, Result, ResumeDecision, ResumePlan, ResumeReason,
+    Checkpoint, Error, NewWorker, Result, ResumeDecision, ResumePlan, ResumeReason, RuleContext,
 };
 
 /// What the protocol spawns a worker with.
@@ -21,18 +21,18 @@ const MODEL: &str = "opus";
 const MODE: &str = "bypassPermissions";
 const SUBAGENT_TYPE: &str = "general-purpose";
 
-pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> ResumePlan {
+pub(super) fn plan(story: &StoryCheckpoint, rule_context: &RuleContext<'_>) -> ResumePlan {
     let mut plan = ResumePlan::of(&story.handoff());
     plan.resume_agent.clone_from(&story.agent_id);
     let id = story
         .story()
-        .or(knowledge.key.map(|key| key.as_str()))
+        .or(rule_context.key.map(|key| key.as_str()))
         .map(str::to_owned);
     let stage = story.stage_number();
     if let (Some(id), Some(stage)) = (&id, stage) {
         let worker = NewWorker::new(messages::retry_name(id, stage));
         #[cfg(feature = "template")]
-        let worker = worker.with_block(messages::block(story, knowledge.unreadable));
+        let worker = worker.with_block(messages::block(story, rule_context.unreadable));
         plan.new_worker = Some(
             worker
                 .with_input("stage", stage)
@@ -41,11 +41,11 @@ pub(super) fn plan(story: &StoryCheckpoint, knowledge: &Knowledge<'_>) -> Resume
                 .with_input("subagent_type", SUBAGENT_TYPE),
         );
     }
-    if let Some(state) = knowledge.story_state.map(StoryState::from) {
+    if let Some(state) = rule_context.story_state.map(StoryState::from) {
         heed_state(&mut plan, &state, stage);
     }
-    if let Some(counters) = knowledge.counters {
-        heed_counters(&mut plan, story, counters, knowledge);
+    if let Some(counters) = rule_context.counters {
+        heed_counters(&mut plan, story, counters, rule_context);
     }
     if plan.decision == ResumeDecision::Refuse {
         (plan.resume_agent, plan.new_worker) = (None, None);
@@ -81,18 +81,18 @@ fn heed_counters(
     plan: &mut ResumePlan,
     story: &StoryCheckpoint,
     counters: Counters,
-    knowledge: &Knowledge<'_>,
+    rule_context: &RuleContext<'_>,
 ) {
     let stage = story.stage_number();
     let next = match stage {
-        Some(1) => before_granted(knowledge, 1),
-        _ => before_granted(knowledge, 2),
+        Some(1) => before_granted(rule_context, 1),
+        _ => before_granted(rule_context, 2),
     };
     if let NextStep::Pause(reason) = story.next_step(next) {
         plan.ask(format!("The story is paused: {reason}. Shall it go on?"));
         plan.because(ResumeReason::TriedEnough);
     }
-    let state = knowledge.story_state.map(StoryState::from);
+    let state = rule_context.story_state.map(StoryState::from);
     let is_named = stage.is_some() && state.and_then(|state| state.stage()) == stage;
     let allowed = u64::from(MAX_CRASHES) + u64::from(is_named);
     if counters.crashes >= allowed {
@@ -197,8 +197,8 @@ impl StoryCheckpoint {
         now: DateTime<Utc>,
     ) -> Result<ResumePlan> {
         let worker = self.retry_worker(story, state, project_root, now)?;
-        let knowledge = state.knowledge(&worker.story).with_now(now);
-        let mut plan = self.resume_plan(&knowledge);
+        let rule_context = state.context(&worker.story).with_now(now);
+        let mut plan = self.resume_plan(&rule_context);
         if plan.decision == ResumeDecision::Refuse {
             return Ok(plan);
         }

@@ -58,7 +58,7 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
         &story.story_id,
         &story.snake_story_id,
     );
-    if let Some(key) = inspection.knowledge().key
+    if let Some(key) = inspection.context().key
         && key.as_str() != id
     {
         let message = format!(
@@ -219,7 +219,7 @@ fn require_either(name: Name, spelling: Spelling, inspection: &mut Inspection<'_
 
 /// On recovery the pipeline's state of the story must fit the checkpoint's stage.
 fn state_of_pipeline(stage: u8, inspection: &mut Inspection<'_>) {
-    let Some(state) = inspection.knowledge().story_state.map(StoryState::from) else {
+    let Some(state) = inspection.context().story_state.map(StoryState::from) else {
         return;
     };
     if !state.fits(stage) {

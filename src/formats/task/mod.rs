@@ -18,8 +18,9 @@ pub use operations::{StepDone, StepStarted};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, ItemState, Knowledge,
-    Limits, Operation, Result, ResumePlan, SchemaVersion, Status, Timestamp, Truncation, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, ItemState, Limits,
+    Operation, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp, Truncation,
+    open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -356,7 +357,7 @@ impl Checkpoint for TaskCheckpoint {
         rules::inspect(self, inspection);
     }
 
-    fn resume_plan(&self, _: &Knowledge<'_>) -> ResumePlan {
+    fn resume_plan(&self, _: &RuleContext<'_>) -> ResumePlan {
         let mut maker = self.handoff();
         maker.agent = self.left_by().map(str::to_owned);
         ResumePlan::of(&maker)

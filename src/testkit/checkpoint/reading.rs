@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::places::{any_type, places, with_empty, written};
-use crate::checkpoint::{Checkpoint, Knowledge, violations};
+use crate::checkpoint::{Checkpoint, RuleContext, violations};
 use crate::json::{Document, Reading, Violation};
 use crate::testkit::rule::{Ruling, Stop, ensure};
 
@@ -56,7 +56,7 @@ pub(super) fn what_does_not_fit_is_a_violation_and_costs_only_itself<C: Checkpoi
                         "{value} at {pointer} costs the whole checkpoint: {error}"
                     ))
                 })?;
-                let violations = violations(&bent, &reading, &Knowledge::none());
+                let violations = violations(&bent, &reading, &RuleContext::none());
                 is_told(&document, &reading, &violations, &pointer, &value)?;
                 costs_only_itself(&document, &reading, &pointer, &value)?;
             }

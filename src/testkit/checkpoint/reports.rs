@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::places::{any_type, places, with_empty, written};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, ContextUse, Detail, ErrorKind, ItemKind, Knowledge, Limits,
-    Operation, violations,
+    Checkpoint, Circumstances, ContextUse, Detail, ErrorKind, ItemKind, Limits, Operation,
+    RuleContext, violations,
 };
 use crate::json::Document;
 use crate::testkit::rule::{Ruling, Stop, ensure};
@@ -152,7 +152,7 @@ pub(super) fn whatever_was_read_can_be_reported<C: Checkpoint>(samples: &[C]) ->
 fn reports<C: Checkpoint>(document: &Document) -> Ruling {
     let reading = document.read::<C>()?;
     let now = noon(0);
-    let knowledge = Knowledge::none().with_now(now);
+    let context = RuleContext::none().with_now(now);
     let of = &reading.value;
     let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _told = (
@@ -162,9 +162,9 @@ fn reports<C: Checkpoint>(document: &Document) -> Ruling {
             of.progress(now),
             of.session(),
         );
-        let _found = violations(document, &reading, &knowledge);
-        let _planned = (of.resume_plan(&knowledge), of.progress_report());
-        let _shown = of.message_values(&knowledge);
+        let _found = violations(document, &reading, &context);
+        let _planned = (of.resume_plan(&context), of.progress_report());
+        let _shown = of.message_values(&context);
     }));
     if let Err(panic) = asked {
         let why = crate::testkit::conformance::message(&*panic);

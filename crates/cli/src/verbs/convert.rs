@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{DoneItem, Knowledge};
+use agent_checkpoint::checkpoint::{DoneItem, RuleContext};
 use agent_checkpoint::formats::{builder_state, convert, members_not_held};
 use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::json::{Document, Violation};
@@ -99,7 +99,7 @@ pub(super) fn run(
         let more = members_not_held(&source, &document, &not_held);
         not_held.extend(more);
     }
-    let lacks = (to.examine)(&document, &Knowledge::none())?;
+    let lacks = (to.examine)(&document, &RuleContext::none())?;
     if let Some(out) = out {
         let text = document.text().as_bytes();
         fsio::replace(out, text, Present::Absent).map_err(Error::from)?;

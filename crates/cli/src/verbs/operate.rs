@@ -4,7 +4,7 @@ use agent_checkpoint::quoted;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
-    Circumstances, ContextLevel, ContextUse, ExecutionSpec, ItemKind, Knowledge, Operation,
+    Circumstances, ContextLevel, ContextUse, ExecutionSpec, ItemKind, Operation, RuleContext,
     SourceFiles,
 };
 use agent_checkpoint::formats::story_pipeline::PipelineState;
@@ -306,17 +306,17 @@ fn apply<C: Checkpoint>(
                 at_operation = Some(operation);
                 is_current = reported.current;
                 let before = checkpoint.clone();
-                let mut knowledge = Knowledge::none();
+                let mut rule_context = RuleContext::none();
                 let story;
                 if let Some(state) = &beside.state {
                     story = before.handoff().task;
                     let story = story.as_deref().unwrap_or(target.key.as_str());
-                    knowledge = state.knowledge(story);
+                    rule_context = state.context(story);
                 }
-                knowledge.execution_spec = beside.spec.as_ref();
+                rule_context.execution_spec = beside.spec.as_ref();
                 let circumstances = circumstances
                     .forced(*force)
-                    .knowing(knowledge.with_unreadable(unreadable));
+                    .with_context(rule_context.with_unreadable(unreadable));
                 let with_current = reported.current.then(|| of_current(operation, &before));
                 let with_current = with_current.transpose()?;
                 let operation = with_current.as_ref().unwrap_or(operation);

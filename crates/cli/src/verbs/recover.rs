@@ -4,7 +4,7 @@ use agent_checkpoint::quoted;
 use std::fmt;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::checkpoint::RuleContext;
 use agent_checkpoint::difference::{Change, Difference, StepState};
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
 use agent_checkpoint::store::HistoryEntry;
@@ -66,7 +66,7 @@ struct Whole {
 impl<'r> Piece<'r> {
     fn of(place: &'r LeftOut, target: &Target) -> Piece<'r> {
         let document = place.document.as_ref().map(|document| {
-            let examined = (target.format.open)(document, &Knowledge::none()).ok();
+            let examined = (target.format.open)(document, &RuleContext::none()).ok();
             let updated_at = examined.and_then(|examined| examined.updated_at);
             Whole {
                 updated_at: updated_at.map(|stamp| stamp.text().to_owned()),

@@ -168,9 +168,9 @@ pub(super) fn judge(
         }
     }
     if let Some(document) = target.load()? {
-        let knowledge = given.knowledge(&target.path, &document);
-        options.story_state = knowledge.story_state.map(str::to_owned);
-        options.counters = knowledge.counters;
+        let context = given.context(&target.path, &document);
+        options.story_state = context.story_state.map(str::to_owned);
+        options.counters = context.counters;
         given.say_unknown(&target.path, &document, format, outcome);
     }
     options.execution_spec.clone_from(&given.spec);

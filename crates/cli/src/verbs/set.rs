@@ -3,7 +3,7 @@
 use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::Knowledge;
+use agent_checkpoint::checkpoint::RuleContext;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::store::{Change, Put};
 use agent_checkpoint::{
@@ -247,12 +247,12 @@ fn examine(
     document: &Document,
     global: &Global,
 ) -> Result<Vec<Violation>, Error> {
-    let mut knowledge = Knowledge::none();
+    let mut context = RuleContext::none();
     if let Some(now) = global.now {
-        knowledge = knowledge.with_now(now);
+        context = context.with_now(now);
     }
     format.map_or(Ok(Vec::new()), |format| {
-        (format.examine)(document, &knowledge)
+        (format.examine)(document, &context)
     })
 }
 

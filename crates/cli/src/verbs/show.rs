@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Handoff, Knowledge};
+use agent_checkpoint::checkpoint::{Handoff, RuleContext};
 use agent_checkpoint::{Checkpoint, Error, ErrorKind};
 
 use crate::address::Target;
@@ -31,10 +31,10 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     let at = |error: Error| target.error(error);
     let stored = target.store().load(&target.key).map_err(at)?;
     let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
-    let knowledge = Knowledge::none()
+    let context = RuleContext::none()
         .with_now(super::now(global))
         .with_key(&target.key);
-    let mut examined = (target.format.open)(&stored.document, &knowledge).map_err(at)?;
+    let mut examined = (target.format.open)(&stored.document, &context).map_err(at)?;
     // What is no checkpoint of a task has no steps to move out.
     let handoff = dispatch!(target.format.name, C => handoff::<C>(target, &examined.handoff, global)?, else None);
     examined.handoff = handoff.unwrap_or(examined.handoff);

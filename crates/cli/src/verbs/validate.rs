@@ -118,16 +118,16 @@ fn judge(
         Some(name) => *formats.get(name).map_err(|error| error.with_path(file))?,
         None => formats.detect(file, Some(&document))?.format,
     };
-    let mut knowledge = given.knowledge(file, &document);
+    let mut context = given.context(file, &document);
     if let Some(now) = global.now {
-        knowledge = knowledge.with_now(now);
+        context = context.with_now(now);
     }
     // A file has no key; one of a store has.
     let key = global.key.as_deref().map(Key::new).transpose()?;
     if let Some(key) = &key {
-        knowledge = knowledge.with_key(key);
+        context = context.with_key(key);
     }
-    let found = (format.examine)(&document, &knowledge).map_err(|error| error.with_path(file))?;
+    let found = (format.examine)(&document, &context).map_err(|error| error.with_path(file))?;
     given.say_unused(file, format.name, outcome);
     given.say_unknown(file, &document, format.name, outcome);
     let word = if found.is_empty() {

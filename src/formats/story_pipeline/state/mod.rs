@@ -21,8 +21,8 @@ use super::{Counters, Number, layout, recognise};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Knowledge, Layout,
-    Operation, Progress, Pulse, Result, ResumePlan, SchemaVersion, Status, Timestamp, open_enum,
+    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Layout, Operation,
+    Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -436,11 +436,11 @@ impl PipelineState {
     /// What the state tells of a story, for judging and changing its checkpoint: where the story is, and
     /// how often it was tried again.
     #[must_use]
-    pub fn knowledge(&self, story: &str) -> Knowledge<'_> {
-        let knowledge = Knowledge::none().with_counters(self.counters(story));
+    pub fn context(&self, story: &str) -> RuleContext<'_> {
+        let context = RuleContext::none().with_counters(self.counters(story));
         match self.story_state.get(story) {
-            Some(state) => knowledge.with_story_state(state.as_str()),
-            None => knowledge,
+            Some(state) => context.with_story_state(state.as_str()),
+            None => context,
         }
     }
 }
@@ -508,7 +508,7 @@ impl Checkpoint for PipelineState {
         rules::inspect(self, inspection);
     }
 
-    fn resume_plan(&self, _: &Knowledge<'_>) -> ResumePlan {
+    fn resume_plan(&self, _: &RuleContext<'_>) -> ResumePlan {
         handoff::plan(self)
     }
 

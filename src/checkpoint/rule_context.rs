@@ -1,14 +1,14 @@
-//! What a judgement may take from outside the checkpoint.
+//! What a rule of a format may take from outside the checkpoint.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{Key, UnreadableItem};
 
-/// What a judgement of a checkpoint may take from outside; what is not given is not judged.
+/// What the rules of a format may take from outside the checkpoint. What is not given is not judged.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct Knowledge<'a> {
+pub struct RuleContext<'a> {
     /// The present time: judges stamps in the future.
     pub now: Option<DateTime<Utc>>,
     /// The key the checkpoint is kept under: judges the id inside.
@@ -27,11 +27,11 @@ pub struct Knowledge<'a> {
     pub unreadable: &'a [UnreadableItem],
 }
 
-impl<'a> Knowledge<'a> {
-    /// Nothing known.
+impl<'a> RuleContext<'a> {
+    /// Nothing is given.
     #[must_use]
     pub fn none() -> Self {
-        Knowledge::default()
+        RuleContext::default()
     }
 
     /// With the present time.
