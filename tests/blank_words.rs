@@ -6,7 +6,7 @@
 
 mod common;
 
-use agent_checkpoint::checkpoint::{Circumstances, ItemKind, Operation};
+use agent_checkpoint::checkpoint::{ItemKind, Operation, OperationContext};
 use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, TaskCheckpoint,
 };
@@ -49,8 +49,8 @@ fn refuses<C: Checkpoint + std::fmt::Debug>(checkpoint: &C) {
     for operation in blank_reports() {
         for force in [false, true] {
             let mut after = checkpoint.clone();
-            let circumstances = Circumstances::at(now).forced(force);
-            let applied = after.apply(&operation, &circumstances);
+            let context = OperationContext::at(now).with_force(force);
+            let applied = after.apply(&operation, &context);
             assert!(applied.is_err(), "{}: {operation:?}", C::FORMAT);
             assert_eq!(after, *checkpoint, "{}: {operation:?}", C::FORMAT);
         }

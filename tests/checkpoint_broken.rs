@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Circumstances, Operation};
+use agent_checkpoint::checkpoint::{Operation, OperationContext};
 use agent_checkpoint::testkit::Verdict;
 use agent_checkpoint::testkit::checkpoint::{check, checks};
 use agent_checkpoint::{
@@ -118,7 +118,7 @@ notebook!(CutsSilently {} "notebook", each_once, set;
 notebook!(TellsAFileTwice {} "notebook", all_and_the_first_again, set;);
 notebook!(ChangesWhatItRefuses {} "notebook", each_once, set;
     const OPERATIONS: &'static [&'static str] = &["complete"];
-    fn apply(&mut self, operation: &Operation, _: &Circumstances<'_>) -> Result<(), Error> {
+    fn apply(&mut self, operation: &Operation, _: &OperationContext<'_>) -> Result<(), Error> {
         if matches!(operation, Operation::Complete) {
             self.chapters.clear();
             return Err(Error::refused("not yet"));

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::{
-    Archive, Circumstances, ContextUse, Detail, FileRole, ItemKind, Operation, violations,
+    Archive, ContextUse, Detail, FileRole, ItemKind, Operation, OperationContext, violations,
 };
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
@@ -624,7 +624,7 @@ fn ways_out() -> Vec<fn(&mut AgentCheckpoint) -> agent_checkpoint::Result<()>> {
         operation: &Operation,
         force: bool,
     ) -> agent_checkpoint::Result<()> {
-        agent.apply(operation, &circumstances().forced(force))
+        agent.apply(operation, &context().with_force(force))
     }
     vec![
         |agent| agent.start_step("On").map(drop),
@@ -690,7 +690,7 @@ fn a_text_that_says_nothing_is_refused() {
         agent.enter_stage(StageEntry::new("")),
         agent.force_stage(StageEntry::new(" ")),
         agent.reach_sync(""),
-        agent.apply(&Operation::Phase { name: " ".into() }, &circumstances()),
+        agent.apply(&Operation::Phase { name: " ".into() }, &context()),
     ] {
         let error = refused.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
@@ -700,7 +700,7 @@ fn a_text_that_says_nothing_is_refused() {
 
 #[test]
 fn what_goes_with_being_complete_does_not_reopen() {
-    let forced = circumstances().forced(true);
+    let forced = context().with_force(true);
     for operation in [
         Operation::Heartbeat,
         Operation::Note {
@@ -797,13 +797,13 @@ fn a_transition_that_the_protocol_lacks_is_refused_and_can_be_forced() {
     let transition = |operation: Operation, from: AgentStatus| {
         let mut agent = at(from);
         let before = agent.clone();
-        let here = Circumstances::at(time(NOW)).by(None, Some("s-2"));
+        let here = OperationContext::at(time(NOW)).by(None, Some("s-2"));
         let error = agent.apply(&operation, &here).unwrap_err();
         let ErrorKind::Transition { allowed, .. } = error.kind().clone() else {
             panic!("{error}");
         };
         assert_eq!(agent, before);
-        agent.apply(&operation, &here.forced(true)).unwrap();
+        agent.apply(&operation, &here.with_force(true)).unwrap();
         assert_eq!(rules_of(&agent), vec![]);
         assert_ne!(agent, before);
         allowed
@@ -869,7 +869,7 @@ fn a_transition_that_the_protocol_lacks_is_refused_and_can_be_forced() {
 fn what_an_agent_reports_is_applied() {
     let mut agent = example();
     let now = time(NOW);
-    let here = Circumstances::at(now).by(Some("Secondary-A"), Some("s-2"));
+    let here = OperationContext::at(now).by(Some("Secondary-A"), Some("s-2"));
     let note = Operation::Note {
         text: "Resume at line 7".into(),
     };
@@ -880,11 +880,11 @@ fn what_an_agent_reports_is_applied() {
     );
     assert_eq!(agent.session_id.as_deref(), Some("s-2"));
     // What the primary reports is not the agent's own session.
-    let primary = Circumstances::at(now).by(Some("Agent-Primary"), Some("s-9"));
+    let primary = OperationContext::at(now).by(Some("Agent-Primary"), Some("s-9"));
     agent.apply(&Operation::Heartbeat, &primary).unwrap();
     assert_eq!(agent.session_id.as_deref(), Some("s-2"));
     // Another spelling of the id is the same agent, with the same file.
-    let spelled = Circumstances::at(now).by(Some("secondary_a"), Some("s-3"));
+    let spelled = OperationContext::at(now).by(Some("secondary_a"), Some("s-3"));
     agent.apply(&Operation::Heartbeat, &spelled).unwrap();
     assert_eq!(agent.session_id.as_deref(), Some("s-3"));
     agent
@@ -907,7 +907,10 @@ fn operations_of_other_formats_are_unsupported() {
     let names: Vec<&str> = all_operations().iter().map(Operation::name).collect();
     for operation in all_operations() {
         let supported = AgentCheckpoint::OPERATIONS.contains(&operation.name());
-        let result = example().apply(&operation, &Circumstances::at(time(NOW)).forced(true));
+        let result = example().apply(
+            &operation,
+            &OperationContext::at(time(NOW)).with_force(true),
+        );
         let unsupported = result
             .as_ref()
             .is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported { .. }));
@@ -1258,7 +1261,7 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
     assert!(fresh.recovery_notes.unwrap().contains("little was done"));
     let mut applied = old.clone();
     let because = "little was done".to_owned();
-    let here = Circumstances::at(time(NOW)).by(None, Some("s"));
+    let here = OperationContext::at(time(NOW)).by(None, Some("s"));
     applied
         .apply(&Operation::Restart { because }, &here)
         .unwrap();
@@ -1327,7 +1330,7 @@ fn whoever_begins_anew_leaves_an_archive_also_through_the_recorder() {
 fn a_restart_has_a_fresh_session_of_the_agents_own() {
     let because = "little was done".to_owned();
     let restart = Operation::Restart { because };
-    let here = circumstances();
+    let here = context();
     let mut agent = example();
     agent.agent_type = Some(AgentType::from("lead"));
     let old = agent.session_id.clone();
@@ -2031,8 +2034,8 @@ fn the_hand_off_names_the_place_and_who_was_there_before() {
 
 // --- Properties
 
-fn circumstances() -> Circumstances<'static> {
-    Circumstances::at(time(NOW))
+fn context() -> OperationContext<'static> {
+    OperationContext::at(time(NOW))
 }
 
 /// The members of a valid checkpoint, some of them with any value at all.
@@ -2097,7 +2100,7 @@ proptest! {
         force in any::<bool>(),
     ) {
         let mut after = agent.clone();
-        match after.apply(&operation, &circumstances().forced(force)) {
+        match after.apply(&operation, &context().with_force(force)) {
             Ok(()) => prop_assert_eq!(rules_of(&after), vec![]),
             Err(_) => prop_assert_eq!(after, agent),
         }
@@ -2110,7 +2113,7 @@ proptest! {
     ) {
         prop_assume!(!matches!(operation, Operation::Restart { .. }));
         let mut after = agent.clone();
-        prop_assume!(after.apply(&operation, &circumstances()).is_ok());
+        prop_assume!(after.apply(&operation, &context()).is_ok());
         let all = |agent: &AgentCheckpoint| {
             let mut all = agent.completed_steps.clone();
             all.extend(agent.next_steps.iter().cloned());

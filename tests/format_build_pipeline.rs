@@ -10,7 +10,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::checkpoint::{
-    Circumstances, Evidence, ExecutionSpec, FileRole, ItemKind, Operation, SpecPhase, violations,
+    Evidence, ExecutionSpec, FileRole, ItemKind, Operation, OperationContext, SpecPhase, violations,
 };
 use agent_checkpoint::formats::build_pipeline::{
     AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, FOLDER, FidelityGate, Fix,
@@ -152,8 +152,8 @@ fn gate_of_phase(name: &str, phase: u32) -> Operation {
     }
 }
 
-fn at(text: &str) -> Circumstances<'static> {
-    Circumstances::at(time(text))
+fn at(text: &str) -> OperationContext<'static> {
+    OperationContext::at(time(text))
 }
 
 /// Refused, with nothing changed.
@@ -347,7 +347,7 @@ fn a_build_can_be_brought_from_its_plan_to_the_complete_example() {
         let files: Vec<&str> = wanted.files_of(&id).collect();
         // The plan tells which phase is finished.
         let here = at("2025-12-11T11:00:00Z");
-        let here = here.with_context(RuleContext::none().with_execution_spec(&plan));
+        let here = here.with_rules(RuleContext::none().with_execution_spec(&plan));
         for operation in [start(&id), done(&id, &files), gate(passed)] {
             build.apply(&operation, &here).unwrap();
         }
@@ -945,7 +945,7 @@ fn only_the_transitions_of_the_protocol_are_made() {
 
 #[test]
 fn a_transition_can_be_forced_but_not_the_rules() {
-    let forced = at("2026-01-01T00:00:00Z").forced(true);
+    let forced = at("2026-01-01T00:00:00Z").with_force(true);
     let mut build = example_build(1);
     build.apply(&Operation::Pause, &forced).unwrap();
     assert_eq!(rules_broken(&build), []);
@@ -1170,7 +1170,7 @@ fn the_phase_moves_only_where_it_is_named_or_the_plan_tells() {
     }
     let plan = spec();
     let here = at("2026-01-01T00:00:00Z");
-    let here = here.with_context(RuleContext::none().with_execution_spec(&plan));
+    let here = here.with_rules(RuleContext::none().with_execution_spec(&plan));
     build.apply(&gate("lint"), &here).unwrap();
     assert_eq!(build.current_phase, Some(2.0));
     assert_eq!(build.finished_phase(&plan), None, "it is there already");
@@ -1558,7 +1558,7 @@ fn a_restart_begins_anew_in_the_same_file_and_keeps_what_was_there() {
         ErrorKind::Refused { .. }
     ));
     let mut forced = complete.clone();
-    forced.apply(&restart, &now.forced(true)).unwrap();
+    forced.apply(&restart, &now.with_force(true)).unwrap();
     assert_eq!(forced.completed_workstreams.len(), 0);
 }
 
@@ -2093,7 +2093,7 @@ proptest! {
         operation in operations(),
         force in any::<bool>(),
     ) {
-        let now = Circumstances::at(time("2031-01-01T00:00:00Z")).forced(force);
+        let now = OperationContext::at(time("2031-01-01T00:00:00Z")).with_force(force);
         let mut changed = build.clone();
         if changed.apply(&operation, &now).is_err() {
             prop_assert_eq!(changed, build);

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
-    Archive, Circumstances, FileRole, ItemKind, Operation, ResumeDecision, violations,
+    Archive, FileRole, ItemKind, Operation, OperationContext, ResumeDecision, violations,
 };
 use agent_checkpoint::formats::sitebuilder::{
     Context, HEARTBEAT_INTERVAL, Heartbeat, STATUS_HEADING, SitebuilderCheckpoint, Subtask,
@@ -40,12 +40,12 @@ macro_rules! fixture {
 
 const WHOLE: &str = fixture!("schema-whole");
 
-fn now() -> Circumstances<'static> {
-    Circumstances::at(time(NOW))
+fn now() -> OperationContext<'static> {
+    OperationContext::at(time(NOW))
 }
 
-fn forced() -> Circumstances<'static> {
-    now().forced(true)
+fn forced() -> OperationContext<'static> {
+    now().with_force(true)
 }
 
 fn places(found: &[agent_checkpoint::Violation]) -> Vec<(String, String)> {

@@ -10,7 +10,7 @@ mod common;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
-    Archive, Circumstances, FileRole, ItemKind, Operation, violations,
+    Archive, FileRole, ItemKind, Operation, OperationContext, violations,
 };
 use agent_checkpoint::formats::story_pipeline::{
     AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, PipelineState,
@@ -996,7 +996,9 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     let back = |state: &PipelineState, force| {
         let mut story = fail.clone();
         let context = state.context("SHOP-12");
-        let here = Circumstances::at(now()).with_context(context).forced(force);
+        let here = OperationContext::at(now())
+            .with_rules(context)
+            .with_force(force);
         let result = story.apply(&stage_operation("2"), &here);
         assert_eq!(result.is_err(), story == fail);
         result.map(|()| story)
@@ -1021,7 +1023,7 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     assert!(error.to_string().contains("PAUSED"), "{error}");
     assert!(back(&state, true).is_ok());
 
-    let here = Circumstances::at(now()).with_context(state.context("SHOP-12"));
+    let here = OperationContext::at(now()).with_rules(state.context("SHOP-12"));
     for ends in [stage_operation("done"), Operation::Complete] {
         let error = fail.clone().apply(&ends, &here).unwrap_err();
         assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
@@ -1030,7 +1032,7 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     // Validation is tried again once.
     let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
     let again = |state: &PipelineState| {
-        let here = Circumstances::at(now()).with_context(state.context("SHOP-12"));
+        let here = OperationContext::at(now()).with_rules(state.context("SHOP-12"));
         no_go.clone().apply(&stage_operation("1"), &here)
     };
     let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
@@ -1044,7 +1046,7 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
 }
 
 fn apply(story: &mut StoryCheckpoint, operation: &Operation) -> agent_checkpoint::Result<()> {
-    story.apply(operation, &Circumstances::at(now()))
+    story.apply(operation, &OperationContext::at(now()))
 }
 
 fn stage_operation(name: &str) -> Operation {
@@ -1078,7 +1080,7 @@ fn operations_do_what_their_methods_do() {
     let mut story = story(2);
     apply(&mut story, &task_start("SHOP-15")).unwrap();
     apply(&mut story, &task_done("SHOP-15")).unwrap();
-    let by = Circumstances::at(now()).by(Some("a-2"), None);
+    let by = OperationContext::at(now()).by(Some("a-2"), None);
     story.apply(&task_done("SHOP-14"), &by).unwrap();
     assert_eq!(story.agent_id.as_deref(), Some("a-2"));
     assert!(apply(&mut story, &stage_operation("STAGE_1")).is_err());
@@ -1097,7 +1099,7 @@ fn operations_do_what_their_methods_do() {
     assert_eq!(broken_by(&story), []);
     apply(&mut story, &measured("verdict", "CONCERNS")).unwrap();
     assert_eq!(story.issues, None);
-    let lead = Circumstances::at(now()).by(Some("lead"), None);
+    let lead = OperationContext::at(now()).by(Some("lead"), None);
     story.apply(&stage_operation("done"), &lead).unwrap();
     assert_eq!(story.agent_id.as_deref(), Some("a-2"));
     assert_eq!(story.action(), Some("Story done: CONCERNS, score 92.5"));
@@ -1115,7 +1117,7 @@ fn operations_do_what_their_methods_do() {
     refused(&story, |story| apply(story, &reassign(" ")));
     let unnamed = read::<StoryCheckpoint>(r#"{"stage":2,"last_action":"x"}"#);
     refused(&unnamed, |story| apply(story, &reassign("a-3")));
-    let forced = Circumstances::at(now()).forced(true);
+    let forced = OperationContext::at(now()).with_force(true);
     story.apply(&stage_operation("0"), &forced).unwrap();
     assert_eq!(story.stage_number(), Some(0));
     let unsupported = apply(&mut story, &Operation::Unblock).unwrap_err();
@@ -1519,12 +1521,14 @@ fn a_crashed_worker_is_started_anew_once() {
 #[test]
 fn the_state_beats_and_completes() {
     let mut state: PipelineState = read(STATE);
-    let at = Circumstances::at(now());
+    let at = OperationContext::at(now());
     state.apply(&Operation::Heartbeat, &at).unwrap();
     assert_eq!(state.updated_at().map(Timestamp::text), Some(NOW));
     assert!(state.apply(&Operation::Complete, &at).is_err());
     assert_eq!(state.complete, Some(false));
-    state.apply(&Operation::Complete, &at.forced(true)).unwrap();
+    state
+        .apply(&Operation::Complete, &at.with_force(true))
+        .unwrap();
     assert_eq!(state.complete, Some(true));
     assert!(state.apply(&Operation::Pause, &at).is_err());
 }
@@ -1539,8 +1543,9 @@ fn a_heartbeat_of_the_lead_writes_all_that_follows_and_every_map() {
     let document = Document::from_text(text).unwrap();
     store.put(&name, &document, &PutOptions::new()).unwrap();
     let states = store.checkpoints::<PipelineState>().with_clock(clock(NOW));
-    let beat =
-        |state: &mut PipelineState| state.apply(&Operation::Heartbeat, &Circumstances::at(now()));
+    let beat = |state: &mut PipelineState| {
+        state.apply(&Operation::Heartbeat, &OperationContext::at(now()))
+    };
     assert_eq!(states.try_update(&name, beat).unwrap().violations, []);
     let text = store.load(&name).unwrap().unwrap().document.into_text();
     let value: Value = serde_json::from_str(&text).unwrap();

@@ -9,7 +9,7 @@
 mod common;
 
 use agent_checkpoint::checkpoint::{
-    Circumstances, ContextLevel, ContextUse, Detail, Interruption, Operation,
+    ContextLevel, ContextUse, Detail, Interruption, Operation, OperationContext,
 };
 use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
 use agent_checkpoint::{
@@ -308,14 +308,14 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         Operation::Restart { because: text() },
         Operation::Detail { detail },
     ];
-    let circumstances = Circumstances::at(time("2026-03-02T08:00:00Z"));
+    let context = OperationContext::at(time("2026-03-02T08:00:00Z"));
     for operation in all {
         let mut changed = task(&["one"]);
         changed
             .start_step("one", time("2026-03-02T08:00:00Z"))
             .unwrap();
         let before = changed.clone();
-        let result = changed.apply(&operation, &circumstances);
+        let result = changed.apply(&operation, &context);
         if TaskCheckpoint::OPERATIONS.contains(&operation.name()) {
             result.unwrap();
         } else {
@@ -364,14 +364,14 @@ fn recording_a_step_leaves_out_what_tools_make() {
         ],
         files_modified: vec!["target/debug/a".to_owned()],
     };
-    let circumstances = Circumstances::at(time("2026-03-02T08:00:00Z"));
-    changed.apply(&done, &circumstances).unwrap();
+    let context = OperationContext::at(time("2026-03-02T08:00:00Z"));
+    changed.apply(&done, &context).unwrap();
     assert_eq!(changed.files(), ["src/a.rs"]);
     assert!(changed.completed_steps[0].files_modified.is_empty());
 }
 
-fn by<'a>(agent: &'a str) -> Circumstances<'a> {
-    Circumstances::at(time("2026-03-02T08:30:00Z")).by(Some(agent), None)
+fn by<'a>(agent: &'a str) -> OperationContext<'a> {
+    OperationContext::at(time("2026-03-02T08:30:00Z")).by(Some(agent), None)
 }
 
 /// An unset variable of a script is no step.
@@ -409,7 +409,7 @@ fn a_report_that_says_nothing_is_refused_unchanged() {
                 .start_step("one", time("2026-03-02T08:00:00Z"))
                 .unwrap();
             let before = changed.clone();
-            let error = changed.apply(&operation, &by("other").forced(force));
+            let error = changed.apply(&operation, &by("other").with_force(force));
             let error = error.unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
             assert_eq!(changed, before, "{operation:?}");
@@ -438,7 +438,9 @@ fn a_phase_or_result_of_no_list_is_refused_with_the_list_unless_forced() {
         let error = changed.apply(operation, &by("dev")).unwrap_err();
         assert!(error.to_string().contains(list), "{error}");
         assert_eq!(changed, before);
-        changed.apply(operation, &by("dev").forced(true)).unwrap();
+        changed
+            .apply(operation, &by("dev").with_force(true))
+            .unwrap();
         assert_ne!(changed, before);
     }
 }
@@ -461,7 +463,7 @@ fn who_reports_work_has_the_task() {
     shared
         .apply(
             &start("two"),
-            &Circumstances::at(time("2026-03-02T08:30:00Z")),
+            &OperationContext::at(time("2026-03-02T08:30:00Z")),
         )
         .unwrap();
     shared.apply(&Operation::Unblock, &by("lead")).unwrap();
@@ -681,8 +683,8 @@ proptest! {
         agent in proptest::option::of("[a-z]{0,3}"),
     ) {
         let mut changed = before.clone();
-        let circumstances = Circumstances::at(time("2031-03-02T08:00:00Z")).by(agent.as_deref(), None);
-        if changed.apply(&operation, &circumstances).is_err() {
+        let context = OperationContext::at(time("2031-03-02T08:00:00Z")).by(agent.as_deref(), None);
+        if changed.apply(&operation, &context).is_err() {
             prop_assert_eq!(changed, before);
             return Ok(());
         }
@@ -714,7 +716,9 @@ fn the_plan_changes_in_one_edit_each() {
     };
     let report = |operation: Operation| -> agent_checkpoint::Result<Vec<String>> {
         let before = text();
-        tasks.try_update(&key, |task| task.apply(&operation, &Circumstances::at(at)))?;
+        tasks.try_update(&key, |task| {
+            task.apply(&operation, &OperationContext::at(at))
+        })?;
         let after = text();
         let same = |line: &&str| !line.contains("lastUpdatedAt") && !before.contains(line.trim());
         let changed: Vec<String> = after.lines().filter(same).map(str::to_owned).collect();

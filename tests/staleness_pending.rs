@@ -9,7 +9,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Circumstances, ContextUse, Operation};
+use agent_checkpoint::checkpoint::{ContextUse, Operation, OperationContext};
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::resume::{TakeOver, take_over};
@@ -60,8 +60,8 @@ fn states(store: &MemoryStore, root: &Path) -> Vec<String> {
 fn report(tasks: &Checkpoints<TaskCheckpoint>, agent: &str, operation: &Operation) -> Saved {
     tasks
         .try_update(&key("t"), |task| {
-            let circumstances = Circumstances::at(chrono::Utc::now()).by(Some(agent), None);
-            task.apply(operation, &circumstances)
+            let context = OperationContext::at(chrono::Utc::now()).by(Some(agent), None);
+            task.apply(operation, &context)
         })
         .unwrap()
 }

@@ -54,7 +54,7 @@ pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
-pub use operation::{Circumstances, Detail, ItemKind, Operation};
+pub use operation::{Detail, ItemKind, Operation, OperationContext};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use process::ProcessId;
 pub use progress::Progress;
@@ -237,7 +237,7 @@ pub trait Checkpoint:
     /// [`ErrorKind::Unsupported`] when the format has no such operation, [`ErrorKind::Transition`] when
     /// the protocol has no such transition and none was forced, [`ErrorKind::Refused`] when it does not
     /// go with the checkpoint's state. The checkpoint is then unchanged.
-    fn apply(&mut self, operation: &Operation, _circumstances: &Circumstances<'_>) -> Result<()> {
+    fn apply(&mut self, operation: &Operation, _context: &OperationContext<'_>) -> Result<()> {
         Err(Error::unsupported(operation, Self::OPERATIONS))
     }
 
@@ -248,7 +248,7 @@ pub trait Checkpoint:
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] when the protocol does not let this agent go on from it.
-    fn take_up(&mut self, _circumstances: &Circumstances<'_>) -> Result<()> {
+    fn take_up(&mut self, _context: &OperationContext<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -264,7 +264,7 @@ pub trait Checkpoint:
     fn interrupt(
         &mut self,
         interruption: &Interruption,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         if let Interruption::Failed(because) = interruption {
             let text = because.clone();
@@ -274,11 +274,9 @@ pub trait Checkpoint:
                 Operation::Note { text },
             ];
             // One that is refused, as on a task that is complete, leaves the checkpoint as it was.
-            let _taken = ways
-                .iter()
-                .any(|way| self.apply(way, circumstances).is_ok());
+            let _taken = ways.iter().any(|way| self.apply(way, context).is_ok());
         }
-        self.stamp(circumstances.now);
+        self.stamp(context.now);
         Ok(())
     }
 

@@ -419,37 +419,37 @@ impl Operation {
 /// What an operation takes from outside the checkpoint.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Circumstances<'a> {
+pub struct OperationContext<'a> {
     /// The present time.
     pub now: DateTime<Utc>,
-    /// Who reports.
+    /// The agent that reports.
     pub agent: Option<&'a str>,
-    /// In which session.
+    /// The session that reports.
     pub session: Option<&'a str>,
     /// Whether a transition that the protocol does not have is made all the same.
     pub force: bool,
-    /// What is known beside the checkpoint, such as how often the work was tried again. What is not
-    /// given keeps nothing from being done.
-    pub context: RuleContext<'a>,
-    /// Which files are sources, where that is not the format's own to say.
+    /// What the format's rules take from outside the checkpoint, such as how often the work was tried again. A
+    /// rule whose input is not given refuses nothing.
+    pub rules: RuleContext<'a>,
+    /// Which files are sources, for the formats that record no others.
     pub sources: Option<&'a SourceFiles>,
 }
 
-impl<'a> Circumstances<'a> {
-    /// Somebody reports at this time.
+impl<'a> OperationContext<'a> {
+    /// A report at this time, by an agent that is not named.
     #[must_use]
     pub fn at(now: DateTime<Utc>) -> Self {
-        Circumstances {
+        OperationContext {
             now,
             agent: None,
             session: None,
             force: false,
-            context: RuleContext::none(),
+            rules: RuleContext::none(),
             sources: None,
         }
     }
 
-    /// Says who reports.
+    /// Names the agent and the session that report.
     #[must_use]
     pub fn by(mut self, agent: Option<&'a str>, session: Option<&'a str>) -> Self {
         self.agent = agent;
@@ -457,23 +457,30 @@ impl<'a> Circumstances<'a> {
         self
     }
 
-    /// Says what is known beside the checkpoint.
+    /// Sets what the format's rules take from outside the checkpoint.
     #[must_use]
-    pub fn with_context(mut self, context: RuleContext<'a>) -> Self {
-        self.context = context;
+    pub fn with_rules(mut self, rules: RuleContext<'a>) -> Self {
+        self.rules = rules;
         self
     }
 
-    /// Says which files are sources, for the formats that record no others.
+    /// Sets which files are sources, for the formats that record no others.
     #[must_use]
-    pub fn taking(mut self, sources: &'a SourceFiles) -> Self {
+    pub fn with_sources(mut self, sources: &'a SourceFiles) -> Self {
         self.sources = Some(sources);
+        self
+    }
+
+    /// Sets whether a transition is made that the protocol does not have.
+    #[must_use]
+    pub fn with_force(mut self, force: bool) -> Self {
+        self.force = force;
         self
     }
 
     /// Refuses what needs all work to be finished, while an item that could not be read may be open.
     pub(crate) fn nothing_hidden(&self, cannot: &str) -> Result<()> {
-        let unreadable = self.context.unreadable.iter();
+        let unreadable = self.rules.unreadable.iter();
         let open: Vec<String> = unreadable
             .filter(|item| item.may_be_open())
             .map(ToString::to_string)
@@ -485,12 +492,5 @@ impl<'a> Circumstances<'a> {
             "{cannot}, for nobody can tell whether this is finished: {}; mend it first",
             open.join("; ")
         )))
-    }
-
-    /// Makes a transition that the protocol does not have.
-    #[must_use]
-    pub fn forced(mut self, force: bool) -> Self {
-        self.force = force;
-        self
     }
 }

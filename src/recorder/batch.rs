@@ -1,6 +1,6 @@
 //! Several reports for one write.
 
-use crate::checkpoint::{Archive, Checkpoint, Circumstances, Operation, Result};
+use crate::checkpoint::{Archive, Checkpoint, Operation, OperationContext, Result};
 use crate::staleness::Tracking;
 
 /// Reports that are made together, in their order.
@@ -56,10 +56,10 @@ impl Batch {
     pub(super) fn apply<C: Checkpoint>(
         &self,
         checkpoint: &mut C,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         for (operation, force) in &self.reports {
-            checkpoint.apply(operation, &circumstances.forced(*force))?;
+            checkpoint.apply(operation, &context.with_force(*force))?;
         }
         Ok(())
     }

@@ -181,12 +181,12 @@ impl<C: Checkpoint> Found<C> {
         let recorder = Recorder::holding(&self.checkpoints, &self.key, self.options, hold);
         let found = &self.loaded.checkpoint;
         let mut changed = false;
-        let taken_up = recorder.change(&mut |checkpoint, circumstances| {
+        let taken_up = recorder.change(&mut |checkpoint, context| {
             changed = *checkpoint != *found;
             if changed {
                 return Err(Error::new(ErrorKind::ChangedMeanwhile));
             }
-            checkpoint.take_up(circumstances)
+            checkpoint.take_up(context)
         });
         match taken_up {
             Ok(_) => Ok(recorder),

@@ -51,8 +51,8 @@ impl<C: Checkpoint> Recorder<C> {
         let level = used.level();
         let recorded = if level > state.level {
             Some(
-                self.change_in(&mut state, None, &mut |checkpoint, circumstances| {
-                    checkpoint.apply(&operation, circumstances)
+                self.change_in(&mut state, None, &mut |checkpoint, context| {
+                    checkpoint.apply(&operation, context)
                 })?,
             )
         } else {

@@ -29,8 +29,8 @@ impl<C: Checkpoint> Recorder<C> {
     pub fn reassign(&self, to: &str) -> Result<HandedOn> {
         let mut state = self.state();
         let operation = Operation::Reassign { to: to.to_owned() };
-        let recorded = self.change_in(&mut state, None, &mut |checkpoint, circumstances| {
-            checkpoint.apply(&operation, circumstances)
+        let recorded = self.change_in(&mut state, None, &mut |checkpoint, context| {
+            checkpoint.apply(&operation, context)
         })?;
         state.given_to = Some(to.to_owned());
         let mut resume = self.plan()?;

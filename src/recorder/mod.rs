@@ -77,8 +77,8 @@ pub use run::{Ran, RunError, Step};
 pub use scope::Broken;
 
 use crate::checkpoint::{
-    Archive, Checkpoint, Circumstances, Claim, ContextLevel, Error, ErrorKind, Fence, Key,
-    OpenItem, Operation, Result,
+    Archive, Checkpoint, Claim, ContextLevel, Error, ErrorKind, Fence, Key, OpenItem, Operation,
+    OperationContext, Result,
 };
 use crate::checkpoints::Checkpoints;
 use crate::resume::Resume;
@@ -131,7 +131,7 @@ struct After {
 }
 
 /// A change of the checkpoint.
-type ChangeOf<'c, C> = dyn FnMut(&mut C, &Circumstances<'_>) -> Result<()> + 'c;
+type ChangeOf<'c, C> = dyn FnMut(&mut C, &OperationContext<'_>) -> Result<()> + 'c;
 
 impl<C: Checkpoint> fmt::Debug for Recorder<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -252,9 +252,8 @@ impl<C: Checkpoint> Recorder<C> {
         fill(&mut batch);
         let project = self.checkpoints.project();
         let left_out = batch.leave_out(&project.with_sources(self.options.sources.clone()));
-        let mut apply = |checkpoint: &mut C, circumstances: &Circumstances<'_>| {
-            batch.apply(checkpoint, circumstances)
-        };
+        let mut apply =
+            |checkpoint: &mut C, context: &OperationContext<'_>| batch.apply(checkpoint, context);
         let saved = self.change_in(&mut self.state(), batch.archive(), &mut apply)?;
         Ok(Recorded { left_out, ..saved })
     }
@@ -337,9 +336,9 @@ impl<C: Checkpoint> Recorder<C> {
     ) -> Result<(Saved, After)> {
         let now = self.checkpoints.now();
         let owner = &self.options.owner;
-        let circumstances = Circumstances::at(now)
+        let context = OperationContext::at(now)
             .by(Some(&owner.agent), Some(&owner.session))
-            .taking(&self.options.sources);
+            .with_sources(&self.options.sources);
         let known = self.options.resume.context(now, None);
         let mut after = None;
         let fenced = self.checkpoints.clone().fenced(hold.fence());
@@ -347,8 +346,8 @@ impl<C: Checkpoint> Recorder<C> {
         let saved = fenced.try_update_knowing(&self.key, |checkpoint, unreadable| {
             hold.check(checkpoint)?;
             let before = checkpoint.handoff().in_progress;
-            let circumstances = circumstances.with_context(known.with_unreadable(unreadable));
-            change(checkpoint, &circumstances)?;
+            let context = context.with_rules(known.with_unreadable(unreadable));
+            change(checkpoint, &context)?;
             after = Some(After::of(checkpoint, before));
             Ok(())
         })?;

@@ -85,9 +85,7 @@ impl<C: Checkpoint> Recorder<C> {
             Interruption::Failed(because) => Interruption::Failed(first_line(because)),
             stopped => stopped.clone(),
         };
-        self.change(&mut |checkpoint, circumstances| {
-            checkpoint.interrupt(&interruption, circumstances)
-        })
+        self.change(&mut |checkpoint, context| checkpoint.interrupt(&interruption, context))
     }
 }
 

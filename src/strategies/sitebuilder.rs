@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::arbitrary::arbitrary;
-use crate::checkpoint::{Circumstances, Timestamp};
+use crate::checkpoint::{OperationContext, Timestamp};
 use crate::formats::sitebuilder::{SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError};
 
 fn subtask() -> impl Strategy<Value = SubtaskStatus> {
@@ -98,7 +98,7 @@ fn sitebuilder_checkpoint() -> impl Strategy<Value = SitebuilderCheckpoint> {
                     }
                     // Nothing is open that could keep it from being complete.
                     End::Complete => {
-                        let _ = made.complete(&Circumstances::at(now));
+                        let _ = made.complete(&OperationContext::at(now));
                     }
                 }
                 made

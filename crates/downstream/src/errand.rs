@@ -1,6 +1,8 @@
 //! A format of this orchestrator's own.
 
-use agent_checkpoint::checkpoint::{Circumstances, DoneItem, OpenItem, Operation, SchemaVersion};
+use agent_checkpoint::checkpoint::{
+    DoneItem, OpenItem, Operation, OperationContext, SchemaVersion,
+};
 #[cfg(feature = "schema")]
 use agent_checkpoint::schema::Shape;
 use agent_checkpoint::{Checkpoint, Error, Handoff, Inspection, Result, Status, Timestamp};
@@ -84,7 +86,7 @@ impl Checkpoint for Errand {
     const OPERATIONS: &'static [&'static str] = &["step start", "step done", "block", "unblock"];
 
     /// What a recorder reports. An operation that is refused leaves the errand as it was.
-    fn apply(&mut self, operation: &Operation, _: &Circumstances<'_>) -> Result<()> {
+    fn apply(&mut self, operation: &Operation, _: &OperationContext<'_>) -> Result<()> {
         match operation {
             Operation::StepStart { text } => self.at = Some(text.clone()),
             Operation::StepDone { text, pending, .. } => {

@@ -27,8 +27,8 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Layout, Operation, Pulse,
-    Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds, Timestamp,
+    Checkpoint, Evidence, Handoff, Inspection, ItemState, Layout, Operation, OperationContext,
+    Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -252,12 +252,12 @@ impl Checkpoint for AgentCheckpoint {
         resume::plan(self, rule_context)
     }
 
-    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
-        self.taken_up(circumstances)
+    fn take_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
+        self.taken_up(context)
     }
 
-    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        operations::apply(self, operation, circumstances)
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
+        operations::apply(self, operation, context)
     }
 
     fn message_values(&self, rule_context: &RuleContext<'_>) -> serde_json::Value {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, AgentStatus, layout};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, ContextLevel, Detail, Error, Operation, Result, have_names,
+    Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, have_names,
 };
 use crate::formats::steps::{self, says};
 use crate::formats::task::StepDone;
@@ -618,17 +618,17 @@ const DETAILS: &[&str] = &[
 pub(super) fn apply(
     agent: &mut AgentCheckpoint,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
-    let Circumstances { now, force, .. } = *circumstances;
+    let OperationContext { now, force, .. } = *context;
     let mut next = agent.clone();
-    let by_the_agent = circumstances.agent.is_none_or(|reporter| {
+    let by_the_agent = context.agent.is_none_or(|reporter| {
         agent
             .agent_id
             .as_deref()
             .is_some_and(|id| layout::same_agent(reporter, id))
     });
-    let own_session = circumstances.session.filter(|_| by_the_agent);
+    let own_session = context.session.filter(|_| by_the_agent);
     // A sign of life and a word for the next agent go with being complete.
     let goes_with_complete = matches!(
         operation,
@@ -692,7 +692,7 @@ pub(super) fn apply(
         Operation::Pause => next.enter(AgentStatus::Waiting, force)?,
         Operation::Complete => {
             if !force {
-                circumstances.nothing_hidden("the agent is not complete")?;
+                context.nothing_hidden("the agent is not complete")?;
             }
             next.enter(AgentStatus::Complete, force)?;
         }

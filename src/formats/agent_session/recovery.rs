@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::operations::stage_name;
 use super::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState, layout};
-use crate::checkpoint::{Checkpoint, Circumstances, Error, Key, Result};
+use crate::checkpoint::{Checkpoint, Error, Key, OperationContext, Result};
 
 /// Less work than this is not worth resuming: the feature begins anew.
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
@@ -81,9 +81,9 @@ impl AgentCheckpoint {
 
     /// The same agent goes on: in a fresh session as [`resume_session`](AgentCheckpoint::resume_session) has
     /// it, or in the session that it is in already.
-    pub(super) fn taken_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+    pub(super) fn taken_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
         let own = self.agent_id.as_deref();
-        if let (Some(agent), Some(own)) = (circumstances.agent, own)
+        if let (Some(agent), Some(own)) = (context.agent, own)
             && !layout::same_agent(agent, own)
         {
             return Err(Error::refused(format!(
@@ -91,7 +91,7 @@ impl AgentCheckpoint {
                  of its own (resume::take_over)"
             )));
         }
-        let session = circumstances.session.unwrap_or_default();
+        let session = context.session.unwrap_or_default();
         if self.session_id.as_deref() == Some(session) && !session.is_empty() {
             return self.check_resumable();
         }

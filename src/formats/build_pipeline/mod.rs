@@ -35,8 +35,8 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Activity, Checkpoint, Circumstances, Dropped, Error, Evidence, Handoff, Inspection, ItemState,
-    Layout, Limits, Operation, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
+    Activity, Checkpoint, Dropped, Error, Evidence, Handoff, Inspection, ItemState, Layout, Limits,
+    Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
     Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Code, Document, Identity};
@@ -392,8 +392,8 @@ impl Checkpoint for BuildCheckpoint {
         resume::plan(self, context)
     }
 
-    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        operations::apply(self, operation, circumstances)
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
+        operations::apply(self, operation, context)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -9,7 +9,7 @@ use super::{
     RenderProofWaiver, Verdict, artifacts, gate_name, gate_workstream, is_build_id, phase, states,
 };
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, Result,
+    Checkpoint, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, OperationContext, Result,
     Timestamp, have_names,
 };
 
@@ -600,9 +600,9 @@ pub(super) const OPERATIONS: &[&str] = &[
 pub(super) fn apply(
     build: &mut BuildCheckpoint,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
-    let force = circumstances.force;
+    let force = context.force;
     match operation {
         Operation::ItemStart {
             kind: ItemKind::Workstream,
@@ -627,7 +627,7 @@ pub(super) fn apply(
         } => build.add_workstream(id),
         Operation::WorkstreamDormant { id, because } => build.leave_out(id, because),
         Operation::GatePass { name, phase } => {
-            let spec = circumstances.context.execution_spec;
+            let spec = context.rules.execution_spec;
             let finished = || build.finished_phase(spec?);
             let phase = phase.or_else(finished);
             build.pass_gate(name, phase, force)
@@ -678,7 +678,7 @@ pub(super) fn apply(
             })
         }
         Operation::Heartbeat => {
-            build.stamp(circumstances.now);
+            build.stamp(context.now);
             Ok(())
         }
         Operation::Fail { text } => {
@@ -703,12 +703,12 @@ pub(super) fn apply(
         }
         Operation::Pause => build.pause(force),
         Operation::Complete => {
-            circumstances.nothing_hidden("the build is not complete")?;
+            context.nothing_hidden("the build is not complete")?;
             build.complete(force)
         }
         Operation::Restart { because } => {
             let before = build.clone();
-            build.restart(circumstances.now, force)?;
+            build.restart(context.now, force)?;
             if *build != before {
                 let told = build.cleanup_done.get_or_insert_default();
                 told.push(format!("Begun anew: {because}"));

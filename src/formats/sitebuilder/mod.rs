@@ -26,9 +26,9 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Key, Layout, OpenEnum,
-    Operation, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds,
-    Timestamp, open_enum,
+    Checkpoint, Evidence, Handoff, Inspection, ItemState, Key, Layout, OpenEnum, Operation,
+    OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status,
+    Thresholds, Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -402,8 +402,8 @@ impl Checkpoint for SitebuilderCheckpoint {
         resume::plan(self)
     }
 
-    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
-        self.taken_up(circumstances)
+    fn take_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
+        self.taken_up(context)
     }
 
     #[cfg(feature = "template")]
@@ -411,8 +411,8 @@ impl Checkpoint for SitebuilderCheckpoint {
         Some(self.progress_message())
     }
 
-    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        operations::apply(self, operation, circumstances)
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
+        operations::apply(self, operation, context)
     }
 
     fn message_values(&self, _: &RuleContext<'_>) -> serde_json::Value {

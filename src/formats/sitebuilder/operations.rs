@@ -10,8 +10,8 @@ use super::{
     Heartbeat, SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskError, TaskStatus,
 };
 use crate::checkpoint::{
-    Checkpoint, Circumstances, ContextLevel, Detail, Error, ItemKind, Operation, Result, Timestamp,
-    have_names,
+    Checkpoint, ContextLevel, Detail, Error, ItemKind, Operation, OperationContext, Result,
+    Timestamp, have_names,
 };
 use crate::formats::steps::{self, says};
 
@@ -180,23 +180,20 @@ impl SitebuilderCheckpoint {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the id says nothing, while the task is
     /// blocked and when the subtask is complete, [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete;
     /// unless it is forced.
-    pub fn start_subtask(&mut self, id: &str, circumstances: &Circumstances<'_>) -> Result<()> {
+    pub fn start_subtask(&mut self, id: &str, context: &OperationContext<'_>) -> Result<()> {
         says(id, "name the subtask")?;
-        if self.is_finished(id) && !circumstances.force {
+        if self.is_finished(id) && !context.force {
             return Err(Error::refused(format!(
                 "the subtask {id} is complete already; force it to begin it again",
                 id = quoted(id)
             )));
         }
-        if self.state() == Some(TaskStatus::Blocked)
-            && !self.errors.is_empty()
-            && !circumstances.force
-        {
+        if self.state() == Some(TaskStatus::Blocked) && !self.errors.is_empty() && !context.force {
             return Err(Error::refused(
                 "the task is blocked; resolve its errors and clear them (unblock) first",
             ));
         }
-        self.go_on(circumstances.force)?;
+        self.go_on(context.force)?;
         self.set_subtask(id, SubtaskStatus::InProgress);
         Ok(())
     }
@@ -208,9 +205,9 @@ impl SitebuilderCheckpoint {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the id says nothing,
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete, unless a criterion is open or
     /// it is forced.
-    pub fn add_subtask(&mut self, id: &str, circumstances: &Circumstances<'_>) -> Result<()> {
+    pub fn add_subtask(&mut self, id: &str, context: &OperationContext<'_>) -> Result<()> {
         says(id, "name the subtask")?;
-        self.record(circumstances.force)?;
+        self.record(context.force)?;
         if self.subtask_mut(id).is_none() {
             self.set_subtask(id, SubtaskStatus::Pending);
         }
@@ -231,11 +228,11 @@ impl SitebuilderCheckpoint {
         &mut self,
         id: &str,
         done: &SubtaskDone,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         says(id, "name the subtask")?;
         have_names(done.files_created.iter().chain(&done.files_modified))?;
-        self.record(circumstances.force)?;
+        self.record(context.force)?;
         let again = self.is_finished(id);
         self.set_subtask(id, SubtaskStatus::Complete);
         self.add_files(&done.files_created, &done.files_modified);
@@ -283,20 +280,20 @@ impl SitebuilderCheckpoint {
         &mut self,
         id: &str,
         because: Option<&str>,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         says(id, "name the subtask")?;
-        if self.is_finished(id) && !circumstances.force {
+        if self.is_finished(id) && !context.force {
             return Err(Error::refused(format!(
                 "the subtask {id} is complete already; force it to count as failed",
                 id = quoted(id)
             )));
         }
-        self.record(circumstances.force)?;
+        self.record(context.force)?;
         self.set_subtask(id, SubtaskStatus::Failed);
         if let Some(because) = because {
             let message = format!("{id}: {because}");
-            self.add_error(SUBTASK_FAILED, &message, false, circumstances.now);
+            self.add_error(SUBTASK_FAILED, &message, false, context.now);
         }
         Ok(())
     }
@@ -330,17 +327,17 @@ impl SitebuilderCheckpoint {
         &mut self,
         kind: &str,
         message: &str,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         says(message, "say what is in the way")?;
         let complete = self.state() == Some(TaskStatus::Complete);
-        if (complete || self.is_in_unknown_state()) && !circumstances.force {
+        if (complete || self.is_in_unknown_state()) && !context.force {
             return Err(self.no_way_to(&TaskStatus::Blocked));
         }
         if complete {
             self.completed_at = None;
         }
-        self.add_error(kind, message, true, circumstances.now);
+        self.add_error(kind, message, true, context.now);
         self.take_state(TaskStatus::Blocked);
         self.resumable = Some(true);
         Ok(())
@@ -352,8 +349,8 @@ impl SitebuilderCheckpoint {
     ///
     /// [`ErrorKind::Transition`](crate::ErrorKind::Transition) when the task is complete, unless a
     /// criterion is open or it is forced.
-    pub fn unblock(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
-        self.go_on(circumstances.force)?;
+    pub fn unblock(&mut self, context: &OperationContext<'_>) -> Result<()> {
+        self.go_on(context.force)?;
         self.errors.clear();
         Ok(())
     }
@@ -365,18 +362,18 @@ impl SitebuilderCheckpoint {
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the protocol does not let it be resumed
     /// or the errors are not cleared, unless it is forced.
-    pub fn resume(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+    pub fn resume(&mut self, context: &OperationContext<'_>) -> Result<()> {
         let plan = super::resume::plan(self);
-        if plan.decision > crate::checkpoint::ResumeDecision::Verify && !circumstances.force {
+        if plan.decision > crate::checkpoint::ResumeDecision::Verify && !context.force {
             let question = plan.questions.into_iter().next();
             return Err(Error::refused(question.unwrap_or(plan.message)));
         }
-        self.go_on(circumstances.force)
+        self.go_on(context.force)
     }
 
     /// An agent of the type goes on. A task that is blocked stays so until it is unblocked.
-    pub(super) fn taken_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
-        if let (Some(agent), Some(own)) = (circumstances.agent, self.agent.as_deref())
+    pub(super) fn taken_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
+        if let (Some(agent), Some(own)) = (context.agent, self.agent.as_deref())
             && agent != own
         {
             return Err(Error::refused(format!(
@@ -386,7 +383,7 @@ impl SitebuilderCheckpoint {
         if self.state() == Some(TaskStatus::Blocked) && self.resumable == Some(true) {
             return Ok(());
         }
-        self.resume(circumstances)
+        self.resume(context)
     }
 
     /// Shows that the agent is alive.
@@ -435,12 +432,12 @@ impl SitebuilderCheckpoint {
         &mut self,
         criterion: &str,
         met: bool,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         let before = self.acceptance_criteria_met.get(criterion).copied();
         let complete = self.state() == Some(TaskStatus::Complete);
         if complete && !met && before != Some(Some(false)) {
-            if !circumstances.force {
+            if !context.force {
                 return Err(Error::refused(format!(
                     "the task is complete; force it to take the criterion {criterion} back and \
                      go on",
@@ -513,15 +510,15 @@ impl SitebuilderCheckpoint {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when it is complete already, when a criterion
     /// is not met or a subtask is neither complete nor failed. Forced, it is completed all the same:
     /// a partial completion, which resumes with the criteria that are open.
-    pub fn complete(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
+    pub fn complete(&mut self, context: &OperationContext<'_>) -> Result<()> {
         let whole = self.may_complete();
         let is_whole = whole.is_ok();
-        if !circumstances.force {
-            circumstances.nothing_hidden("the task is not complete")?;
+        if !context.force {
+            context.nothing_hidden("the task is not complete")?;
             whole?;
         }
         let before = self.completed_at.as_ref().or(self.updated_at.as_ref());
-        self.completed_at = Some(Timestamp::like(before, circumstances.now));
+        self.completed_at = Some(Timestamp::like(before, context.now));
         self.take_state(TaskStatus::Complete);
         self.resumable = Some(false);
         // Of a partial completion without counts nobody knows how much is done.
@@ -766,10 +763,10 @@ fn sends_to(text: &str, id: &str) -> bool {
 pub(super) fn apply(
     checkpoint: &mut SitebuilderCheckpoint,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
     match operation {
-        Operation::StepStart { text } => checkpoint.start_subtask(text, circumstances),
+        Operation::StepStart { text } => checkpoint.start_subtask(text, context),
         Operation::StepDone {
             text,
             pending,
@@ -783,7 +780,7 @@ pub(super) fn apply(
                 processed: text.clone(),
                 ..SubtaskDone::default()
             };
-            checkpoint.finish_subtask(&id, &done, circumstances)
+            checkpoint.finish_subtask(&id, &done, context)
         }
         Operation::Note { text } => {
             says(text, "say how far the work is")?;
@@ -799,50 +796,48 @@ pub(super) fn apply(
             if let Some(note) = note.as_deref().filter(|note| !note.trim().is_empty()) {
                 checkpoint.note(note);
             }
-            checkpoint.stamp(circumstances.now);
+            checkpoint.stamp(context.now);
             Ok(())
         }
         Operation::Context { used } => {
             if used.level() >= ContextLevel::Approaching {
-                checkpoint.stamp(circumstances.now);
+                checkpoint.stamp(context.now);
             }
             Ok(())
         }
         Operation::BlockAs { kind, text } => {
             says(kind, "say of which type the error is")?;
-            checkpoint.block(kind, text, circumstances)
+            checkpoint.block(kind, text, context)
         }
         Operation::Detail { detail } => checkpoint.add_details(detail),
-        Operation::Block { text } => checkpoint.block(BLOCKER, text, circumstances),
+        Operation::Block { text } => checkpoint.block(BLOCKER, text, context),
         // The protocol has no failed task: an error that an agent cannot get past blocks it.
-        Operation::Fail { text } => checkpoint.block("error", text, circumstances),
-        Operation::Unblock => checkpoint.unblock(circumstances),
+        Operation::Fail { text } => checkpoint.block("error", text, context),
+        Operation::Unblock => checkpoint.unblock(context),
         Operation::Heartbeat => {
-            checkpoint.beat(circumstances.now);
+            checkpoint.beat(context.now);
             Ok(())
         }
-        Operation::Complete => checkpoint.complete(circumstances),
+        Operation::Complete => checkpoint.complete(context),
         Operation::ItemAdd {
             kind: ItemKind::Subtask,
             id,
-        } => checkpoint.add_subtask(id, circumstances),
+        } => checkpoint.add_subtask(id, context),
         Operation::ItemStart {
             kind: ItemKind::Subtask,
             id,
-        } => checkpoint.start_subtask(id, circumstances),
+        } => checkpoint.start_subtask(id, context),
         Operation::ItemDone {
             kind: ItemKind::Subtask,
             id,
             files,
-        } => checkpoint.finish_subtask(id, &SubtaskDone::creating(files), circumstances),
+        } => checkpoint.finish_subtask(id, &SubtaskDone::creating(files), context),
         Operation::ItemFail {
             kind: ItemKind::Subtask,
             id,
             because,
-        } => checkpoint.fail_subtask(id, because.as_deref(), circumstances),
-        Operation::Verify { activity, status } => {
-            verify(checkpoint, activity, status, circumstances)
-        }
+        } => checkpoint.fail_subtask(id, because.as_deref(), context),
+        Operation::Verify { activity, status } => verify(checkpoint, activity, status, context),
         other => Err(Error::unsupported(other, OPERATIONS)),
     }
 }
@@ -890,7 +885,7 @@ fn verify(
     checkpoint: &mut SitebuilderCheckpoint,
     activity: &str,
     status: &str,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
     let met = match status.trim().to_ascii_lowercase().as_str() {
         "passed" | "met" | "true" => true,
@@ -907,5 +902,5 @@ fn verify(
             return Ok(());
         }
     };
-    checkpoint.judge(activity, met, circumstances)
+    checkpoint.judge(activity, met, context)
 }

@@ -42,8 +42,8 @@ pub use state::{
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Dropped, Evidence, Handoff, Inspection, Interruption, ItemState,
-    Layout, Limits, Operation, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
+    Checkpoint, Dropped, Evidence, Handoff, Inspection, Interruption, ItemState, Layout, Limits,
+    Operation, OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
     Truncation, open_enum,
 };
 use crate::json::{Code, Document};
@@ -263,8 +263,8 @@ impl Checkpoint for StoryCheckpoint {
         resume::plan(self, context)
     }
 
-    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
-        if let Some(agent) = circumstances.agent {
+    fn take_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
+        if let Some(agent) = context.agent {
             self.take_over(agent);
         }
         Ok(())
@@ -273,15 +273,15 @@ impl Checkpoint for StoryCheckpoint {
     fn interrupt(
         &mut self,
         interruption: &Interruption,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
         self.interrupted(interruption);
-        self.stamp(circumstances.now);
+        self.stamp(context.now);
         Ok(())
     }
 
-    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        operations::apply(self, operation, circumstances)
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
+        operations::apply(self, operation, context)
     }
 
     fn complete_change(

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::spelling::{self, Name, Spelling};
 use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
 use crate::checkpoint::{
-    Circumstances, DropReason, Dropped, Error, ErrorKind, Interruption, ItemKind, Operation,
+    DropReason, Dropped, Error, ErrorKind, Interruption, ItemKind, Operation, OperationContext,
     Result, RuleContext, Timestamp,
 };
 use crate::json::pointer;
@@ -636,9 +636,9 @@ pub(super) const OPERATIONS: &[&str] = &[
 pub(super) fn apply(
     story: &mut StoryCheckpoint,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
-    let force = circumstances.force;
+    let force = context.force;
     // The stages that list tasks end when their tasks are known.
     let ends = match operation {
         Operation::Stage { .. } => matches!(story.stage_number(), Some(0 | 2)),
@@ -646,7 +646,7 @@ pub(super) fn apply(
         _ => false,
     };
     if ends && !force {
-        circumstances.nothing_hidden("the stage is not at its end")?;
+        context.nothing_hidden("the stage is not at its end")?;
     }
     match operation {
         Operation::Note { text } => {
@@ -666,7 +666,7 @@ pub(super) fn apply(
         },
         Operation::Complete if force => story.force_complete(),
         Operation::Complete => {
-            story.complete_with(circumstances.context.counters.unwrap_or_default())?;
+            story.complete_with(context.rules.counters.unwrap_or_default())?;
         }
         Operation::ItemStart {
             kind: ItemKind::Task,
@@ -692,7 +692,7 @@ pub(super) fn apply(
             says(id, "name the task")?;
             story.plan_tasks([id])?;
         }
-        Operation::Heartbeat => story.stamp_at(circumstances.now),
+        Operation::Heartbeat => story.stamp_at(context.now),
         Operation::Reassign { to } => {
             if story.spelling() == Spelling::SnakeCase {
                 return Err(Error::refused(
@@ -702,12 +702,12 @@ pub(super) fn apply(
             says(to, "name the agent that goes on")?;
             story.take_over(to);
         }
-        Operation::Stage { name } => return enter(story, name, circumstances),
+        Operation::Stage { name } => return enter(story, name, context),
         Operation::Verify { activity, status } => verify(story, activity, status, force)?,
         other => return Err(Error::unsupported(other, OPERATIONS)),
     }
     // What a lead says of a story is no work of the one to resume.
-    if let Some(agent) = circumstances.agent
+    if let Some(agent) = context.agent
         && operation.is_work()
     {
         story.take_over(agent);
@@ -715,15 +715,15 @@ pub(super) fn apply(
     Ok(())
 }
 
-fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<'_>) -> Result<()> {
-    let (now, force) = (circumstances.now, circumstances.force);
+fn enter(story: &mut StoryCheckpoint, name: &str, context: &OperationContext<'_>) -> Result<()> {
+    let (now, force) = (context.now, context.force);
     let upper = name.to_ascii_uppercase();
     if upper == "DONE" {
         if force {
             story.force_complete();
             return Ok(());
         }
-        return story.complete_with(circumstances.context.counters.unwrap_or_default());
+        return story.complete_with(context.rules.counters.unwrap_or_default());
     }
     let number = upper.strip_prefix("STAGE_").unwrap_or(&upper);
     let stage = match number.parse::<u8>() {
@@ -733,13 +733,13 @@ fn enter(story: &mut StoryCheckpoint, name: &str, circumstances: &Circumstances<
     if force {
         return story.force_stage(stage, now);
     }
-    let state = circumstances.context.story_state.map(StoryState::from);
+    let state = context.rules.story_state.map(StoryState::from);
     if state == Some(StoryState::Paused) {
         return Err(Error::refused(
             "the pipeline has PAUSED the story; somebody decides first whether it goes on",
         ));
     }
-    story.enter_stage(stage, before_granted(&circumstances.context, stage), now)
+    story.enter_stage(stage, before_granted(&context.rules, stage), now)
 }
 
 /// The counters as they were before the lead granted this stage once more. A counter counts what was granted, so a story at

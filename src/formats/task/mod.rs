@@ -18,9 +18,9 @@ pub use operations::{StepDone, StepStarted};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, Interruption, ItemState, Limits,
-    Operation, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp, Truncation,
-    open_enum,
+    Checkpoint, Evidence, Handoff, Inspection, Interruption, ItemState, Limits, Operation,
+    OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
+    Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -367,22 +367,22 @@ impl Checkpoint for TaskCheckpoint {
         recognise::recognise(document)
     }
 
-    fn take_up(&mut self, circumstances: &Circumstances<'_>) -> Result<()> {
-        reports::take_up(self, circumstances);
+    fn take_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
+        reports::take_up(self, context);
         Ok(())
     }
 
     fn interrupt(
         &mut self,
         interruption: &Interruption,
-        circumstances: &Circumstances<'_>,
+        context: &OperationContext<'_>,
     ) -> Result<()> {
-        self.interrupted(interruption, circumstances.now);
+        self.interrupted(interruption, context.now);
         Ok(())
     }
 
-    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        reports::apply(self, operation, circumstances)
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
+        reports::apply(self, operation, context)
     }
 
     fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {

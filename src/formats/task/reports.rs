@@ -2,7 +2,7 @@
 
 use super::{Reason, StepDone, TaskCheckpoint};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Error, OpenEnum, Operation, Result, SourceFiles, have_names,
+    Checkpoint, Error, OpenEnum, Operation, OperationContext, Result, SourceFiles, have_names,
 };
 use crate::quoted;
 
@@ -32,14 +32,14 @@ pub(super) const OPERATIONS: &[&str] = &[
 pub(super) fn apply(
     task: &mut TaskCheckpoint,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
     let mut next = task.clone();
-    let agent = circumstances.agent.filter(|agent| !agent.trim().is_empty());
+    let agent = context.agent.filter(|agent| !agent.trim().is_empty());
     if let Some(agent) = agent.filter(|_| operation.is_work()) {
         next.take_over(agent);
     }
-    report(&mut next, operation, circumstances)?;
+    report(&mut next, operation, context)?;
     // Whoever reports work after a reassignment has made this checkpoint.
     if operation.is_work() && next.metadata.reason == Some(Reason::Reassignment) && next != *task {
         next.metadata.reason = Some(Reason::Periodic);
@@ -49,8 +49,8 @@ pub(super) fn apply(
 }
 
 /// The agent that goes on with the task has it from then on.
-pub(super) fn take_up(task: &mut TaskCheckpoint, circumstances: &Circumstances<'_>) {
-    if let Some(agent) = circumstances.agent.filter(|agent| !agent.trim().is_empty()) {
+pub(super) fn take_up(task: &mut TaskCheckpoint, context: &OperationContext<'_>) {
+    if let Some(agent) = context.agent.filter(|agent| !agent.trim().is_empty()) {
         task.take_over(agent);
     }
 }
@@ -58,9 +58,9 @@ pub(super) fn take_up(task: &mut TaskCheckpoint, circumstances: &Circumstances<'
 fn report(
     task: &mut TaskCheckpoint,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
-    let (now, force) = (circumstances.now, circumstances.force);
+    let (now, force) = (context.now, context.force);
     match operation {
         Operation::StepStart { text } => {
             task.start_step(text, now)?;
@@ -73,7 +73,7 @@ fn report(
         } => {
             have_names(files_created.iter().chain(files_modified))?;
             let usual = SourceFiles::default();
-            let taken = circumstances.sources.unwrap_or(&usual);
+            let taken = context.sources.unwrap_or(&usual);
             let sources = |files: &[String]| taken.sort(files.iter().map(String::as_str)).0;
             let done = StepDone {
                 text: text.clone(),
@@ -97,7 +97,7 @@ fn report(
         Operation::Unblock => task.unblock(),
         Operation::Heartbeat => task.stamp(now),
         Operation::Complete => {
-            circumstances.nothing_hidden("the task is not complete")?;
+            context.nothing_hidden("the task is not complete")?;
             task.check_complete()?;
         }
         Operation::Detail { detail } => {

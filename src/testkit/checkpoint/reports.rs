@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::places::{any_type, places, with_empty, written};
 use crate::checkpoint::{
-    Checkpoint, Circumstances, ContextUse, Detail, ErrorKind, ItemKind, Limits, Operation,
+    Checkpoint, ContextUse, Detail, ErrorKind, ItemKind, Limits, Operation, OperationContext,
     RuleContext, violations,
 };
 use crate::json::Document;
@@ -251,12 +251,12 @@ fn operations_on(kind: ItemKind) -> Vec<Operation> {
 }
 
 pub(super) fn a_refused_operation_changes_nothing<C: Checkpoint>(samples: &[C]) -> Ruling {
-    let circumstances = Circumstances::at(noon(0));
+    let context = OperationContext::at(noon(0));
     for sample in with_empty(samples)? {
         for operation in operations() {
             let name = operation.name();
             let mut tried = sample.clone();
-            let Err(error) = tried.apply(&operation, &circumstances) else {
+            let Err(error) = tried.apply(&operation, &context) else {
                 ensure!(
                     C::OPERATIONS.contains(&name),
                     "`{name}` is done, and is not among the format's operations"

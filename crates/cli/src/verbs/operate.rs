@@ -4,7 +4,7 @@ use agent_checkpoint::quoted;
 use std::path::Path;
 
 use agent_checkpoint::checkpoint::{
-    Circumstances, ContextLevel, ContextUse, ExecutionSpec, ItemKind, Operation, RuleContext,
+    ContextLevel, ContextUse, ExecutionSpec, ItemKind, Operation, OperationContext, RuleContext,
     SourceFiles,
 };
 use agent_checkpoint::formats::story_pipeline::PipelineState;
@@ -283,7 +283,7 @@ fn apply<C: Checkpoint>(
     global: &Global,
 ) -> Result<(Saved, Vec<Told>), Failure> {
     target.require_file()?;
-    let circumstances = Circumstances::at(super::now(global))
+    let context = OperationContext::at(super::now(global))
         .by(global.agent.as_deref(), global.session.as_deref());
     let mut told = Vec::new();
     let mut at_line = None;
@@ -314,13 +314,13 @@ fn apply<C: Checkpoint>(
                     rule_context = state.context(story);
                 }
                 rule_context.execution_spec = beside.spec.as_ref();
-                let circumstances = circumstances
-                    .forced(*force)
-                    .with_context(rule_context.with_unreadable(unreadable));
+                let context = context
+                    .with_force(*force)
+                    .with_rules(rule_context.with_unreadable(unreadable));
                 let with_current = reported.current.then(|| of_current(operation, &before));
                 let with_current = with_current.transpose()?;
                 let operation = with_current.as_ref().unwrap_or(operation);
-                checkpoint.apply(operation, &circumstances)?;
+                checkpoint.apply(operation, &context)?;
                 let is_changed = *checkpoint != before;
                 let (mut before, mut after) = (before.handoff(), checkpoint.handoff());
                 // In the words of `status` and `resume`: what could not be read counts.
@@ -330,7 +330,7 @@ fn apply<C: Checkpoint>(
                 let mut this = tell(operation, is_changed, &before, &after);
                 this.notes
                     .extend(phase_stays(operation, beside, is_changed, &before, &after));
-                let said = circumstances.agent;
+                let said = context.agent;
                 this.notes
                     .extend(who_has_it(operation, said, &before, &after));
                 told.push(this);

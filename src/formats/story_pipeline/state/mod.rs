@@ -21,7 +21,7 @@ use super::{Counters, Number, layout, recognise};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Circumstances, Evidence, Handoff, Inspection, ItemState, Layout, Operation,
+    Checkpoint, Evidence, Handoff, Inspection, ItemState, Layout, Operation, OperationContext,
     Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
@@ -512,8 +512,8 @@ impl Checkpoint for PipelineState {
         handoff::plan(self)
     }
 
-    fn apply(&mut self, operation: &Operation, circumstances: &Circumstances<'_>) -> Result<()> {
-        operations::apply(self, operation, circumstances)
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
+        operations::apply(self, operation, context)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -4,7 +4,7 @@ use crate::quoted;
 use chrono::{DateTime, Utc};
 
 use super::{MAX_CRASHES, PipelineState, StoryState};
-use crate::checkpoint::{Checkpoint, Circumstances, Error, Operation, Result, Timestamp};
+use crate::checkpoint::{Checkpoint, Error, Operation, OperationContext, Result, Timestamp};
 use crate::formats::story_pipeline::{
     NextStep, Number, StoryCheckpoint, Verdict, is_story_id, pipeline_name, retry_name, worker_name,
 };
@@ -328,13 +328,13 @@ pub(super) const OPERATIONS: &[&str] = &["heartbeat", "complete"];
 pub(super) fn apply(
     state: &mut PipelineState,
     operation: &Operation,
-    circumstances: &Circumstances<'_>,
+    context: &OperationContext<'_>,
 ) -> Result<()> {
     match operation {
-        Operation::Heartbeat => state.stamp(circumstances.now),
-        Operation::Complete if circumstances.force => state.complete = Some(true),
+        Operation::Heartbeat => state.stamp(context.now),
+        Operation::Complete if context.force => state.complete = Some(true),
         Operation::Complete => {
-            circumstances.nothing_hidden("the pipeline is not complete")?;
+            context.nothing_hidden("the pipeline is not complete")?;
             state.finish()?;
         }
         other => return Err(Error::unsupported(other, OPERATIONS)),
