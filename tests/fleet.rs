@@ -16,7 +16,7 @@ use agent_checkpoint::checkpoint::ClaimRequest;
 use agent_checkpoint::fleet::{
     EventKind, Finding, FleetOptions, Planned, Row, RowState, Source, WhyLeftOut, WhyNotScanned,
 };
-use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint};
+use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, Document, FileOptions, FileStore, Fleet,
@@ -182,55 +182,6 @@ fn a_mixed_project_is_one_table() {
     assert_eq!(fleet.totals().count("missing"), 1);
     // 65 %, 33 % of the host's task, and 0 % of the planned one; the agent counts no steps.
     assert_eq!(fleet.totals().percent, Some(32));
-    insta::assert_snapshot!(fleet.table(Some(&agent_checkpoint::Redaction::secrets())));
-    insta::assert_snapshot!(fleet.markdown(Some(&agent_checkpoint::Redaction::secrets())));
-}
-
-#[test]
-fn the_status_table_is_that_of_the_protocol() {
-    let project = Project::new();
-    let text = site("media", "T1", "in_progress", "");
-    project.write("progress/checkpoints/media-T1.json", &text);
-    let options = FleetOptions::new().planning(Planned::new("T9").by("content"));
-    let table = project
-        .scan_with(&options)
-        .markdown(Some(&agent_checkpoint::Redaction::secrets()));
-    let document = Document::from_text(text).unwrap();
-    let checkpoint = document.read::<SitebuilderCheckpoint>().unwrap().value;
-    let rows: Vec<&str> = table
-        .lines()
-        .filter(|line| line.contains("T1") || line.contains("T9"))
-        .collect();
-    assert_eq!(
-        rows,
-        [
-            checkpoint.status_row(time(NOW)),
-            SitebuilderCheckpoint::planned_row("content", "T9")
-        ]
-    );
-    assert_eq!(rows[0], "| media | T1 | 65% | 2 min ago | in_progress |");
-}
-
-#[test]
-fn texts_of_files_break_no_table_and_no_terminal() {
-    let project = Project::new();
-    project.write(
-        "progress/checkpoints/a.json",
-        site("a|b\\nc \\u001b[31m", "T1\\u0007", "in_progress", ""),
-    );
-    let fleet = project.scan();
-    let markdown = fleet.markdown(Some(&agent_checkpoint::Redaction::secrets()));
-    let line = markdown.lines().find(|line| line.contains("T1")).unwrap();
-    assert!(
-        line.starts_with("| a\\|b c \\\\u{1b}[31m | T1\\\\u{7} | 65% |"),
-        "{line}"
-    );
-    for text in [
-        markdown,
-        fleet.table(Some(&agent_checkpoint::Redaction::secrets())),
-    ] {
-        assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
-    }
 }
 
 #[test]
@@ -599,12 +550,6 @@ fn one_task_in_two_checkouts_of_a_repository_is_found() {
     let sources = ["main", "side"].map(|name| Source::folder(project.path(name)));
     let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
     assert_eq!(found(&fleet).1, newest_first);
-    assert!(
-        fleet
-            .table(Some(&agent_checkpoint::Redaction::secrets()))
-            .contains("FILE"),
-        "two rows of one task show their file"
-    );
     // Finished everywhere: each checkout has its copy.
     for name in ["main", "side"] {
         project.write(&format!("{name}/ck/T.json"), task("ann", "[]", 0));
@@ -1138,12 +1083,6 @@ fn a_row_stays_small_whatever_is_in_its_document() {
     let fleet = project.scan();
     let row = serde_json::to_string(&fleet.rows()[0]).unwrap();
     assert!(row.len() < 4096, "{}", row.len());
-    assert!(
-        fleet
-            .table(Some(&agent_checkpoint::Redaction::secrets()))
-            .len()
-            < 4096
-    );
 }
 
 mod any_files {
@@ -1202,13 +1141,6 @@ mod any_files {
             }
             let fleet = project.scan();
             prop_assert_eq!(accounted(&fleet), json_files(project.0.path()));
-            // Nor does any rendering, and nothing breaks a line of it.
-            let lines = fleet.table(Some(&agent_checkpoint::Redaction::secrets())).lines().count();
-            let header = usize::from(!fleet.rows().is_empty());
-            prop_assert_eq!(lines, header + fleet.rows().len() + fleet.findings().len() + 1);
-            let table = fleet.markdown(Some(&agent_checkpoint::Redaction::secrets()));
-            let rows = table.lines().skip(4).take_while(|line| line.starts_with('|')).count();
-            prop_assert_eq!(rows, fleet.rows().len());
             serde_json::to_string(&fleet).unwrap();
             prop_assert!(fleet.changes_since(&fleet).is_empty());
         }

@@ -25,9 +25,7 @@
 //! # std::io::Result::Ok(())
 //! ```
 
-mod age;
 mod bounded;
-mod cell;
 mod change;
 mod claims;
 mod doubt;
@@ -35,7 +33,6 @@ mod finding;
 mod folder;
 mod host;
 mod left_out;
-mod markdown;
 mod options;
 mod pairs;
 mod planned;
@@ -44,7 +41,6 @@ mod scan;
 mod shared;
 mod stores;
 mod survey;
-mod table;
 mod totals;
 
 use chrono::{DateTime, Utc};

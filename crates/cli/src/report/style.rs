@@ -18,6 +18,11 @@ impl Style {
         }
     }
 
+    /// Without colour.
+    pub(crate) fn plain() -> Style {
+        Style { colour: false }
+    }
+
     /// A heading.
     pub(crate) fn strong(self, text: &str) -> String {
         if self.colour {

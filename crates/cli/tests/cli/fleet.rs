@@ -5,6 +5,8 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use agent_checkpoint::formats::SitebuilderCheckpoint;
+
 use crate::project::Project;
 
 const NOW: &str = "2026-03-02T08:10:00Z";
@@ -170,6 +172,89 @@ fn the_ways_to_show_it() {
     project.expect(2, &["status", ".", "--markdown", "--json"]);
     project.expect(2, &["status", ".", "--key", "x"]);
     project.expect(2, &["status", ".", "--format", "nonsense"]);
+}
+
+fn site(agent: &str, task: &str) -> String {
+    format!(
+        r#"{{"checkpoint_id":"x","agent":"{agent}","task_id":"{task}","status":"in_progress",
+            "started_at":"2026-03-02T07:55:00Z","updated_at":"2026-03-02T08:03:00Z",
+            "subtasks":{{"total":20,"completed":13}},"resumable":true}}"#
+    )
+}
+
+#[test]
+fn a_mixed_project_is_one_table() {
+    let project = one("IN_PROGRESS", "08:00:00");
+    project.write("progress/checkpoints/media-T1.json", site("media", "T1"));
+    project.write("docs/builder-state.json", crate::project::EXAMPLE);
+    project.write("package.json", "{\"name\": \"x\"}");
+    let status = |way: &[&str]| {
+        let expected = ["--expect", "Secondary-A", "agent-secondary_b"];
+        let planned = ["--planned", "T1@media", "T2@content"];
+        let first = ["status", ".", "--now", "2026-03-02T08:05:00Z"];
+        let all = [&first[..], &expected, &planned, way].concat();
+        project.expect(1, &all).out
+    };
+    assert_eq!(
+        status(&[]),
+        "\
+AGENT              TASK       PROGRESS     PHASE           UPDATED    RESULT       OWNER  ELAPSED   LEFT
+Secondary-A        feature_1  —            S2.P1           5 min ago  active       —      —         —
+react-dev          US-003     33% (2/6)    implementation  1 d ago    stalled      —      1 d 22 h  —
+media              T1         65% (13/20)  —               2 min ago  active       —      10 min    4 min
+content            T2         —            —               —          not started  —      —         —
+agent-secondary_b  —          —            —               —          missing      —      —         —
+5 rows: 2 active, 1 missing, 1 not started, 1 stalled; 32% done, about 4 min left; 3 can be resumed; 1 other .json left out
+"
+    );
+    let markdown = status(&["--markdown"]);
+    let heading = agent_checkpoint::formats::sitebuilder::STATUS_HEADING;
+    assert_eq!(
+        markdown.strip_prefix(heading).unwrap(),
+        "\
+| Secondary-A | feature_1 | unknown | 5 min ago | in_progress |
+| react-dev | US-003 | 33% | 1 d ago | in_progress (stalled) |
+| media | T1 | 65% | 2 min ago | in_progress |
+| content | T2 | 0% | — | not started |
+| agent-secondary_b | — | — | — | missing |
+"
+    );
+}
+
+#[test]
+fn the_status_table_has_the_rows_of_the_protocol() {
+    let text = site("media", "T1");
+    let project = Project::with("progress/checkpoints/media-T1.json", &text);
+    let now = "2026-03-02T08:05:00Z";
+    let arguments = ["status", ".", "--markdown", "--now", now, "--planned"];
+    let run = project.expect(0, &[&arguments[..], &["T9@content"]].concat());
+    let document = agent_checkpoint::Document::from_text(text).unwrap();
+    let checkpoint = document.read::<SitebuilderCheckpoint>().unwrap().value;
+    assert!(run.out.ends_with(&format!(
+        "{}\n{}\n",
+        checkpoint.status_row(now.parse().unwrap()),
+        SitebuilderCheckpoint::planned_row("content", "T9")
+    )));
+}
+
+#[test]
+fn texts_of_files_break_no_table_and_no_terminal() {
+    let text = site("a|b\\nc \\u001b[31m", "T1\\u0007");
+    let project = Project::with("progress/checkpoints/a.json", text);
+    let status = ["status", ".", "--now", "2026-03-02T08:05:00Z"];
+    let table = project.ckpt(&status).out;
+    assert!(
+        table.contains("\na|b c \\u{1b}[31m  T1\\u{7}  65%"),
+        "{table}"
+    );
+    let markdown = project.ckpt(&[&status[..], &["--markdown"]].concat()).out;
+    assert!(
+        markdown.contains("\n| a\\|b c \\\\u{1b}[31m | T1\\\\u{7} | 65% |"),
+        "{markdown}"
+    );
+    for text in [table, markdown] {
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
+    }
 }
 
 #[test]

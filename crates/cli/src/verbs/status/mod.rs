@@ -2,6 +2,7 @@
 
 mod busy;
 mod planned;
+mod tables;
 mod watch;
 
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::args::{Global, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::Given;
-use crate::output::{Outcome, one_line, redaction};
+use crate::output::{Outcome, one_line};
 use busy::Busy;
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
@@ -179,11 +180,10 @@ fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
         outcome.json(&fleet);
         return;
     }
-    let redaction = redaction();
     outcome.out = if how.markdown {
-        fleet.markdown(redaction.as_ref())
+        tables::markdown(&fleet)
     } else {
-        fleet.table(redaction.as_ref())
+        tables::table(&fleet)
     };
     if how.messages {
         let rows = fleet.rows().iter();

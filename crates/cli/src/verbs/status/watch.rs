@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use agent_checkpoint::fleet::{Event, Fleet, FleetOptions, Source};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::{judge, scan};
+use super::{judge, scan, tables};
 use crate::args::{Global, Status};
 use crate::failure::Failure;
 use crate::output::{self, Outcome, one_line};
@@ -35,7 +35,7 @@ pub(super) fn run(
     let first = if global.json {
         compact(&fleet)?
     } else {
-        shown(&fleet, how.resumable).table(output::redaction().as_ref())
+        tables::table(&shown(&fleet, how.resumable))
     };
     let mut notices = Notices::new(&mut outcome);
     output::notes_now(&mut outcome);
