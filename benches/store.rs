@@ -15,7 +15,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::formats::task::{Decision, StepDone, TaskCheckpoint};
-use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::{PutOptions, Query};
 use agent_checkpoint::{
@@ -105,7 +104,6 @@ fn main() {
     let options = FileOptions::default().without_history();
     let bare = FileStore::with_options(folder.path().join("bare"), options);
     let book = folder.path().join("textbook.json");
-    let ours = folder.path().join("ours.json");
     let rounds = 400;
     compare(
         "save (textbook: create, write, fdatasync, rename, fsync folder)",
@@ -114,12 +112,6 @@ fn main() {
             (
                 "textbook durable replace",
                 Box::new(|_| textbook(&book, text.as_bytes())),
-            ),
-            (
-                "fsio::replace",
-                Box::new(|_| {
-                    fsio::replace(&ours, text.as_bytes(), Present::Whatever).unwrap();
-                }),
             ),
             (
                 "store.put of a changed document",

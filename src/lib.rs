@@ -74,7 +74,7 @@
 //! | [`difference`] | what changed between two states of a checkpoint, in words |
 //! | [`formats`] | the formats and their registry |
 //! | [`checkpoint`] | the [`Checkpoint`] trait and the vocabulary all formats share |
-//! | [`json`], [`fsio`] | the ground floor: a lossless document; durable replace and locks |
+//! | [`json`] | the ground floor: a lossless document |
 //!
 //! # Features
 //!
@@ -86,7 +86,7 @@
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) | signal-hook |
 //! | `tokio` | no | the recorder for async programs (`recorder::AsyncRecorder`), and `Checkpoints::unblocked` | tokio |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) | proptest |
-//! | `testkit` | no | tests of a store or a format of yours (module `testkit`), and the seam at which calls to the file system are made to fail ([`fsio::seam`]) | none |
+//! | `testkit` | no | tests of a store or a format of yours (module `testkit`), and the seam at which calls to the file system are made to fail (`testkit::seam`) | none |
 //!
 //! Features only add. Without any of them the library reads, writes, judges and plans; it renders no prompt.
 //!
@@ -103,7 +103,7 @@ pub mod difference;
 mod event;
 pub mod fleet;
 pub mod formats;
-pub mod fsio;
+mod fsio;
 mod guide;
 pub mod json;
 pub mod liveness;

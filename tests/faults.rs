@@ -17,9 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped};
-use agent_checkpoint::fsio::Operation;
-use agent_checkpoint::fsio::seam::Call;
 use agent_checkpoint::store::{DeleteOptions, PutOptions};
+use agent_checkpoint::testkit::seam::{Call, Operation};
 use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, FileStore, Revision};
 use crash::faults::*;
 use crash::{Depth, Scenario, Seen, Tree, depth, next_save_works, observe, scenarios, scratch};

@@ -16,10 +16,9 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::fsio::Operation;
-use agent_checkpoint::fsio::seam::{Call, Verdict, Watch, watched};
 use agent_checkpoint::json::{CorruptCode, Document};
 use agent_checkpoint::store::{Change, PutOptions, Query};
+use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{
     CheckpointStore, CheckpointStoreExt, ErrorKind, Expect, FileOptions, FileStore, Keep, PutMode,
     RecoverOptions, Recovery, ResumeDecision, ResumeOptions,

@@ -17,15 +17,28 @@ use std::time::{Duration, SystemTime};
 use agent_checkpoint::checkpoint::{Archive, ClaimRequest, DropReason, Dropped};
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::fsio::seam::{Call, Verdict, Watch, watched};
-use agent_checkpoint::fsio::{self, Operation};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{DeleteOptions, EntryId, PutOptions, Query, RolledBack};
+use agent_checkpoint::store::{DeleteOptions, Durability, EntryId, PutOptions, Query, RolledBack};
+use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind,
     FileOptions, FileStore, Keep, MemoryStore, RecoverOptions, Recovery,
 };
 use common::{EXAMPLE, key, task, time, tree};
+
+/// The sidecar of a lock, made if need be.
+fn sidecar(path: &Path) -> fs::File {
+    let mut options = fs::File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).unwrap()
+}
+
+/// Holds a lock, as another program would.
+fn locked(path: &Path) -> fs::File {
+    let file = sidecar(path);
+    file.try_lock().unwrap();
+    file
+}
 
 fn put(store: &dyn CheckpointStore, name: &str, text: &str) {
     let document = Document::from_text(text).unwrap();
@@ -633,7 +646,7 @@ fn reads(run: impl FnOnce()) -> Reads {
 #[test]
 fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let options = FileOptions::default().with_durability(fsio::Durability::None);
+    let options = FileOptions::default().with_durability(Durability::None);
     let store = FileStore::with_options(folder.path(), options);
     let piece = |n: usize| {
         let text = format!("{n}:{}", "x".repeat(500_000));
@@ -744,8 +757,10 @@ fn the_first_save_of_a_key_runs_the_change_once_and_outside_of_the_lock() {
     tasks
         .update(&key("b"), |task| {
             runs += 1;
-            let free = fsio::Lock::try_acquire(&lock, "test").unwrap();
-            assert!(free.is_some(), "the lock is held while files are read");
+            assert!(
+                sidecar(&lock).try_lock().is_ok(),
+                "the lock is held while files are read"
+            );
             task.blockers.push("x".into());
         })
         .unwrap();
@@ -756,7 +771,7 @@ fn the_first_save_of_a_key_runs_the_change_once_and_outside_of_the_lock() {
 #[test]
 fn where_ids_are_in_files_each_file_is_read_once() {
     let folder = tempfile::tempdir().unwrap();
-    let options = FileOptions::default().with_durability(fsio::Durability::None);
+    let options = FileOptions::default().with_durability(Durability::None);
     let store =
         FileStore::with_options(folder.path(), options).with_layout(AgentCheckpoint::layout());
     let create = |n: usize| {
@@ -1107,7 +1122,7 @@ fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
     let file = fs::File::options().write(true).open(&temp).unwrap();
     file.set_modified(old).unwrap();
     let sidecar = folder.path().join(".agent-checkpoint/locks/a.json.lock");
-    let lock = fsio::Lock::acquire(&sidecar, Duration::ZERO, "other").unwrap();
+    let lock = locked(&sidecar);
     let options = FileOptions::default().with_lock_timeout(Duration::from_millis(10));
     let document = Document::from_text(r#"{"n":1}"#).unwrap();
     let put = |options: FileOptions| {
@@ -1305,7 +1320,7 @@ fn a_healthy_file_is_found_healthy_under_its_lock() {
     put(&store, "a", "{}");
     let newest = RecoverOptions::with(Recovery::Newest);
     let sidecar = folder.path().join(".agent-checkpoint/locks/a.json.lock");
-    let held = fsio::Lock::acquire(&sidecar, Duration::ZERO, "other").unwrap();
+    let held = locked(&sidecar);
     // Making sure that it lasts may write it anew.
     let error = store.recover(&key("a"), &newest).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Locked { .. }), "{error}");

@@ -24,8 +24,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::checkpoint::Archive;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::fsio::Durability;
 use agent_checkpoint::json::Document;
+use agent_checkpoint::store::Durability;
 use agent_checkpoint::store::{DeleteOptions, PutOptions};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, ClaimRequest, ErrorKind, Fence,

@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 
 use agent_checkpoint::checkpoint::Fenced;
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::fsio::seam::{Call, Verdict, Watch, watched};
-use agent_checkpoint::fsio::{Durability, Operation};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::store::Durability;
 use agent_checkpoint::store::{Change, DeleteOptions, PutOptions};
+use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, Checkpoints, ClaimRequest, ErrorKind, Expect, Fence,
     FileOptions, FileStore, Limits, RecoverOptions, Recovery,

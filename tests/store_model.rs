@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::checkpoint::Dropped;
-use agent_checkpoint::fsio::Durability;
 use agent_checkpoint::json::Document;
+use agent_checkpoint::store::Durability;
 use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
 use agent_checkpoint::testkit::MovableClock;
 use agent_checkpoint::{

@@ -1,9 +1,8 @@
 //! What the steps did to the world outside the checkpoint: here a log, elsewhere commits or messages.
 
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
-
-use agent_checkpoint::fsio::{self, Durability};
 
 use super::Result;
 
@@ -39,8 +38,9 @@ impl Effects {
 
     fn append(&self, what: &str, step: &str, agent: &str) -> Result<()> {
         let line = format!("{what}\t{step}\t{agent}\n");
-        // Survives a power cut, and a line that a crash tore does not swallow the next one.
-        fsio::append(&self.log, line.as_bytes(), Durability::Full, None)?;
+        let mut log = File::options().create(true).append(true).open(&self.log)?;
+        log.write_all(line.as_bytes())?;
+        log.sync_data()?;
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use super::{
 ///
 /// [`FileError::NotAFile`], [`FileError::DiskFull`], [`FileError::Io`]. What was in the file before is
 /// still there.
-pub fn append(
+pub(crate) fn append(
     path: &Path,
     bytes: &[u8],
     durability: Durability,

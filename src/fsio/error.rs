@@ -1,7 +1,8 @@
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use super::Operation;
 
 /// What could not be done with a file.
 ///
@@ -9,7 +10,7 @@ use std::time::Duration;
 /// are in [`source`](std::error::Error::source) and are not repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FileError {
+pub(crate) enum FileError {
     /// The operating system refused an operation.
     #[error("cannot {operation} {}; {}", path.display(), next_step(source))]
     Io {
@@ -231,73 +232,6 @@ impl FileError {
     /// The same as a function for `map_err`.
     pub(crate) fn on(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::io(operation, path, source)
-    }
-}
-
-/// What was being done when an error came up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Operation {
-    /// Looking at a path without opening it.
-    Inspect,
-    /// Opening a file or folder.
-    Open,
-    /// Reading.
-    Read,
-    /// Listing what a folder holds.
-    List,
-    /// Creating a file, or opening one that may be there already.
-    Create,
-    /// Creating the temporary file beside the one to replace.
-    CreateTemp,
-    /// Writing the temporary file.
-    Write,
-    /// Taking back what was added to a file.
-    Cut,
-    /// Giving the temporary file the mode of the one to replace.
-    SetMode,
-    /// Giving a copy the time of the file it was copied from.
-    SetTime,
-    /// Waiting until the bytes are on the disk.
-    Sync,
-    /// Waiting until the names in a folder are on the disk.
-    SyncFolder,
-    /// Giving the file a second name.
-    Link,
-    /// Putting the temporary file in place.
-    Rename,
-    /// Removing a file.
-    Remove,
-    /// Creating a folder.
-    CreateFolder,
-    /// Taking a lock.
-    Lock,
-    /// Giving a lock back.
-    Unlock,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Inspect => "look at",
-            Self::Open => "open",
-            Self::Read => "read",
-            Self::List => "list",
-            Self::Create => "create",
-            Self::CreateTemp => "create a temporary file beside",
-            Self::Write => "write",
-            Self::Cut => "cut back",
-            Self::SetMode => "keep the mode of",
-            Self::SetTime => "keep the time of",
-            Self::Sync => "sync",
-            Self::SyncFolder => "sync the folder",
-            Self::Link => "link",
-            Self::Rename => "rename the new contents to",
-            Self::Remove => "remove",
-            Self::CreateFolder => "create the folder",
-            Self::Lock => "lock",
-            Self::Unlock => "unlock",
-        })
     }
 }
 

@@ -6,7 +6,7 @@ use super::resolve::{look, parent_of};
 use super::{FileError, Operation, Present, synced, system};
 
 /// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
-pub const OWN_FOLDER: &str = ".agent-checkpoint";
+pub(crate) const OWN_FOLDER: &str = ".agent-checkpoint";
 
 /// Creates a folder and its missing parents.
 ///
@@ -20,7 +20,7 @@ pub const OWN_FOLDER: &str = ".agent-checkpoint";
 ///
 /// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`],
 /// [`FileError::Io`].
-pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
+pub(crate) fn create_folder_durably(path: &Path) -> Result<(), FileError> {
     create(path, true)
 }
 
@@ -30,7 +30,7 @@ pub fn create_folder_durably(path: &Path) -> Result<(), FileError> {
 /// # Errors
 ///
 /// As [`create_folder_durably`].
-pub fn create_folder(path: &Path) -> Result<(), FileError> {
+pub(crate) fn create_folder(path: &Path) -> Result<(), FileError> {
     create(path, false)
 }
 
@@ -96,7 +96,7 @@ fn sync_name_of(folder: &Path) -> Result<(), FileError> {
 /// # Errors
 ///
 /// [`FileError::Io`] when it cannot be opened or synced.
-pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), FileError> {
     let Some(handle) = FolderHandle::open(folder)? else {
         return Ok(());
     };
@@ -118,7 +118,7 @@ const ALL_IGNORED: [&[u8]; 2] = [b"*\n", b"*"];
 /// # Errors
 ///
 /// As [`create_folder_durably`] and [`replace`](super::replace()).
-pub fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
+pub(crate) fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
     let folder = parent.join(OWN_FOLDER);
     create_folder_durably(&folder)?;
     let stamp;

@@ -10,7 +10,7 @@ use super::{FileError, Operation, system};
 /// # Errors
 ///
 /// [`FileError::Io`], for anything but a missing folder.
-pub fn list(folder: &Path) -> Result<Vec<DirEntry>, FileError> {
+pub(crate) fn list(folder: &Path) -> Result<Vec<DirEntry>, FileError> {
     let entries = match system::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -26,6 +26,6 @@ pub fn list(folder: &Path) -> Result<Vec<DirEntry>, FileError> {
 /// # Errors
 ///
 /// As [`list`].
-pub fn names(folder: &Path) -> Result<Vec<OsString>, FileError> {
+pub(crate) fn names(folder: &Path) -> Result<Vec<OsString>, FileError> {
     Ok(list(folder)?.iter().map(DirEntry::file_name).collect())
 }

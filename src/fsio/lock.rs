@@ -24,7 +24,7 @@ const LABEL_WIDTH: usize = 384;
 /// `docs/durability.md`.
 #[derive(Debug)]
 #[must_use = "the lock is free again as soon as this is dropped"]
-pub struct Lock {
+pub(crate) struct Lock {
     file: File,
     sidecar: PathBuf,
 }
@@ -39,7 +39,11 @@ impl Lock {
     ///
     /// [`FileError::Locked`] when somebody else still holds it at the deadline; [`FileError::Io`] and
     /// [`FileError::DiskFull`] when the sidecar cannot be created, opened or locked.
-    pub fn acquire(sidecar: &Path, deadline: Duration, holder: &str) -> Result<Self, FileError> {
+    pub(crate) fn acquire(
+        sidecar: &Path,
+        deadline: Duration,
+        holder: &str,
+    ) -> Result<Self, FileError> {
         let started = Instant::now();
         let mut place = Place::beside(sidecar);
         let mut is_our_turn = place.is_free();
@@ -69,33 +73,10 @@ impl Lock {
         }
     }
 
-    /// Takes the lock on `sidecar` if it is free at this moment; none if somebody holds it.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::Io`] and [`FileError::DiskFull`] when the sidecar cannot be created, opened or locked.
-    pub fn try_acquire(sidecar: &Path, holder: &str) -> Result<Option<Self>, FileError> {
-        loop {
-            let file = open(sidecar)?;
-            if !try_lock(&file, sidecar)? {
-                return Ok(None);
-            }
-            if let Some(lock) = Self::held(file, sidecar, holder)? {
-                return Ok(Some(lock));
-            }
-        }
-    }
-
-    /// Where the lock is.
-    #[must_use]
-    pub fn sidecar(&self) -> &Path {
-        &self.sidecar
-    }
-
     /// What the file is called that the lock is for, as its first user wrote it: sidecars of names that
     /// differ only in upper and lower case are one. `None` where nobody wrote it, or it cannot be read.
     #[must_use]
-    pub fn label(&self) -> Option<String> {
+    pub(crate) fn label(&self) -> Option<String> {
         let mut label = [0; LABEL_WIDTH];
         let size = read_at(&self.file, &mut label, NAME_WIDTH as u64).ok()?;
         let label = label.get(..size)?.split(|byte| *byte == b'\n').next()?;
@@ -104,23 +85,12 @@ impl Lock {
     }
 
     /// Says what the file is called that the lock is for. A label too long to be kept is left out.
-    pub fn set_label(&self, label: &str) {
+    pub(crate) fn set_label(&self, label: &str) {
         if label.len() < LABEL_WIDTH {
             let mut whole = vec![b'\n'; LABEL_WIDTH];
             whole[..label.len()].copy_from_slice(label.as_bytes());
             let _ = write_at(&self.file, &self.sidecar, &whole, NAME_WIDTH as u64);
         }
-    }
-
-    /// Gives the lock back and says whether that worked; dropping it does the same and says nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::Io`] when the system refuses; the lock is then freed when the file is closed.
-    pub fn release(self) -> Result<(), FileError> {
-        self.file
-            .unlock()
-            .map_err(FileError::on(Operation::Unlock, &self.sidecar))
     }
 
     /// The lock, unless the file that was locked is no longer the one that `sidecar` names: somebody
@@ -322,10 +292,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sidecar = folder.path().join("a.lock");
         let long = "a much longer name that must leave no tail behind";
-        Lock::acquire(&sidecar, Duration::ZERO, long)
-            .unwrap()
-            .release()
-            .unwrap();
+        drop(Lock::acquire(&sidecar, Duration::ZERO, long).unwrap());
         let held = Lock::acquire(&sidecar, Duration::ZERO, "pid 7 agent builder").unwrap();
         let deadline = Duration::from_millis(150);
         let started = Instant::now();
@@ -349,9 +316,9 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        assert!(Lock::try_acquire(&sidecar, "pid 8").unwrap().is_none());
+        assert!(Lock::acquire(&sidecar, Duration::ZERO, "pid 8").is_err());
         drop(held);
-        assert!(Lock::try_acquire(&sidecar, "pid 8").unwrap().is_some());
+        assert!(Lock::acquire(&sidecar, Duration::ZERO, "pid 8").is_ok());
     }
 
     #[test]
@@ -402,7 +369,7 @@ mod tests {
             drop(held);
             let lock = waiter.join().unwrap();
             assert!(sidecar.is_file(), "the waiter holds a file that has a name");
-            assert!(Lock::try_acquire(&sidecar, "three").unwrap().is_none());
+            assert!(Lock::acquire(&sidecar, Duration::ZERO, "three").is_err());
             drop(lock);
         });
     }

@@ -14,7 +14,7 @@ use super::{Durability, FileError, FileStamp, Operation, system};
 ///
 /// [`FileError::Io`]; also when there is no such file. [`FileError::NotDurable`] when it is gone but may
 /// come back in a power cut.
-pub fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
+pub(crate) fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
     remove_if(path, None, durability)
 }
 

@@ -19,7 +19,11 @@ use super::{Durability, FileError, Operation, seam};
 ///
 /// [`FileError::Io`]; then the file has its old name. [`FileError::NotDurable`] when it has the new one,
 /// but may not keep it in a power cut.
-pub fn rename_new(from: &Path, to: &Path, durability: Durability) -> Result<bool, FileError> {
+pub(crate) fn rename_new(
+    from: &Path,
+    to: &Path,
+    durability: Durability,
+) -> Result<bool, FileError> {
     let handle = match durability {
         Durability::Full => FolderHandle::open(parent_of(to))?,
         Durability::Data | Durability::None => None,

@@ -16,7 +16,7 @@ use super::{
 
 /// What must still be true of the file at the moment it is replaced.
 #[derive(Clone, Copy, Debug)]
-pub enum Present<'a> {
+pub(crate) enum Present<'a> {
     /// There is no file. Of several writers that all say so, exactly one wins.
     Absent,
     /// The file is still the one that was read.
@@ -40,22 +40,10 @@ pub enum Durability {
     None,
 }
 
-/// What is about to happen, for the function given to [`Replace::before_rename`].
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Pending<'a> {
-    /// The file about to be replaced, links followed.
-    pub target: &'a Path,
-    /// The new contents, written and synced, under their temporary name.
-    pub temp: &'a Path,
-    /// Whether there is a file to be replaced.
-    pub replaces: bool,
-}
-
 /// What a replace left.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Replaced {
+pub(crate) struct Replaced {
     /// The version of the file that is there now.
     pub stamp: FileStamp,
     /// When it was written, where the file system says.
@@ -67,7 +55,11 @@ pub struct Replaced {
 /// # Errors
 ///
 /// As [`Replace::write`].
-pub fn replace(path: &Path, bytes: &[u8], present: Present<'_>) -> Result<Replaced, FileError> {
+pub(crate) fn replace(
+    path: &Path,
+    bytes: &[u8],
+    present: Present<'_>,
+) -> Result<Replaced, FileError> {
     Replace::new(path, present).write(bytes)
 }
 
@@ -80,7 +72,7 @@ pub fn replace(path: &Path, bytes: &[u8], present: Present<'_>) -> Result<Replac
 /// extended attributes and access control lists, its other hard links (they go on naming the old
 /// contents), its birth time. A new file gets the mode that an ordinary create would give.
 #[must_use = "nothing is written until `write` is called"]
-pub struct Replace<'a> {
+pub(crate) struct Replace<'a> {
     path: &'a Path,
     present: Present<'a>,
     durability: Durability,
@@ -89,7 +81,7 @@ pub struct Replace<'a> {
     before_rename: Option<BeforeRename<'a>>,
 }
 
-type BeforeRename<'a> = &'a mut dyn FnMut(&Pending<'_>) -> Result<(), FileError>;
+type BeforeRename<'a> = &'a mut dyn FnMut() -> Result<(), FileError>;
 
 impl fmt::Debug for Replace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,7 +95,7 @@ impl fmt::Debug for Replace<'_> {
 
 impl<'a> Replace<'a> {
     /// A replace of the file at `path`; a symbolic link is followed and stays a link.
-    pub fn new(path: &'a Path, present: Present<'a>) -> Self {
+    pub(crate) fn new(path: &'a Path, present: Present<'a>) -> Self {
         Self {
             path,
             present,
@@ -115,14 +107,14 @@ impl<'a> Replace<'a> {
     }
 
     /// How sure to be; [`Durability::Full`] unless told otherwise.
-    pub fn durability(mut self, durability: Durability) -> Self {
+    pub(crate) fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
     /// Gives the file the mode, owner and group of another file, as far as allowed, whatever the replaced file had:
     /// what it holds must not be wider open than what it was taken from.
-    pub fn like(mut self, other: &'a Path) -> Self {
+    pub(crate) fn like(mut self, other: &'a Path) -> Self {
         self.like = Some(other);
         self
     }
@@ -136,10 +128,7 @@ impl<'a> Replace<'a> {
 
     /// Calls `hook` when the new contents are on the disk and the present file has been compared once
     /// more. It may give the present file another name by a hard link; an error of it ends the replace.
-    pub fn before_rename(
-        mut self,
-        hook: &'a mut dyn FnMut(&Pending<'_>) -> Result<(), FileError>,
-    ) -> Self {
+    pub(crate) fn before_rename(mut self, hook: BeforeRename<'a>) -> Self {
         self.before_rename = Some(hook);
         self
     }
@@ -160,7 +149,7 @@ impl<'a> Replace<'a> {
     /// [`FileError::WriteProtected`] when it is read-only, [`FileError::DiskFull`],
     /// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::LinkLoop`], [`FileError::Io`];
     /// and whatever the hook returns.
-    pub fn write(self, bytes: &[u8]) -> Result<Replaced, FileError> {
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<Replaced, FileError> {
         let (target, first) = look_through(self.path)?;
         let target = target.as_ref();
         // We make no links among our own files: whoever did wants us to write into somebody's.
@@ -210,11 +199,7 @@ impl<'a> Replace<'a> {
         if let Some(hook) = self.before_rename {
             // Compare first, so that the hook never puts a stranger's version into the history.
             look_again(target, self.present, same)?;
-            hook(&Pending {
-                target,
-                temp: temp.path(),
-                replaces: first.is_some(),
-            })?;
+            hook()?;
             // A hard link made by the hook moved the inode's change time.
             same = FileStamp::same_contents;
         }
@@ -523,8 +508,8 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "one").unwrap();
         let read = stamp(&path);
-        let mut edit = |pending: &Pending<'_>| {
-            fs::write(pending.target, "a foreign editor").unwrap();
+        let mut edit = || {
+            fs::write(&path, "a foreign editor").unwrap();
             Ok(())
         };
         let error = Replace::new(&path, Present::Same(&read))
@@ -544,9 +529,8 @@ mod tests {
     fn a_file_created_while_the_new_contents_are_written_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        let mut create = |pending: &Pending<'_>| {
-            assert!(!pending.replaces);
-            fs::write(pending.target, "theirs").unwrap();
+        let mut create = || {
+            fs::write(&path, "theirs").unwrap();
             Ok(())
         };
         let error = Replace::new(&path, Present::Absent)
@@ -567,11 +551,10 @@ mod tests {
         thread::sleep(Duration::from_millis(30));
         let read = stamp(&path);
         let history = folder.path().join("history");
-        let mut link = |pending: &Pending<'_>| {
-            assert!(pending.replaces);
-            assert_eq!(fs::read(pending.temp).unwrap(), b"two");
-            fs::hard_link(pending.target, &history)
-                .map_err(FileError::on(Operation::Link, pending.target))
+        let mut link = || {
+            let temp = entries(folder.path()).into_iter().find(|name| name != "a");
+            assert_eq!(fs::read(folder.path().join(temp.unwrap())).unwrap(), b"two");
+            fs::hard_link(&path, &history).map_err(FileError::on(Operation::Link, &path))
         };
         Replace::new(&path, Present::Same(&read))
             .before_rename(&mut link)
@@ -587,11 +570,7 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "one").unwrap();
         let before = stamp(&path);
-        let mut fail = |pending: &Pending<'_>| {
-            Err(FileError::NotAFile {
-                path: pending.target.to_path_buf(),
-            })
-        };
+        let mut fail = || Err(FileError::NotAFile { path: path.clone() });
         let error = Replace::new(&path, Present::Whatever)
             .before_rename(&mut fail)
             .write(b"two")

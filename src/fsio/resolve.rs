@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 40;
 ///
 /// [`FileError::DanglingLink`] when a link leads to nothing, [`FileError::LinkLoop`] when links lead
 /// round in a circle, [`FileError::Io`] when the path cannot be looked at.
-pub fn resolve(path: &Path) -> Result<PathBuf, FileError> {
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, FileError> {
     look_through(path).map(|(target, _)| target.into_owned())
 }
 
@@ -28,7 +28,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf, FileError> {
 ///
 /// [`FileError::LeadsOutside`] when a link leads out of the folder; [`FileError::Io`] when the path cannot be
 /// looked at. A path that names nothing yet is fine.
-pub fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
+pub(crate) fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
     if look(path)?.is_none_or(|found| !found.is_symlink()) {
         return Ok(());
     }

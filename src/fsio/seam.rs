@@ -1,17 +1,24 @@
-//! The seam between this floor and the file system: every call that a save depends on goes through here.
+//! The seam between the file stores and the file system: every call that a save depends on goes through here.
 //!
-//! A test looks at each call of its own thread, in order, and may make one fail (`watched`). That is how
-//! the states that a crash may leave are built, and how every error of the system is tried at every place.
-//! Without the feature `testkit` there is nothing but the calls themselves.
+//! A test watches each call of its own thread, in order, and may make one fail (`watched`, `fail_call`). So it builds
+//! every state that a crash may leave, and tries every error of the system at every call.
 
+#![cfg_attr(
+    not(feature = "testkit"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "public as `testkit::seam`, and no test watches without it"
+    )
+)]
+
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::Operation;
-
 #[cfg(any(test, feature = "testkit"))]
-pub use watching::{Verdict, Watch, watched};
+pub use watching::{Verdict, Watch, append_unsynced, fail_call, replace_unsynced, watched};
 
 /// One call to the file system.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +34,70 @@ pub struct Call<'a> {
     pub bytes: Option<&'a [u8]>,
     /// Where it is written, of a write into the middle of a file; other writes go on at its end.
     pub at: Option<u64>,
+}
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Looking at a path without opening it.
+    Inspect,
+    /// Opening a file or folder.
+    Open,
+    /// Reading.
+    Read,
+    /// Listing what a folder holds.
+    List,
+    /// Creating a file, or opening one that may be there already.
+    Create,
+    /// Creating the temporary file beside the one to replace.
+    CreateTemp,
+    /// Writing the temporary file.
+    Write,
+    /// Taking back what was added to a file.
+    Cut,
+    /// Giving the temporary file the mode of the one to replace.
+    SetMode,
+    /// Giving a copy the time of the file it was copied from.
+    SetTime,
+    /// Waiting until the bytes are on the disk.
+    Sync,
+    /// Waiting until the names in a folder are on the disk.
+    SyncFolder,
+    /// Giving the file a second name.
+    Link,
+    /// Putting the temporary file in place.
+    Rename,
+    /// Removing a file.
+    Remove,
+    /// Creating a folder.
+    CreateFolder,
+    /// Taking a lock.
+    Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inspect => "look at",
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::List => "list",
+            Self::Create => "create",
+            Self::CreateTemp => "create a temporary file beside",
+            Self::Write => "write",
+            Self::Cut => "cut back",
+            Self::SetMode => "keep the mode of",
+            Self::SetTime => "keep the time of",
+            Self::Sync => "sync",
+            Self::SyncFolder => "sync the folder",
+            Self::Link => "link",
+            Self::Rename => "rename the new contents to",
+            Self::Remove => "remove",
+            Self::CreateFolder => "create the folder",
+            Self::Lock => "lock",
+        })
+    }
 }
 
 impl<'a> Call<'a> {
@@ -127,9 +198,11 @@ use watching::{through, write_through};
 mod watching {
     use std::cell::RefCell;
     use std::io;
+    use std::path::Path;
     use std::rc::Rc;
 
     use super::Call;
+    use crate::fsio::{Durability, Present, Replace, append};
 
     /// Looks at the calls of one thread.
     pub trait Watch {
@@ -171,7 +244,7 @@ mod watching {
         }
     }
 
-    /// Runs `run` while `watch` looks at every call that this thread makes through this floor.
+    /// Runs `run` while `watch` sees every call that a file store makes on this thread.
     pub fn watched<T>(watch: Rc<RefCell<dyn Watch>>, run: impl FnOnce() -> T) -> T {
         let outer = WATCH.with(|slot| slot.borrow_mut().replace(watch));
         let _until_done = Watched(outer);
@@ -217,5 +290,55 @@ mod watching {
             ..*call
         });
         Ok(written)
+    }
+
+    /// Calls `run` while call number `number`, from 0, that a file store makes on this thread fails. Returns whether
+    /// `run` came to that call.
+    ///
+    /// A harness for a store that keeps its documents in a [`FileStore`](crate::FileStore) has
+    /// [`Place::fail`](crate::testkit::Place::fail) from it.
+    pub fn fail_call(number: usize, run: &mut dyn FnMut()) -> bool {
+        let watch = Rc::new(RefCell::new(Nth { number, seen: 0 }));
+        watched(Rc::clone(&watch) as Rc<RefCell<dyn Watch>>, run);
+        let seen = watch.borrow().seen;
+        seen > number
+    }
+
+    /// Replaces a file as a program would that syncs nothing, seen by the watch of this thread.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to write it.
+    #[doc(hidden)]
+    pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> crate::Result<()> {
+        let replace = Replace::new(path, Present::Whatever).durability(Durability::None);
+        replace.write(bytes)?;
+        Ok(())
+    }
+
+    /// Appends to a file in place as a program would that syncs nothing, seen by the watch of this thread.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to write it.
+    #[doc(hidden)]
+    pub fn append_unsynced(path: &Path, bytes: &[u8]) -> crate::Result<()> {
+        Ok(append(path, bytes, Durability::None, None)?)
+    }
+
+    struct Nth {
+        number: usize,
+        seen: usize,
+    }
+
+    impl Watch for Nth {
+        fn before(&mut self, _: &Call<'_>) -> Verdict {
+            let this = self.seen;
+            self.seen += 1;
+            match this == self.number {
+                true => Verdict::Fail(io::Error::other("this call is made to fail")),
+                false => Verdict::Go,
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::{Durability, FileError, Operation, Present, Replace, system};
 ///
 /// [`FileError::Io`]; its source says `Unsupported`, `PermissionDenied` or other things where the file system
 /// has no links: then [`copy`] does.
-pub fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
+pub(crate) fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
     match system::hard_link(from, to) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -37,7 +37,7 @@ pub fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
 /// # Errors
 ///
 /// As [`Replace::write`], but for [`FileError::NotDurable`]: after every error there is no copy.
-pub fn copy(
+pub(crate) fn copy(
     from: &Path,
     bytes: &[u8],
     to: &Path,

@@ -9,7 +9,7 @@ use std::fs::Metadata;
 /// same size, within one tick of the kernel's clock (up to some milliseconds) keeps its stamp. A file
 /// that was replaced by rename, as [`replace`](super::replace()) does, always has another inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileStamp {
+pub(crate) struct FileStamp {
     size: u64,
     #[cfg(unix)]
     dev: u64,
@@ -26,7 +26,7 @@ pub struct FileStamp {
 impl FileStamp {
     /// The stamp of the file that this metadata was taken from.
     #[must_use]
-    pub fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt;
         Self {
@@ -42,12 +42,6 @@ impl FileStamp {
             #[cfg(not(unix))]
             modified: metadata.modified().ok(),
         }
-    }
-
-    /// The size of the file in bytes.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.size
     }
 
     /// The stamp as one word, for a note of ours.

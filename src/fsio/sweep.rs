@@ -5,14 +5,14 @@ use super::{TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, system};
 
 /// An age for [`sweep`] at which a temporary file surely belongs to no living writer: a save takes
 /// milliseconds, even on a sick disk seconds.
-pub const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+pub(crate) const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// Removes the temporary files that killed writers left in `folder`, and says how many those were.
 ///
 /// Only regular files whose name has exactly the form that our own temporary files have, and that were
 /// last written at least `age` ago, are removed. What cannot be looked at or removed is left for the next
 /// time. This reads the folder once, so call it when a store is opened, not at every save.
-pub fn sweep(folder: &Path, age: Duration) -> usize {
+pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
     let Ok(entries) = system::read_dir(folder) else {
         return 0;
     };

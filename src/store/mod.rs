@@ -2,14 +2,17 @@
 
 mod builder_state;
 mod file;
+mod files;
 mod history;
 mod listing;
 mod memory;
 mod recovery;
 mod stored;
 
+pub use crate::fsio::Durability;
 pub use builder_state::BuilderStateStore;
 pub use file::{FileOptions, FileStore};
+pub use files::{create_file, read_document, read_file};
 pub use history::{EntryId, HistoryEntry, Keep, RolledBack};
 pub use listing::{Page, Query};
 pub use memory::MemoryStore;

@@ -132,8 +132,8 @@ mod report;
 mod rule;
 mod rules;
 mod scene;
-mod seam;
 
+pub use crate::fsio::seam;
 pub use clock::MovableClock;
 pub use conformance::{Conformance, report, serve};
 #[doc(hidden)]
@@ -142,4 +142,3 @@ pub use harness::{Harness, Place};
 pub use report::{Line, Report, Verdict};
 pub use rule::{Need, Rule};
 pub use rules::rules;
-pub use seam::fail_call;

@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use agent_checkpoint::fsio::Operation;
-use agent_checkpoint::fsio::seam::{Call, Verdict, Watch, watched};
+use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,10 @@ use std::time::Duration;
 use agent_checkpoint::checkpoint::{Archive, ClaimRequest, Dropped, Fence};
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::formats::task::{CompletedStep, StepDone, TaskCheckpoint};
-use agent_checkpoint::fsio::{self, Durability, Present, Replace};
-use agent_checkpoint::store::{DeleteOptions, EntryId, Keep, PutOptions, RecoverOptions, Recovery};
+use agent_checkpoint::store::{
+    DeleteOptions, Durability, EntryId, Keep, PutOptions, RecoverOptions, Recovery,
+};
+use agent_checkpoint::testkit::seam;
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, Document,
     ErrorKind, Expect, FileOptions, FileStore, Key, PutMode, Result,
@@ -816,14 +818,13 @@ pub(crate) fn restarted() -> Scenario {
 /// Another program replaces the checkpoint, or makes it, and syncs nothing.
 fn foreign(root: &Path) {
     let path = root.join("store/a.json");
-    let replace = Replace::new(&path, Present::Whatever).durability(Durability::None);
-    replace.write(text("foreign").as_bytes()).unwrap();
+    seam::replace_unsynced(&path, text("foreign").as_bytes()).unwrap();
 }
 
 /// Another program writes at the end of the checkpoint in place, and syncs nothing.
 fn foreign_in_place(root: &Path) {
     let path = root.join("store/a.json");
-    fsio::append(&path, b"\n", Durability::None, None).unwrap();
+    seam::append_unsynced(&path, b"\n").unwrap();
 }
 
 fn neighbour(root: &Path) {

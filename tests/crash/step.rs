@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use agent_checkpoint::fsio::Operation;
-use agent_checkpoint::fsio::seam::{Call, Watch, watched};
+use agent_checkpoint::testkit::seam::{Call, Operation, Watch, watched};
 
 /// One call that changes something, or makes a change last. Paths are relative to the folder watched.
 #[derive(Clone, Debug, PartialEq, Eq)]

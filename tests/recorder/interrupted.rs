@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::fsio::Durability;
-use agent_checkpoint::fsio::seam::{Call, Verdict, Watch, watched};
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions, StepDone};
+use agent_checkpoint::store::Durability;
+use agent_checkpoint::testkit::seam::{Call, Verdict, Watch, watched};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, FileOptions, FileStore, Handoff,
 };

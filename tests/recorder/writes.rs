@@ -6,9 +6,8 @@ use std::rc::Rc;
 
 use agent_checkpoint::checkpoint::SourceFiles;
 use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::fsio::Operation;
-use agent_checkpoint::fsio::seam::{Call, Watch, watched};
 use agent_checkpoint::recorder::{RecorderOptions, StepDone};
+use agent_checkpoint::testkit::seam::{Call, Operation, Watch, watched};
 use agent_checkpoint::{CheckpointStoreExt, FileStore, Outcome};
 
 use crate::scenes::{Scene, begun};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use agent_checkpoint::checkpoint::{Dropped, Layout};
 use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
-use agent_checkpoint::testkit::{Harness, MovableClock, Place, fail_call};
+use agent_checkpoint::testkit::seam::fail_call;
+use agent_checkpoint::testkit::{Harness, MovableClock, Place};
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, Document, FileOptions, FileStore, Keep, Key, MemoryStore,
     Result, Saved, Stored,

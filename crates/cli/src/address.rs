@@ -8,7 +8,7 @@ use agent_checkpoint::formats::builder_state::{self, Slot};
 use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::store::{DeleteOptions, HistoryEntry};
+use agent_checkpoint::store::{DeleteOptions, HistoryEntry, read_document};
 use agent_checkpoint::{
     BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, EntryId,
     Error, ErrorKind, FileOptions, FileStore, FixedClock, Key, Redaction,
@@ -314,7 +314,7 @@ impl Target {
 
     /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
     pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
-        let host = read::document(&self.path, u64::MAX).ok().flatten();
+        let host = read_document(&self.path, u64::MAX).ok().flatten();
         let place = self.slot.as_ref().zip(host);
         let place = place.and_then(|(slot, host)| slot.find(&host).ok());
         let base = place.map_or_else(String::new, |place| place.pointer);

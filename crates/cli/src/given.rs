@@ -5,6 +5,7 @@ use std::path::Path;
 use agent_checkpoint::checkpoint::{self, ExecutionSpec, FileRole, RuleContext};
 use agent_checkpoint::formats::{BuildCheckpoint, PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Document};
+use agent_checkpoint::store::read_document;
 use agent_checkpoint::{Checkpoint, Error};
 
 use crate::args::{Global, Known};
@@ -178,13 +179,13 @@ pub(crate) fn state_beside(
     if format != StoryCheckpoint::FORMAT || !state.exists() {
         return Ok(None);
     }
-    let of_another_tool = read::document(&state, global.max_bytes)?
+    let of_another_tool = read_document(&state, global.max_bytes)?
         .is_none_or(|document| PipelineState::recognise(&state, Some(&document)).is_none());
     if of_another_tool {
         return Ok(None);
     }
     let state = read_state(&state, "mend it first", global)?;
-    let story = match read::document(path, global.max_bytes) {
+    let story = match read_document(path, global.max_bytes) {
         Ok(Some(document)) => story_of(path, &document),
         _ => None,
     };
@@ -220,7 +221,7 @@ pub(crate) fn refuse_worktree(path: &Path, format: &str, global: &Global) -> Res
         return Err(error.with_path(path).into());
     }
     // A state that cannot be read tells nothing of worktrees here; who needs more of it says so.
-    let state = read::document(&whole.with_file_name("state.json"), global.max_bytes);
+    let state = read_document(&whole.with_file_name("state.json"), global.max_bytes);
     if let Ok(Some(document)) = state
         && let Ok(current) = checkpoint::read::<PipelineState>(&document)
     {

@@ -17,8 +17,8 @@ use super::{FileOptions, OverflowFile, Owner, entry_named, no_such, quarantine};
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Key, Result, Revision};
 use crate::event;
 use crate::fsio::{
-    self, Contents, Durability, FileError, FileStamp, InPlace, Lock, Pending, Present, Replace,
-    look, parent_of,
+    self, Contents, Durability, FileError, FileStamp, InPlace, Lock, Present, Replace, look,
+    parent_of,
 };
 use crate::json::{Corrupt, CorruptCode, Document};
 use crate::store::{EntryId, Keep, RolledBack, Stored};
@@ -656,7 +656,7 @@ impl<'o> DurableFile<'o> {
         let now = self.options.clock.now();
         let mut kept = Kept::default();
         let mut added = None;
-        let mut before_rename = |_: &Pending<'_>| {
+        let mut before_rename = || {
             let lines = overflow.add(&next.record, &next.text, durability);
             added = lines.map_err(FileError::of_a_step)?;
             if let (Some(history), Some((stored, contents)), false) =

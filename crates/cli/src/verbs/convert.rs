@@ -4,8 +4,8 @@ use std::path::Path;
 
 use agent_checkpoint::checkpoint::{DoneItem, RuleContext};
 use agent_checkpoint::formats::{builder_state, convert, members_not_held};
-use agent_checkpoint::fsio::{self, Present};
 use agent_checkpoint::json::{Document, Violation};
+use agent_checkpoint::store::create_file;
 use agent_checkpoint::{
     Checkpoint, Error, Format, Formats, Handoff, ResumeOptions, TaskCheckpoint,
 };
@@ -101,8 +101,7 @@ pub(super) fn run(
     }
     let lacks = (to.examine)(&document, &RuleContext::none())?;
     if let Some(out) = out {
-        let text = document.text().as_bytes();
-        fsio::replace(out, text, Present::Absent).map_err(Error::from)?;
+        create_file(out, document.text().as_bytes())?;
     }
     let mut outcome = Outcome::new();
     if global.json {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use agent_checkpoint::checkpoint;
 use agent_checkpoint::formats::story_pipeline::{AfterCrash, NextStep};
 use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::store::read_document;
 use agent_checkpoint::{Checkpoint, Error, Key};
 use serde_json::json;
 
@@ -108,7 +109,7 @@ fn story_beside(state: &Path, story: &str, global: &Global) -> Result<StoryCheck
     let name = (StoryCheckpoint::layout().file_name)(&Key::new(story)?)?;
     let path: PathBuf = state.with_file_name(name);
     let document =
-        read::document(&path, global.max_bytes)?.ok_or_else(|| read::no_such_file(&path))?;
+        read_document(&path, global.max_bytes)?.ok_or_else(|| read::no_such_file(&path))?;
     let current = checkpoint::read::<StoryCheckpoint>(&document);
     let reading = current.map_err(|error| error.with_path(&path))?.reading;
     // What could not be read may be what the story waits for.

@@ -8,6 +8,7 @@ use agent_checkpoint::formats::{
     AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
 };
 use agent_checkpoint::json::Document;
+use agent_checkpoint::store::read_document;
 use agent_checkpoint::{Begun, Checkpoint, Error, TaskCheckpoint};
 
 use super::show::view;
@@ -18,7 +19,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::spec_of;
 use crate::output::Outcome;
-use crate::read;
 use crate::report::{count, plan, resume, saved};
 
 /// What is begun.
@@ -214,7 +214,7 @@ fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
         if !name.ends_with(".json") || (layout.role)(&name) == FileRole::Archive {
             continue;
         }
-        let Ok(Some(document)) = read::document(&path, MOST_OF_OTHER) else {
+        let Ok(Some(document)) = read_document(&path, MOST_OF_OTHER) else {
             continue;
         };
         let is_ours = key_in(&document)

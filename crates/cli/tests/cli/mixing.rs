@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::fsio::Durability;
+use agent_checkpoint::store::Durability;
 use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{
     BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ClaimRequest, Expect,

@@ -1,10 +1,7 @@
-//! What must hold across processes: kills, full disks, foreign users, and how often the disk is waited for.
+//! Tests across processes: kills, full disks, other users, and how often a save waits for the disk.
 //!
-//! The tests start this very program again as a child, with one of the functions at the end to
-//! run; without the environment variable that a parent sets these do nothing.
-#![cfg(unix)]
-// The helpers are tests as well, though clippy does not know it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+//! Each test starts this program again as a child that runs one of the functions at the end. Without the environment
+//! variable that the parent sets, these functions do nothing.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_checkpoint::fsio::{
-    self, Durability, FileError, Lock, Pending, Present, Replace, read_limited, replace, sweep,
+use super::{
+    ABANDONED_AFTER, Durability, FileError, Lock, Present, Replace, create_folder_durably,
+    read_limited, replace, sweep,
 };
 
 /// Tells a child which folder to work in.
@@ -24,6 +22,11 @@ const FOLDER: &str = "FSIO_CHILD_FOLDER";
 /// Goes past the capture of passing tests, so that nobody takes a skipped test for a passed one.
 fn skipped(test: &str, why: &str) {
     let _ = writeln!(io::stderr(), "SKIPPED {test} ({why})");
+}
+
+/// What the test harness calls a function of this module.
+fn full_name(function: &str) -> String {
+    format!("fsio::durability_tests::{function}")
 }
 
 /// This program as a command that runs one child function in `folder`; `wrapper` goes before it.
@@ -38,7 +41,12 @@ fn child_under(wrapper: &[&str], function: &str, folder: &Path) -> Command {
         }
     };
     command
-        .args(["--exact", function, "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            &full_name(function),
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(FOLDER, folder)
         .stdin(Stdio::null());
     command
@@ -194,7 +202,7 @@ fn a_killed_writer_leaves_a_whole_file_and_temps_that_sweep_removes() {
         "no kill ever hit a save: this proved nothing"
     );
     assert_eq!(
-        sweep(folder.path(), fsio::ABANDONED_AFTER),
+        sweep(folder.path(), ABANDONED_AFTER),
         0,
         "these are not old yet"
     );
@@ -317,7 +325,11 @@ fn who_may_not_write_a_file_may_not_replace_it() {
         // A child that another test is just starting may still have the copy open for writing.
         let output = retry_while_busy(|| {
             Command::new(&program)
-                .args(["--exact", "child_saves_a_megabyte", "--nocapture"])
+                .args([
+                    "--exact",
+                    &full_name("child_saves_a_megabyte"),
+                    "--nocapture",
+                ])
                 .env(FOLDER, &work)
                 .current_dir(&work)
                 .uid(65534)
@@ -563,7 +575,7 @@ fn child_counts_under_the_lock() {
             .durability(Durability::None)
             .write((count + 1).to_string().as_bytes())
             .unwrap();
-        lock.release().unwrap();
+        drop(lock);
     }
 }
 
@@ -608,7 +620,7 @@ fn child_replaces_once_with_a_hook() {
     let path = folder.join("state");
     fs::write(&path, "old").unwrap();
     let read = read_limited(&path, 100).unwrap().unwrap();
-    let mut hook = |_: &Pending<'_>| {
+    let mut hook = || {
         mark(&folder, "mark-hook");
         Ok(())
     };
@@ -625,7 +637,7 @@ fn child_replaces_once_with_a_hook() {
 fn child_replaces_once_without_syncs() {
     let Some(folder) = child_folder() else { return };
     mark(&folder, "mark-begin");
-    let mut hook = |_: &Pending<'_>| Ok(());
+    let mut hook = || Ok(());
     Replace::new(&folder.join("state"), Present::Absent)
         .durability(Durability::None)
         .before_rename(&mut hook)
@@ -639,11 +651,11 @@ fn child_replaces_once_without_syncs() {
 fn child_creates_folders() {
     let Some(folder) = child_folder() else { return };
     // The test made this one just now, so it is made to last once.
-    fsio::create_folder_durably(&folder).unwrap();
+    create_folder_durably(&folder).unwrap();
     mark(&folder, "mark-begin");
-    fsio::create_folder_durably(&folder.join("a/b")).unwrap();
+    create_folder_durably(&folder.join("a/b")).unwrap();
     mark(&folder, "mark-again");
-    fsio::create_folder_durably(&folder.join("a/b")).unwrap();
+    create_folder_durably(&folder.join("a/b")).unwrap();
     mark(&folder, "mark-end");
     println!("\nREPORT done");
 }

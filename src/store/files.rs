@@ -1,0 +1,90 @@
+//! Files outside any store: one that a user names, before its format and its key are known.
+
+use std::path::Path;
+
+use super::FileOptions;
+use super::file::DurableFile;
+use crate::checkpoint::Result;
+use crate::fsio::{self, Present};
+use crate::json::Document;
+
+/// The document in a file; `None` when there is no such file.
+///
+/// A file that another program is just writing is read again until it is whole or at rest, as a
+/// [`FileStore`](super::FileStore) does.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the file is no document, and any failure to read it.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::store::{create_file, read_document};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("state.json");
+/// assert!(read_document(&path, 1 << 20)?.is_none());
+/// create_file(&path, b"{\"phase\":\"review\"}\n")?;
+///
+/// let document = read_document(&path, 1 << 20)?;
+/// assert!(document.is_some_and(|document| document.get("/phase").is_some()));
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_document(path: &Path, max_bytes: u64) -> Result<Option<Document>> {
+    let options = FileOptions::read_only().with_max_bytes(max_bytes);
+    let stored = DurableFile::new(path.to_path_buf(), &options).load()?;
+    Ok(stored.map(|stored| stored.document))
+}
+
+/// The bytes of a file of at most `max_bytes` bytes; `None` when there is no such file.
+///
+/// # Errors
+///
+/// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) for a longer one,
+/// [`ErrorKind::NotAFile`](crate::ErrorKind::NotAFile) for a folder, pipe or device, and any failure to read it.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::ErrorKind;
+/// use agent_checkpoint::store::read_file;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let error = read_file(folder.path(), 1 << 20).err();
+/// assert!(error.is_some_and(|error| matches!(error.kind(), ErrorKind::NotAFile)));
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
+    let read = fsio::read_limited(path, max_bytes)?;
+    Ok(read.map(|contents| contents.bytes))
+}
+
+/// Makes a new file, durably: after a crash it is there with all of `bytes`, or not at all.
+///
+/// # Errors
+///
+/// [`ErrorKind::ChangedMeanwhile`](crate::ErrorKind::ChangedMeanwhile) when a file is there already, and any failure
+/// to write it.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::store::create_file;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("converted.json");
+/// create_file(&path, b"{}\n")?;
+/// assert!(create_file(&path, b"{}\n").is_err());
+/// # Ok(())
+/// # }
+/// ```
+pub fn create_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    fsio::replace(path, bytes, Present::Absent)?;
+    Ok(())
+}
