@@ -1,4 +1,4 @@
-//! Who may write: claims, and the fences that keep old owners out.
+//! Claims decide which agent may write; fences keep former owners out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use super::{Error, ErrorKind, ProcessId, Result};
 pub struct Fence(u64);
 
 impl Fence {
-    /// The fence with this number, as a claim told it.
+    /// The fence with this number, as printed by a claim.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Fence(number)
@@ -48,14 +48,14 @@ impl FromStr for Fence {
 /// A claim on a checkpoint, as the store keeps it.
 ///
 /// A store keeps the last claim of each key for good, also when it ran out or was released: the next
-/// fence must be greater. Whoever writes a store keeps this record, in one step with no other writer of
+/// fence must be greater. A store keeps this record, in one step with no other writer of
 /// the key between, and asks it: [`Claim::granted`], [`Claim::renewed`], [`Claim::given_back`],
 /// [`Claim::check`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Claim {
-    /// Who holds it.
+    /// The owner.
     pub owner: String,
     /// What the owner shows with each write.
     pub fence: Fence,
@@ -78,7 +78,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClaimRequest {
-    /// Who asks: an agent and its session, so that two runs of one agent are two owners.
+    /// The requesting owner: an agent and its session, so that two runs of one agent are two owners.
     pub owner: String,
     /// How long the claim stands unless it is renewed.
     pub time_to_live: Duration,
@@ -140,7 +140,7 @@ pub enum Fenced {
         /// By whom.
         owner: String,
     },
-    /// The claim ran out, and nobody else has the task yet: it can be renewed.
+    /// The claim expired, and no other owner has the task yet: it can be renewed.
     Expired {
         /// Whose claim it was.
         owner: String,
@@ -190,7 +190,7 @@ impl Claim {
     /// The claim that a request is given where `last` was the claim before.
     ///
     /// The owner of a claim that stands gets the same one, for at least as long as it asked for now.
-    /// A first fence is the time in milliseconds, so that fences go on growing although somebody removed
+    /// A first fence is the time in milliseconds, so that fences go on growing even after the removal of
     /// the store's record of them.
     ///
     /// # Errors
@@ -248,13 +248,13 @@ impl Claim {
         }
     }
 
-    /// What is said of a fence of a key that nobody ever claimed.
+    /// The error for a fence of a key that was never claimed.
     #[must_use]
     pub fn unknown(fence: Fence) -> Error {
         fenced(fence, Fenced::Unknown)
     }
 
-    /// The claim for longer, from `now`. One that ran out can be renewed as long as nobody else has
+    /// The claim for longer, from `now`. An expired claim can be renewed as long as no other owner has
     /// claimed the task.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl ContextUse {
 }
 
 impl ContextLevel {
-    /// What the agent is told; nothing while there is enough.
+    /// The message for the agent; none while there is enough context.
     #[must_use]
     pub fn message(self) -> Option<&'static str> {
         match self {

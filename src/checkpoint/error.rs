@@ -101,7 +101,7 @@ pub enum ErrorKind {
         /// Why it does not open.
         why: Fenced,
     },
-    /// Another agent or session has the task, by its checkpoint: whoever had it before writes no more.
+    /// Another agent or session has the task, according to its checkpoint: its former agent must stop writing.
     TakenOver {
         /// Who has it now, where the checkpoint says so.
         by: Option<String>,

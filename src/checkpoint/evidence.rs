@@ -1,6 +1,6 @@
-//! What speaks for a format.
+//! The evidence for a format.
 
-/// What speaks for a format.
+/// The evidence for a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What whoever saved should know of the files that the checkpoint names.
+/// What the saving program should know about the files that the checkpoint names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FilesTold {
@@ -16,7 +16,7 @@ pub struct FilesTold {
 }
 
 impl FilesTold {
-    /// Whether there is nothing to be told.
+    /// Whether there is nothing to report.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.taken_over.is_empty() && self.missing.is_empty() && self.outside.is_empty()

@@ -49,7 +49,7 @@ pub struct Handoff {
     pub files: Vec<String>,
     /// How success is shown.
     pub verification: Option<VerificationItem>,
-    /// What the format tells the next agent besides.
+    /// Further instructions of the format for the next agent.
     pub instructions: Vec<String>,
     /// Items that could not be read; they count. Empty where only the typed checkpoint was asked.
     pub unreadable: Vec<UnreadableItem>,
@@ -58,7 +58,7 @@ pub struct Handoff {
     /// How many pieces of work there are, where the format states that apart from listing them.
     pub stated_total: Option<u64>,
     /// Whether the checkpoint says that its agent stopped in order: the context was full, the model's service
-    /// asked to wait, another agent was to go on, it was told to stop.
+    /// asked to wait, another agent was to go on, or it was asked to stop.
     pub stopped_in_order: bool,
 }
 
@@ -202,7 +202,7 @@ impl Handoff {
         items.map(|item| item.count).sum()
     }
 
-    /// Whether something that could not be read may be open: then nobody can tell that the task is complete.
+    /// Whether an unreadable item may be open. Then the task does not count as complete.
     #[must_use]
     pub fn may_be_open(&self) -> bool {
         self.unreadable.iter().any(UnreadableItem::may_be_open)

@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Interruption {
-    /// Its work failed: an error or a panic. What failed is in the way until somebody looks at it.
+    /// Its work failed: an error or a panic. The failure is a blocker until it is resolved.
     Failed(String),
-    /// It was told to stop, as by a signal, and nothing is wrong: whoever resumes goes on at once.
+    /// It was asked to stop, as by a signal, and nothing is wrong: the next agent goes on at once.
     Stopped(String),
 }
 

@@ -77,7 +77,7 @@ pub(crate) use versions::{any_migration, version_is_unreadable};
 
 use crate::json::{Code, Document, Identity, Reading, Violation};
 
-/// What a format tells of itself; all else of the library follows from it.
+/// What a format states about itself. The rest of the library works from this.
 ///
 /// Implement it for a struct of your own and get the lossless store, the limits, the staleness
 /// verdict and the resume prompt.
@@ -100,7 +100,7 @@ pub trait Checkpoint:
     /// Documents of older versions stay readable: see [`read`].
     const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[];
 
-    /// Where a document tells its version, such as `/schemaVersion`; `None` where it does not. What stands there is
+    /// The place of a document's version, such as `/schemaVersion`; `None` if it has none. The value there is
     /// [`schema_version`](Checkpoint::schema_version).
     const VERSION_POINTER: Option<&'static str> = None;
 
@@ -123,7 +123,7 @@ pub trait Checkpoint:
     const WORK_HAS_IDS: bool = false;
 
     /// Violations that the protocol itself passes through, each a code and the JSON pointer at which it stands, such as
-    /// a field that is written at the end of a stage. A save tells them apart from others:
+    /// a field that is written at the end of a stage. A save treats them differently:
     /// [`Saved::transient`](crate::Saved::transient).
     const TRANSIENT: &'static [(Code, &'static str)] = &[];
 
@@ -191,8 +191,8 @@ pub trait Checkpoint:
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;
 
-    /// What the checkpoint tells of whether its agent is alive: the status of its hand-off, and its last
-    /// change as progress, unless the format tells more.
+    /// What the checkpoint says about whether its agent is alive. The default is the status of its hand-off, and
+    /// its last change as progress.
     fn pulse(&self) -> Pulse {
         let pulse = Pulse::of(&self.handoff());
         let progress = pulse.progress.clone().or(self.updated_at().cloned());
@@ -204,7 +204,7 @@ pub trait Checkpoint:
         Thresholds::default()
     }
 
-    /// How far the task is, in numbers: as its hand-off counts, unless the format tells more.
+    /// How far the task is, in numbers. The default counts the items of its hand-off.
     fn progress(&self, now: DateTime<Utc>) -> Progress {
         Progress::of(&self.handoff(), now)
     }
@@ -243,7 +243,7 @@ pub trait Checkpoint:
 
     /// Takes the task up again for the agent and session that report: after this it is theirs.
     ///
-    /// Unless the format says otherwise nothing changes, for the checkpoint belongs to nobody.
+    /// The default changes nothing, for a format whose checkpoints belong to no agent.
     ///
     /// # Errors
     ///
@@ -280,13 +280,13 @@ pub trait Checkpoint:
         Ok(())
     }
 
-    /// What is to be told to whoever directs the work after a checkpoint, where the protocol has a
+    /// The message to the supervisor after a checkpoint, if the protocol has such a
     /// message for it.
     fn progress_report(&self) -> Option<String> {
         None
     }
 
-    /// What speaks for a file being of this format, by its path and its document; `None` for the
+    /// The evidence that a file is of this format, from its path and its document; `None` for the
     /// document of a corrupt file.
     fn recognise(_path: &Path, _document: Option<&Document>) -> Option<Evidence> {
         None
@@ -309,7 +309,7 @@ pub trait Checkpoint:
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] for a change that the protocol lets nobody make, and those of `kept`.
+    /// [`ErrorKind::Refused`] for a change that the protocol forbids, and the errors of `kept`.
     fn complete_change(
         &mut self,
         _before: &Self,

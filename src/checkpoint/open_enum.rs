@@ -1,6 +1,6 @@
 //! Enums that keep a value they do not know.
 
-/// A value of an enum that a file may also fill with a text nobody declared.
+/// A value of an enum whose field may also hold an undeclared text.
 pub trait OpenEnum {
     /// The texts that the format lists.
     const KNOWN: &'static [&'static str];

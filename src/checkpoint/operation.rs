@@ -108,7 +108,7 @@ pub enum Operation {
         /// Who.
         to: String,
     },
-    /// The task waits for somebody's word.
+    /// The task waits for a decision.
     Pause,
     /// The task is complete.
     Complete,
@@ -391,7 +391,7 @@ impl Operation {
         matches!(self, Operation::Restart { .. }).then_some(Archive::Aborted)
     }
 
-    /// Whether the agent that has the task reports this, rather than whoever directs it.
+    /// Whether the agent of the task reports this, rather than its supervisor.
     ///
     /// An agent that reports work on another's task has taken it over. Where the checkpoint belongs to the
     /// task, it is the checkpoint's agent from then on; where it belongs to the agent, as one that is named

@@ -19,9 +19,9 @@ pub struct ResumePlan {
     pub reasons: Vec<ResumeReason>,
     /// Where to begin: the work in progress, else the first that is pending.
     pub start_at: Option<String>,
-    /// The phase to go on with: that of the checkpoint, unless the protocol tells another from what is left.
+    /// The phase to go on with: the checkpoint's, unless the protocol derives another from the pending work.
     pub phase: Option<String>,
-    /// The agent to resume first, where the protocol has one that still knows its context.
+    /// The agent to resume first, if the protocol has one that still has its context.
     pub resume_agent: Option<String>,
     /// The worker to start when that agent cannot be resumed, where the protocol has one.
     pub new_worker: Option<NewWorker>,
@@ -31,10 +31,10 @@ pub struct ResumePlan {
     pub warnings: Vec<String>,
     /// What is good to know, and changes nothing of the decision.
     pub notes: Vec<String>,
-    /// What somebody must answer before the next agent begins.
+    /// Questions to be answered before the next agent begins.
     pub questions: Vec<String>,
-    /// The files to check first: those that changed since the checkpoint, are missing, or of which it cannot be told.
-    /// All that the checkpoint names, as long as nobody looked at them.
+    /// The files to check first: they changed since the checkpoint, are missing, or are indeterminate.
+    /// All files of the checkpoint, if they were not compared.
     pub files_to_review: Vec<String>,
     /// The files that are as the agent before left them.
     pub files_unchanged: Vec<String>,
@@ -50,7 +50,7 @@ pub enum ResumeReason {
         /// These, as the checkpoint names them.
         files: Vec<String>,
     },
-    /// Of files it cannot be told whether they changed, or the project is at another commit.
+    /// Some files are indeterminate, or the project is at another commit.
     Indeterminate {
         /// These, as the checkpoint names them.
         files: Vec<String>,
@@ -87,7 +87,7 @@ pub enum ResumeReason {
         steps: Vec<String>,
     },
     /// Work was begun, and nothing says how far it came: it may have taken effect. It is a question only where
-    /// the agent did not stop in order; whoever goes on with it has answered that question.
+    /// the agent did not stop in order. Going on with the step answers that question.
     StepInFlight {
         /// What was begun.
         steps: Vec<String>,
@@ -294,7 +294,7 @@ impl ResumePlan {
         });
     }
 
-    /// A complete task with work left is told as such: agents call their work complete too early.
+    /// A complete task with pending work is reported: agents call their work complete too early.
     pub(crate) fn name_what_is_left(&mut self, handoff: &Handoff) {
         let left = handoff.count_left();
         let is_refused = self.decision == ResumeDecision::Refuse;
@@ -304,7 +304,7 @@ impl ResumePlan {
         }
     }
 
-    /// What is done and planned is settled first, and nobody begins with it. Ids are each of one piece of work, and
+    /// A step that is both done and planned is decided first, and never begun. Ids are each of one piece of work, and
     /// that is done; a step in words may well be meant to come twice.
     pub(crate) fn heed_done_and_planned(&mut self, handoff: &Handoff, work_has_ids: bool) {
         let steps = handoff.done_and_planned(work_has_ids);

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// A process, told apart from every other one that has or had its number.
+/// A process, distinct from every other one that has or had its number.
 ///
 /// Only Linux says enough of a process for that, in `/proc`. Elsewhere the parts beside the number are unknown, and the
 /// process counts as alive.
@@ -155,7 +155,7 @@ mod tests {
         assert!(process.is_gone());
         assert_eq!(ProcessId::of(process.pid), None);
 
-        // Of these nobody can tell.
+        // These cannot be checked.
         let alive = |change: fn(&mut ProcessId)| {
             let mut process = process.clone();
             change(&mut process);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::pulse::seconds;
 use super::{Handoff, Status, Timestamp};
 
-/// How far a task is, in numbers; what nobody can tell is `None`.
+/// How far a task is, in numbers; an unknown number is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Progress {
@@ -71,7 +71,7 @@ impl Progress {
         self
     }
 
-    /// What a hand-off tells: finished work against all work that it names.
+    /// The progress of a hand-off: finished work against all work that it names.
     ///
     /// The time begins with the first stamp of a piece of work and ends with the last change of a complete
     /// task, else now.

@@ -1,4 +1,4 @@
-//! What a checkpoint tells of whether its agent is alive.
+//! What a checkpoint says about whether its agent is alive.
 
 use chrono::TimeDelta;
 use serde::Serialize;
@@ -13,13 +13,13 @@ pub enum Activity {
     /// It works, so it has to show that it is alive.
     #[default]
     Working,
-    /// It waits for the others, for its turn, or for somebody's word.
+    /// It waits for others, for its turn, or for a decision.
     Waiting,
-    /// Something is in the way that somebody has to mend.
+    /// It has a blocker that must be resolved.
     Blocked,
     /// Its work is done.
     Finished,
-    /// A status that nobody can tell the meaning of, as it stands.
+    /// A status of unknown meaning, as it stands in the file.
     Unclear(String),
 }
 
@@ -28,7 +28,7 @@ impl From<&Status> for Activity {
         match status {
             Status::NotStarted | Status::InProgress => Activity::Working,
             Status::Paused => Activity::Waiting,
-            // Ended without success: it goes on when somebody has mended it.
+            // It ended without success, and goes on once the cause is resolved.
             Status::Blocked | Status::Failed => Activity::Blocked,
             Status::Complete => Activity::Finished,
             Status::Other(text) => Activity::Unclear(text.clone()),
@@ -36,7 +36,7 @@ impl From<&Status> for Activity {
     }
 }
 
-/// What a checkpoint tells of whether its agent is alive: stamps, and what the agent declared of the next
+/// What a checkpoint says about whether its agent is alive: stamps, and what the agent declared of the next
 /// ones. [`Liveness::judge`](crate::Liveness::judge) makes a verdict of it.
 ///
 /// A sign of life and progress are two signals: an agent may beat for hours and get nowhere.
@@ -45,7 +45,7 @@ impl From<&Status> for Activity {
 pub struct Pulse {
     /// What the agent says that it is doing.
     pub activity: Activity,
-    /// When it last showed that it is alive, where the format tells that apart from progress.
+    /// The last heartbeat, if the format has one apart from progress.
     pub heartbeat: Option<Timestamp>,
     /// When it last got on with its work.
     pub progress: Option<Timestamp>,
@@ -59,7 +59,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// The pulse that a hand-off tells: its status, and its last change as progress.
+    /// The pulse of a hand-off: its status, and its last change as progress.
     #[must_use]
     pub fn of(handoff: &Handoff) -> Pulse {
         Pulse {
@@ -184,7 +184,7 @@ impl Thresholds {
 pub enum Notice {
     /// It is late: the agent itself is asked.
     Late,
-    /// It is stalled: whoever decides is told.
+    /// It is stalled: the message to the deciding agent.
     Stalled,
 }
 

@@ -84,7 +84,7 @@ impl<'a> RuleContext<'a> {
     }
 }
 
-/// How often work was tried again, counted by whoever drives it. All zero by default.
+/// How often work was tried again, counted by the orchestrator. All zero by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {

@@ -71,14 +71,14 @@ impl Shape {
         self
     }
 
-    /// What is no object at all is accepted too: nobody judges it.
+    /// A value that is no object is accepted too: it is not judged.
     #[must_use]
     pub fn of_any_type(mut self) -> Shape {
         self.of_any_type = true;
         self
     }
 
-    /// Only these members are judged; the others are somebody else's, in whatever type they have them.
+    /// Only these members are judged; other members may be of any type.
     #[must_use]
     pub fn judging(mut self, members: &'static [&'static str]) -> Shape {
         self.judged = Some(members);
@@ -107,7 +107,7 @@ impl Transform for Shape {
 }
 
 impl Shape {
-    /// Of what is always written nothing can be absent, so the type alone tells whether it may be `null`.
+    /// A member that is always written cannot be absent, so the type alone decides whether it may be `null`.
     fn member(&self, name: &str, property: &mut Value, always_written: bool) {
         if property == &Value::Bool(true) {
             *property = json!({});

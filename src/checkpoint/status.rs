@@ -14,7 +14,7 @@ pub enum Status {
     NotStarted,
     /// Being worked on.
     InProgress,
-    /// Put aside by somebody, to go on later.
+    /// Paused, to go on later.
     Paused,
     /// Something outside the task keeps it from going on.
     Blocked,

@@ -71,7 +71,7 @@ impl Timestamp {
         whole.checked_add(Duration::from_nanos(time.timestamp_subsec_nanos().into()))
     }
 
-    /// How finely the text tells the time, or `None` when it is no time.
+    /// The precision of the text, or `None` if it is not a time.
     #[must_use]
     pub fn precision(&self) -> Option<Precision> {
         self.time?;

@@ -49,7 +49,7 @@ pub struct UnreadableItem {
 }
 
 impl UnreadableItem {
-    /// Whether the task cannot be complete as long as nobody knows what this is.
+    /// Whether the task cannot count as complete while the meaning of this item is unknown.
     #[must_use]
     pub fn may_be_open(&self) -> bool {
         self.state != ItemState::Finished
@@ -78,7 +78,7 @@ impl fmt::Display for UnreadableItem {
 }
 
 /// The items of a document that could not be read, in the order of the text; then lists that must be there and are not,
-/// of which nobody can tell that they were empty.
+/// which may not have been empty.
 pub(crate) fn unreadable_items<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,

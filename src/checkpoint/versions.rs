@@ -62,7 +62,7 @@ pub(crate) const fn any_migration(versions: &[SchemaVersion]) -> bool {
     false
 }
 
-/// What a format tells of its versions, looked at when the program is compiled.
+/// The versions of a format, checked when the program is compiled.
 const fn check(versions: &[SchemaVersion], pointer: Option<&str>) {
     assert!(
         pointer.is_none() || !versions.is_empty(),
@@ -98,7 +98,7 @@ pub struct Current<'d, C> {
 /// Reads a checkpoint, of whatever released version.
 ///
 /// A document of an older version goes through the migrations of the versions since, in memory: the stored one is
-/// as it was until something is saved. One that tells no version is of the first. One of a newer version, or of a
+/// as it was until something is saved. A document without a version is of the first. One of a newer version, or of a
 /// version that cannot be read, is read as it is.
 ///
 /// That a format's versions are in order, and that one with migrations has a

@@ -123,9 +123,9 @@ pub struct Loaded<C> {
     pub document: Document,
     /// The version that is stored, where migrations brought it to the latest one; a save writes the latest.
     pub migrated_from: Option<u64>,
-    /// When it was last written, where the store knows.
+    /// When it was last written, if the store has that.
     pub modified: Option<SystemTime>,
-    /// What the store knows of the task beside the checkpoint.
+    /// What the store has about the task beside the checkpoint.
     pub context: TaskContext,
 }
 
@@ -388,7 +388,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let mut prepared = None;
         let mut came_back = None;
         let saved = self.store.transact(key, &mut |stored| {
-            // The save makes it the last one, after which nothing tells any more.
+            // After this save the note names the new state, so this is the last chance to report it.
             came_back = stored.and_then(|stored| self.told_of_rollback(key, stored));
             let of = stored.map(|stored| &stored.revision);
             prepared = match ahead.take() {
@@ -415,7 +415,7 @@ impl<C: Checkpoint> Checkpoints<C> {
 
     /// Begins a task: saves its first checkpoint, or finds the one that is there and leaves it.
     ///
-    /// Whoever finds one decides whether to [`resume`](Checkpoints::resume) it.
+    /// The caller that finds one decides whether to [`resume`](Checkpoints::resume) it.
     ///
     /// # Errors
     ///
@@ -518,7 +518,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
     }
 
-    /// The hand-off of a checkpoint with what the dropped log knows of it: how much finished work is only there,
+    /// The hand-off of a checkpoint, completed from the dropped log: how much finished work is only there,
     /// and the reasons of decisions whole that an earlier version of the limits cut.
     ///
     /// # Errors
@@ -568,7 +568,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 
     /// Judges whether the agent of a checkpoint is alive, by its protocol's thresholds and the clock of this
-    /// view. A heartbeat that the store knows beside the checkpoint counts.
+    /// view. A heartbeat that the store has beside the checkpoint counts.
     ///
     /// # Errors
     ///
@@ -734,7 +734,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
     }
 
-    /// The claim that keeps whoever asks from going on.
+    /// The claim that keeps the asking owner from going on.
     fn held(
         &self,
         claim: Option<Claim>,

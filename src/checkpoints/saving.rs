@@ -125,7 +125,7 @@ impl Prepared {
             agent: work.agent(is_progress),
         };
         let prints = match tracking {
-            // Whoever is alive has not looked at the files.
+            // A heartbeat does not vouch for files.
             Some(tracking) if !self.sign_of_life => {
                 let (prints, told) = renewal.of(files, &tracking);
                 self.told = told;

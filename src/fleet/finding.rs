@@ -107,7 +107,7 @@ pub enum Finding {
     FinishedButClaimed {
         /// Where.
         place: String,
-        /// Who holds it.
+        /// The owner.
         owner: String,
         /// Until when.
         until: DateTime<Utc>,

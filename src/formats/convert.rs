@@ -45,7 +45,7 @@ pub fn convert<C: Checkpoint>(handoff: &Handoff, now: DateTime<Utc>) -> Result<C
 
 /// The same checkpoint in another format, from the checkpoint itself.
 ///
-/// In its own format it stays as it is, with all that no hand-off tells, such as counts of items that
+/// In its own format it stays as it is, with everything that a hand-off lacks, such as counts of items that
 /// are not listed; in another it is [`convert`] of its hand-off.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ pub fn convert_from<S: Checkpoint, C: Checkpoint>(
     }
 }
 
-/// What a task that tells no phase is in.
+/// The phase of a task that names none.
 const USUAL_PHASE: &str = "implementation";
 
 /// The stamps that `held` has and `wanted` has not.
@@ -229,11 +229,11 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
 }
 
 /// What of a source file stands nowhere in the converted one, member by member: also what no hand-off
-/// tells, such as a session's id, and members that nobody declared.
+/// tells, such as a session's id, and undeclared members.
 ///
 /// A text is there when a text of the result is the same, or has it as a whole between line ends, `; `, `, `, `: ` or
 /// dashes, as texts are joined; a number or a truth value when a member of the same name has it. `not_held` is what is
-/// known already, and is not told twice. What a protocol keeps for its own book-keeping is no loss: the version, the
+/// known already, and is not listed twice. What a protocol keeps for its own book-keeping is no loss: the version, the
 /// reason of the last save, ids of sessions and of checkpoints, when the next one is due, counts, whether it can be
 /// resumed when it can.
 #[must_use]
@@ -275,7 +275,7 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
         | "interval_seconds" => true,
         "reason" => node.pointer().ends_with("/metadata/reason"),
         "phase" => node.as_str().is_some_and(|phase| phase == USUAL_PHASE),
-        // The hand-off tells it in the words of all formats; that of a subtask by the list in which it stands.
+        // The hand-off has it in common terms; for a subtask, in the list that holds it.
         "status" => {
             let pointer = node.pointer();
             !pointer.trim_start_matches('/').contains('/')
@@ -287,7 +287,7 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
         }
         "can_resume" | "resumable" => node.as_bool() == Some(true),
         "total" | "completed" => node.as_f64().is_some(),
-        // The hand-off tells how many earlier steps were moved out, and where.
+        // The hand-off has the number of dropped steps, and their place.
         "completedSteps" => {
             node.pointer().ends_with("/dropped/completedSteps") && node.as_f64().is_some()
         }

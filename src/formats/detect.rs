@@ -6,13 +6,13 @@ use super::{Format, Formats};
 use crate::checkpoint::{Evidence, Result};
 use crate::json::{self, Corrupt, CorruptCode};
 
-/// The format of a file, with what speaks for it.
+/// The format of a file, with the evidence for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Detected {
     /// The format.
     pub format: Format,
-    /// What speaks for it.
+    /// The evidence for it.
     pub evidence: Evidence,
 }
 

@@ -28,7 +28,7 @@ pub struct Format {
     pub name: &'static str,
     /// Reads a whole document and judges it.
     pub examine: fn(&Document, &RuleContext<'_>) -> Result<Vec<Violation>>,
-    /// Reads one checkpoint and tells what matters about it.
+    /// Reads one checkpoint and inspects it.
     pub open: fn(&Document, &RuleContext<'_>) -> Result<Examined>,
     /// How well a file fits, by its path and its document.
     pub recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
@@ -139,7 +139,7 @@ fn is_ours(violation: &Violation) -> bool {
             .any(|token| token == "checkpoint")
 }
 
-/// The formats that a program knows.
+/// The formats of a program.
 ///
 /// [`Formats::default`] has those of the library; [`register`](Formats::register) adds one of your
 /// own.

@@ -1,4 +1,4 @@
-//! The formats that the library speaks, and the registry of them.
+//! The formats of the library, and their registry.
 
 pub mod agent_session;
 pub mod build_pipeline;

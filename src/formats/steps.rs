@@ -124,7 +124,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Drops a step from the plan; tells whether it is the current one.
+/// Drops a step from the plan; returns whether it was the current one.
 pub(super) fn drop(plan: &mut Vec<String>, current: Option<&str>, text: &str) -> Result<bool> {
     let is_current = current == Some(text);
     match place(plan, text) {
@@ -137,7 +137,7 @@ pub(super) fn drop(plan: &mut Vec<String>, current: Option<&str>, text: &str) ->
     Ok(is_current)
 }
 
-/// Gives a planned step another text, at the same place; tells whether it is the current one.
+/// Gives a planned step another text, at the same place; returns whether it is the current one.
 pub(super) fn reword(
     plan: &mut [String],
     current: Option<&str>,

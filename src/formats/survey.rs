@@ -16,7 +16,7 @@ pub struct Surveyed {
     pub handoff: Handoff,
     /// When it was last changed.
     pub updated_at: Option<Timestamp>,
-    /// What it tells of whether its agent is alive.
+    /// What it says about whether its agent is alive.
     pub pulse: Pulse,
     /// How far it is.
     pub progress: Progress,

@@ -7,16 +7,16 @@ use super::{Activity, Crossed, Limit, Liveness, Pulse, Sign, Signal, Thresholds}
 use crate::checkpoint::Timestamp;
 
 impl Liveness {
-    /// Judges what a checkpoint tells of its agent, at a time.
+    /// Judges the pulse of a checkpoint's agent at a time.
     ///
-    /// 1. An agent that says it is finished, blocked or waiting is; of a status that nobody understands
-    ///    nobody can tell.
+    /// 1. An agent that says it is finished, blocked or waiting is so; an unknown status gives
+    ///    [`Liveness::Unknown`].
     /// 2. A heartbeat or progress ahead of `now` by more than the tolerance is *clock suspect*.
     /// 3. The last sign of life is the later one of heartbeat and progress. It is late from
     ///    [`Thresholds::late`] on, or from twice the declared interval where that is longer; stalled from
     ///    [`Thresholds::stalled`] on, or from four times the interval; neither before the declared next
     ///    time or the end of a declared busy time has come. A limit that is reached is crossed.
-    /// 4. An agent that is neither and whose last progress, where its format tells that apart from the
+    /// 4. An agent that is neither and whose last progress, if its format has that apart from the
     ///    heartbeat, is as old as [`Thresholds::stuck`], is stuck; but not while it is busy.
     ///
     /// # Examples

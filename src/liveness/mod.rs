@@ -1,6 +1,6 @@
 //! Whether the agent of a checkpoint is alive: its signs of life against a clock.
 //!
-//! There is one function, [`Liveness::judge`], and whoever asks uses it: so two monitors that look at the
+//! Only [`Liveness::judge`] decides this, so two monitors that read the
 //! same checkpoint at the same time with the same thresholds agree. `docs/liveness.md` lists the
 //! thresholds of each protocol with their sources.
 
@@ -54,12 +54,12 @@ pub enum Liveness {
         /// What was crossed.
         crossed: Crossed,
     },
-    /// It waits for others or for somebody's word, so it need not show that it is alive.
+    /// It waits for others or for a decision, so it need not send heartbeats.
     Waiting {
         /// Its last sign of life.
         last: Option<Sign>,
     },
-    /// Something is in the way that somebody has to mend.
+    /// It has a blocker that must be resolved.
     Blocked {
         /// Its last sign of life.
         last: Option<Sign>,
@@ -69,7 +69,7 @@ pub enum Liveness {
         /// Its last sign of life.
         last: Option<Sign>,
     },
-    /// A stamp lies in the future, so nobody can tell how old it is: a clock is wrong, or the stamp was
+    /// A stamp lies in the future, so its age is unknown: a clock is wrong, or the stamp was
     /// invented. It is never taken for fresh.
     ClockSuspect {
         /// The stamp.
@@ -179,7 +179,7 @@ impl Liveness {
         }
     }
 
-    /// Whether somebody has to look: the agent is late, stalled or stuck, or nobody can tell.
+    /// Whether this needs attention: the agent is late, stalled or stuck, or its state is unknown.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         matches!(

@@ -99,7 +99,7 @@ reports! {
         id: id.to_owned(),
         because: because.map(str::to_owned),
     };
-    /// The task waits for somebody's word.
+    /// The task waits for a decision.
     pause() => Operation::Pause;
     /// The task is complete.
     complete() => Operation::Complete;

@@ -1,4 +1,4 @@
-//! Secrets that are told by what stands before them.
+//! Secrets recognized by the name before them.
 
 use super::secrets::{Secret, Text, run};
 

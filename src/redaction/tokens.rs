@@ -1,4 +1,4 @@
-//! Secrets that are told by how they look.
+//! Secrets recognized by their form.
 
 use super::secrets::{Secret, Text, run};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// How many bytes are counted as one token where nobody counts better.
+/// How many bytes count as one token by default.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// The most that a prompt may have, and how that is counted.

@@ -25,7 +25,7 @@ impl fmt::Debug for ContractReader {
     }
 }
 
-/// The criteria of the contract that the checkpoint names; a contract that nobody finds is a warning.
+/// The criteria of the contract that the checkpoint names; a contract that is not found is a warning.
 pub(super) fn criteria(
     reader: Option<&ContractReader>,
     handoff: &Handoff,

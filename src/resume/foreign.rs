@@ -1,4 +1,4 @@
-//! Members that nobody declared: what agents write beside their format.
+//! Undeclared members: what agents write beside their format.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::json::{Document, Kind, Node, pointer};
 
-/// The names under which agents leave words for whoever goes on.
+/// The names under which agents leave notes for the next agent.
 const NOTES: [&str; 6] = [
     "next_action",
     "resume_instructions",

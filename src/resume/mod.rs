@@ -68,7 +68,7 @@ pub struct Resume {
     pub format: &'static str,
     /// What the task is called.
     pub task: String,
-    /// What is to be done, where somebody said so.
+    /// The description of the task, if there is one.
     pub description: Option<String>,
     /// Whether and how to go on.
     pub plan: ResumePlan,
@@ -156,7 +156,7 @@ impl Resume {
     }
 
     /// Whether the agent can go on without anybody else: what is asked, if anything, is how far the step came that
-    /// was begun, and whoever goes on with that finds out.
+    /// was begun, and the next agent finds out.
     pub(crate) fn is_for_the_agent_alone(&self) -> bool {
         let plan = &self.plan;
         let is_in_flight =
@@ -184,7 +184,7 @@ impl Resume {
         usize::try_from(self.handoff.done_elsewhere).unwrap_or(usize::MAX)
     }
 
-    /// Who worked on the task, for a sentence: the agents before, else the checkpoint's maker.
+    /// The agents that worked on the task, for a sentence: the earlier ones, else the checkpoint's agent.
     #[must_use]
     pub fn worked_on_by(&self) -> String {
         let previous = &self.handoff.previous_agents;

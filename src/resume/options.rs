@@ -13,9 +13,9 @@ use crate::checkpoint::{Counters, ExecutionSpec, Key, RuleContext};
 pub struct ResumeOptions {
     /// The project's folder, which the checkpoint's files are relative to.
     pub root: PathBuf,
-    /// What the task is called; what the store knows, else the key, when `None`.
+    /// The name of the task. If `None`: the store's, else the key.
     pub task: Option<String>,
-    /// What is to be done; what the store knows when `None`.
+    /// The description of the task. If `None`: the store's.
     pub description: Option<String>,
     /// The plan of a build, for the `build-pipeline` protocol.
     pub execution_spec: Option<ExecutionSpec>,
@@ -25,9 +25,9 @@ pub struct ResumeOptions {
     pub counters: Option<Counters>,
     /// How long was worked on the task, for protocols that restart when it was little.
     pub worked: Option<TimeDelta>,
-    /// Who asks, as the owner of a claim is named: nobody else may go on while a claim stands.
+    /// The asking owner, as a claim names it: no other may go on while the claim lasts.
     pub asker: Option<String>,
-    /// Whether claims do not count, for whoever claims the task itself before going on.
+    /// Whether claims do not count, for a caller that claims the task before going on.
     pub ignores_claims: bool,
     /// The file that the checkpoint is in, for the prompt; a store need not have one.
     pub file: Option<String>,
@@ -82,7 +82,7 @@ impl ResumeOptions {
     }
 
     /// Says who asks, with the name that the owner of a claim has ([`ClaimRequest::owner`]). A task that another has
-    /// claimed is refused; so is every claimed task when nobody says who asks, unless the
+    /// claimed is refused; so is every claimed task if no asker is given, unless the
     /// [`Checkpoints`](crate::Checkpoints) show the claim's fence.
     ///
     /// [`ClaimRequest::owner`]: crate::ClaimRequest::owner
@@ -92,7 +92,7 @@ impl ResumeOptions {
         self
     }
 
-    /// Plans as if nobody had claimed the task: for whoever claims it before going on, and gets the store's own
+    /// Plans as if the task were not claimed: for a caller that claims it before going on, and gets the store's own
     /// answer then.
     #[must_use]
     pub fn ignoring_claims(mut self) -> Self {

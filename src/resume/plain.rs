@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 /// A value whose numbers are numbers, whatever other crates of the program switch on in serde_json: with its
-/// feature `arbitrary_precision` it tells a number as a map with a name of its own.
+/// feature `arbitrary_precision` it serializes a number as a map with a private name.
 pub(super) struct Plain<'v>(pub(super) &'v Value);
 
 impl Serialize for Plain<'_> {

@@ -71,7 +71,7 @@ pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
         return;
     };
     let until = claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true);
-    // A task that is complete is not resumed, whoever holds it.
+    // A complete task is not resumed, whichever owner holds it.
     if plan.decision < ResumeDecision::Refuse {
         plan.refuse(format!(
             "{} has claimed the task until {until}; it is not to be resumed by another before that",
@@ -205,7 +205,7 @@ fn told(file: &TrackedFile) -> String {
 }
 
 fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
-    // What was read in part is told with the violations.
+    // A partial read shows in the violations.
     let reasons = || {
         let reasons = staleness.reasons().iter();
         reasons.filter(|reason| **reason != Reason::ReadInPart)
@@ -246,7 +246,7 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     }
 }
 
-/// Items that could not be read were told by name.
+/// Unreadable items were listed by name.
 fn warn_of_violations(
     plan: &mut ResumePlan,
     violations: &[Violation],
@@ -261,7 +261,7 @@ fn warn_of_violations(
         plan.because(ResumeReason::Violations);
     }
     let violations: Vec<&Violation> = violations.iter().filter(|it| !is_told(it)).collect();
-    // A text over its length tells no less than one within it.
+    // A text over its length hides nothing.
     let grave: Vec<String> = violations
         .iter()
         .filter(|violation| {

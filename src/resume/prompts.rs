@@ -27,7 +27,7 @@ const LARGEST: u64 = 1024 * 1024;
 /// | `resume` | the whole prompt of the agent that goes on |
 /// | `block` | the same in short, for the end of a prompt of yours |
 /// | `header` | the line that an agent says when it goes on |
-/// | `take-over` | what an agent is told that takes over from another |
+/// | `take-over` | the message to an agent that takes over from another |
 /// | `status-check` | the question to an agent that is late |
 /// | `escalation` | the question to a person about an agent that is silent |
 /// | `progress` | the line for an orchestrator |
@@ -69,7 +69,7 @@ pub struct PromptOptions {
     /// How large it may be: the oldest finished steps are left out first, then the oldest reasons of decisions, then
     /// what members say that the format does not declare, and nothing else.
     pub budget: Option<Budget>,
-    /// What is taken out of the texts; [`Redaction::secrets`] unless told otherwise.
+    /// What is redacted in texts; [`Redaction::secrets`] by default.
     pub redaction: Option<Redaction>,
     /// What templates see as `given`.
     pub values: BTreeMap<String, Value>,

@@ -82,7 +82,7 @@ pub struct TakenOver {
 /// [`layout`](AgentCheckpoint::layout).
 ///
 /// An agent that takes the old id changes the old file in one update, after a copy of it has its place
-/// as an archive; members that nobody declared stay in both. One with an id of its own gets its own file
+/// as an archive; undeclared members stay in both. One with an id of its own gets its own file
 /// first, and then the old one is put aside. Whatever dies in between, a checkpoint to go on from is
 /// there, and the call can be made again.
 ///
@@ -100,7 +100,7 @@ pub fn take_over(
     now: DateTime<Utc>,
 ) -> Result<TakenOver> {
     let agents = Checkpoints::<AgentCheckpoint>::new(store.clone()).with_clock(FixedClock(now));
-    // Whoever takes over has not looked at the files yet.
+    // The new agent has not checked the files yet.
     let agents = agents.keeping_verdict();
     let new = Key::new(by.agent_id.as_str())?;
     let name = AgentCheckpoint::layout().file_name;

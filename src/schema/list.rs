@@ -82,7 +82,7 @@ impl Schemas {
         self
     }
 
-    /// Only that of one format; none when no format has this name.
+    /// Only the schemas of one format; none if no format has this name.
     #[must_use]
     pub fn only(mut self, name: &str) -> Schemas {
         self.0.retain(|entry| entry.name == name);
@@ -100,7 +100,7 @@ impl Schemas {
         self.entry(name).map_or(&[], |entry| entry.versions)
     }
 
-    /// A schema, with its `$id`, which names the version, and a comment that tells the versions; `None` when no
+    /// A schema, with its `$id`, which names the version, and a comment with the versions; `None` when no
     /// format has this name.
     #[must_use]
     pub fn get(&self, name: &str, contract: Contract) -> Option<Value> {
@@ -115,7 +115,7 @@ impl Schemas {
     /// `{format}.{contract}.schema.json` for each format and each [`Contract`].
     ///
     /// A file that has these bytes already is left alone, so that a build script causes no build. Each file is
-    /// replaced whole, so that nobody reads half of one.
+    /// replaced whole, so that no reader sees half of one.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub use list::Schemas;
 
 use crate::checkpoint::Result;
 
-/// The JSON Schema of a type, for reading and writing alike, without `$id`: that is given by [`Schemas`], which knows formats and versions.
+/// The JSON Schema of a type, for reading and writing alike, without `$id`: [`Schemas`] adds it, from the format and its versions.
 #[must_use]
 pub fn schema<T: JsonSchema>() -> Value {
     // A default of the reader is no default of the format: what is absent has no value.

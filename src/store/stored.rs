@@ -21,7 +21,7 @@ pub struct Stored {
     pub document: Document,
     /// The token of its state.
     pub revision: Revision,
-    /// When it was last written, where the store knows.
+    /// When it was last written, if the store has that.
     pub modified: Option<SystemTime>,
     /// What the store knows of the task beside the document.
     pub context: TaskContext,

@@ -47,7 +47,7 @@ impl Backup {
     }
 }
 
-/// What told how new a backup is.
+/// The evidence for the age of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackupAge {
@@ -65,7 +65,7 @@ pub enum BackupAge {
 pub struct NewestBackup {
     /// Its name, in the folder `backups`.
     pub name: String,
-    /// What told that it is the newest.
+    /// The evidence that it is the newest.
     pub age: BackupAge,
     /// The agent's other backups that are no use, each with what is wrong with it.
     pub passed_over: Vec<(String, String)>,

@@ -47,7 +47,7 @@ pub(super) fn handoff(agent: &AgentCheckpoint) -> Handoff {
 }
 
 /// An agent's checkpoint with this hand-off. It has no place for a description, decisions and
-/// verification, and knows one agent before.
+/// verification, and one previous agent.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckpoint {
     let mut open = handoff.in_progress.iter().map(|item| item.text.clone());
     let current_step = open.next();

@@ -1,4 +1,4 @@
-//! Where the protocol keeps its files, and what speaks for a file being one of them.
+//! The protocol's files: their places, and the evidence that a file is one of them.
 
 use std::path::Path;
 
@@ -111,7 +111,7 @@ pub fn same_agent(one: &str, other: &str) -> bool {
     plain_stem(one) == plain_stem(other)
 }
 
-/// A backup that somebody copied beside the checkpoints is no second checkpoint of its agent.
+/// A backup copied beside the checkpoints is no second checkpoint of its agent.
 fn is_put_aside(stem: &str) -> bool {
     archived(stem).is_some() || backed_up(stem).is_some()
 }

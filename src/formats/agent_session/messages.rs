@@ -243,7 +243,7 @@ pub fn status_check(agent: &AgentCheckpoint, number: u32, now: DateTime<Utc>) ->
     message("agent-session/status-check", &facts)
 }
 
-/// The message that tells the user of an agent that is taken for crashed (60 minutes), with the three
+/// The message to the user about an agent that counts as crashed (60 minutes), with the three
 /// ways to go on. Times are in UTC.
 #[cfg(feature = "template")]
 #[must_use]
@@ -251,7 +251,7 @@ pub fn escalation(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
     message("agent-session/escalation", &Facts::of(agent, now))
 }
 
-/// The sentence that tells the user how long an agent was silent.
+/// The sentence with the time for which an agent was silent.
 #[must_use]
 pub fn user_notice(agent_id: &str, minutes: i64) -> String {
     format!("{agent_id} hasn't updated checkpoint in {minutes} minutes")

@@ -92,7 +92,7 @@ pub struct AgentCheckpoint {
     /// Files changed since the last commit, relative to the project's root.
     #[serde(deserialize_with = "null_is_default")]
     pub files_modified: Vec<String>,
-    /// How to resume, in words for whoever does.
+    /// Instructions for the next agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_instructions: Option<String>,
     /// What the agent is working on right now; null between two steps.

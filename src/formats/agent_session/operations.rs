@@ -96,7 +96,7 @@ impl AgentCheckpoint {
     }
 
     /// Makes a transition of the protocol, or any where it is forced. A status that says the same in
-    /// other words stays; from one that nobody understands every transition is made.
+    /// other words stays; from an unknown status every transition is allowed.
     fn enter(&mut self, to: AgentStatus, force: bool) -> Result<()> {
         let from = self.meaning();
         if let Some(from) = from.as_ref().filter(|_| !force) {
@@ -107,7 +107,7 @@ impl AgentCheckpoint {
             }
         }
         if matches!(to, AgentStatus::InProgress | AgentStatus::Complete) {
-            // Whoever goes on or is done waits for nobody.
+            // An agent that works or is done does not wait.
             self.pass_sync();
         }
         if from.as_ref() != Some(&to) {
@@ -124,7 +124,7 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Refuses what nobody does who is complete.
+    /// Refuses what a complete agent cannot do.
     fn check_at_work(&self) -> Result<()> {
         match self.meaning() {
             Some(AgentStatus::Complete) => Err(Error::transition(
@@ -360,7 +360,7 @@ impl AgentCheckpoint {
         Ok(())
     }
 
-    /// Says how to resume from here; the agent knows best.
+    /// Sets the instructions for resuming from here.
     pub fn set_recovery_instructions(&mut self, text: impl Into<String>) {
         self.recovery_instructions = Some(text.into());
     }

@@ -47,7 +47,7 @@ impl AgentCheckpoint {
         agent
     }
 
-    /// Why nobody can go on from this checkpoint; `None` when somebody can.
+    /// Why this checkpoint cannot be resumed; `None` if it can.
     pub(super) fn why_not_resumable(&self) -> Option<String> {
         let id = self.agent_id.as_deref().unwrap_or("the agent");
         let status = self.status.as_ref().and_then(AgentStatus::meaning);

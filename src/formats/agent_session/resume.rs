@@ -91,7 +91,7 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
 }
 
 /// What to do with a checkpoint that is corrupt: restore the newest backup, or restart from scratch
-/// when there is none. The plan says which backup that is and what told so.
+/// when there is none. The plan names that backup and the evidence for its age.
 ///
 /// # Errors
 ///

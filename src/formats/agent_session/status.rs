@@ -17,7 +17,7 @@ open_enum! {
     AgentStatus {
         /// It works.
         InProgress = "IN_PROGRESS",
-        /// It waits for the others or for somebody's word.
+        /// It waits for others or for a decision.
         Waiting = "WAITING",
         /// Something is in the way.
         Blocked = "BLOCKED",
@@ -27,7 +27,7 @@ open_enum! {
 }
 
 impl AgentStatus {
-    /// The listed status that the text means; `None` when nobody can tell.
+    /// The listed status that the text means; `None` if that is unknown.
     ///
     /// Agents have been seen to write `WAITING_FOR_SYNC` and `PAUSED`, which mean waiting, and the
     /// listed words in lower case, with `-` or a space for `_`, or as `COMPLETED` or `DONE`.
@@ -55,7 +55,7 @@ impl AgentStatus {
 }
 
 impl AgentType {
-    /// The type that an agent's id tells: `Agent-Primary` is the primary, every other a secondary.
+    /// The type that an agent's id implies: `Agent-Primary` is the primary, every other a secondary.
     #[must_use]
     pub fn of(agent_id: &str) -> AgentType {
         let id = agent_id.to_lowercase().replace('-', "_");

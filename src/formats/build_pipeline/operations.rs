@@ -193,7 +193,7 @@ impl BuildCheckpoint {
     ///
     /// `phase` becomes the current one; without it the number stays, for a gate does not tell which phase it ends
     /// ([`finished_phase`](BuildCheckpoint::finished_phase) tells it from the plan). Where nothing is in progress, the
-    /// build pauses for somebody's review. A gate that was passed already changes nothing else. Where it is the gate that
+    /// build pauses for a review. A gate that was passed already changes nothing else. Where it is the gate that
     /// failed the build, its error is gone, and the build pauses.
     ///
     /// # Errors

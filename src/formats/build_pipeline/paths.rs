@@ -31,7 +31,7 @@ pub(super) fn path_in(text: &str) -> Option<&str> {
     (is_one_path(path) && (certain || likely)).then_some(path)
 }
 
-/// The same for a text that may be anything: a path without an extension is not told from a branch.
+/// The same for a text that may be anything: a path without an extension cannot be distinguished from a branch.
 pub(super) fn certain_path_in(text: &str) -> Option<&str> {
     let certain = |path: &&str| has_extension(path) || KNOWN.contains(&file_name(path));
     path_in(text).filter(certain)

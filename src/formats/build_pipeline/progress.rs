@@ -40,7 +40,7 @@ impl BuildCheckpoint {
     }
 }
 
-/// All that the checkpoint tells, as every format does.
+/// The hand-off of the checkpoint, as of every format.
 pub(super) fn progress(build: &BuildCheckpoint, now: DateTime<Utc>) -> Progress {
     let (done, all) = build.counts();
     let whole = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! What speaks for a file being the checkpoint of a build.
+//! The evidence that a file is the checkpoint of a build.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
     });
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".json");
-    // A project may name other files by the same ids: alone, a name speaks only for what cannot be read.
+    // A project may name other files by the same ids: alone, a name is evidence only for a file that cannot be read.
     let named = stem.is_some_and(is_build_id) && (document.is_none() || !members.is_empty());
     let is_usual = document.is_none_or(|document| {
         let mut all = MEMBERS.iter().chain(USUAL);

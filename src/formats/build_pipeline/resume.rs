@@ -27,7 +27,7 @@ impl BuildCheckpoint {
     /// progress. Without the plan the one after the current phase where that is finished (the build pauses
     /// at its gate, or has not begun), else the current one.
     ///
-    /// `None` when nothing is left, or nothing tells.
+    /// `None` if nothing is left, or it is unknown.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "phases are few")]
     pub fn resume_phase(&self, spec: Option<&ExecutionSpec>) -> Option<f64> {

@@ -135,7 +135,7 @@ fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         return;
     };
     let begun = !build.in_progress_workstreams.is_empty();
-    // Nobody knows what goes with a status that the format does not list.
+    // The rules for an unlisted status are unknown.
     if matches!(status, BuildStatus::Other(_)) {
         return;
     }

@@ -18,7 +18,7 @@ pub(super) fn conditions(schema: &mut Schema) {
     );
 }
 
-/// Who overrides a verdict says why.
+/// Overriding a verdict needs a reason.
 pub(super) fn review_conditions(schema: &mut Schema) {
     schema.insert("if".to_owned(), is("verdict", Verdict::Overridden.as_str()));
     schema.insert("then".to_owned(), present("override_reason"));

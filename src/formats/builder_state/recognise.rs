@@ -1,4 +1,4 @@
-//! What speaks for a file being a host file.
+//! The evidence that a file is a host file.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(in crate::formats) fn recognise(path: &Path, document: Option<&Document>) ->
     let name = name.filter(|_| !members.is_empty() || !SLOTS.into_iter().all(is_empty));
     let mut evidence = Evidence::gather(name, &members)?;
     // A checkpoint in one of its places is more than any number of members that stand beside it, unless these are a
-    // whole checkpoint too: then nobody can say which of the two is meant.
+    // whole checkpoint too: then it is ambiguous which of the two is meant.
     if let Some(document) = document.filter(|document| has_checkpoint(document.root()))
         && let Some(other) = TaskCheckpoint::recognise(path, Some(document))
     {

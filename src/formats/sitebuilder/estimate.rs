@@ -1,6 +1,6 @@
 //! How long a task takes against how long it was meant to take.
 //!
-//! The file has no place for an estimate: whoever plans the task has it and gives it.
+//! The file has no member for an estimate: the planner of the task passes it in.
 
 use chrono::TimeDelta;
 
@@ -15,13 +15,13 @@ pub struct AgainstEstimate {
     /// How long it has been worked on: until it was completed, else until its last change.
     pub actual: TimeDelta,
     /// How long it takes in all: of a complete task what it took, else what it has taken and the rest at
-    /// the pace so far; `None` while no subtask is finished that tells the pace.
+    /// the pace so far; `None` while no finished subtask gives a pace.
     pub whole: Option<TimeDelta>,
 }
 
 impl AgainstEstimate {
     /// By how much the task takes longer than was estimated, or will at the pace so far; negative where
-    /// it is shorter. Of a task whose pace is not known, what it has taken already tells.
+    /// it is shorter. Without a pace, the time spent so far counts.
     #[must_use]
     pub fn over(&self) -> TimeDelta {
         self.whole.unwrap_or(self.actual) - self.estimated

@@ -47,7 +47,7 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
         view.in_progress.clear();
         view.pending = owned(checkpoint.open_criteria());
     } else {
-        // One whose id is complete elsewhere, too: whoever takes it for done says so.
+        // One whose id is complete elsewhere, too: the agent that takes it for done says so.
         let open = items
             .iter()
             .filter(|item| !item.is(&SubtaskStatus::Complete));
@@ -74,7 +74,7 @@ pub(super) fn name(item: &Subtask, items: &[Subtask]) -> String {
     })
 }
 
-/// Outputs are often told from a folder further down: the file they name is in the lists.
+/// Outputs are often relative to a folder further down: the file they name is in the lists.
 fn done(item: &Subtask, checkpoint: &SitebuilderCheckpoint) -> DoneItem {
     let mut done = DoneItem::new(name(item, &checkpoint.subtasks.items));
     if let Some(output) = item.output.as_deref().filter(|output| !output.is_empty()) {

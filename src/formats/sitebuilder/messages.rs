@@ -103,7 +103,7 @@ impl SitebuilderCheckpoint {
     }
 }
 
-/// Where neither counts nor the file tell, nobody has done 0 %.
+/// Without counts the percentage is unknown, not 0 %.
 fn told(percent: Option<u8>) -> String {
     percent.map_or_else(|| "unknown".to_owned(), |percent| format!("{percent}%"))
 }

@@ -72,7 +72,7 @@ fn spelled(text: &str) -> String {
 }
 
 impl TaskStatus {
-    /// The listed state that the text means; `None` when nobody can tell.
+    /// The listed state that the text means; `None` if that is unknown.
     ///
     /// Understood are the listed words in capitals, with `-` or a space for `_`, and `completed` and `done`.
     #[must_use]
@@ -83,7 +83,7 @@ impl TaskStatus {
 }
 
 impl SubtaskStatus {
-    /// The listed state that the text means, as [`TaskStatus::meaning`] tells it.
+    /// The listed state that the text means, by [`TaskStatus::meaning`].
     #[must_use]
     pub fn meaning(&self) -> Option<SubtaskStatus> {
         let meant = SubtaskStatus::from(spelled(self.as_str()).as_str());
@@ -146,7 +146,7 @@ pub struct SitebuilderCheckpoint {
     /// Files that the task changed, each once.
     #[serde(deserialize_with = "null_is_default")]
     pub files_modified: Vec<String>,
-    /// Whether each acceptance criterion is met, by its name; `null` where nobody looked yet.
+    /// Whether each acceptance criterion is met, by its name; `null` if it was not checked yet.
     #[serde(deserialize_with = "null_is_default")]
     pub acceptance_criteria_met: BTreeMap<String, Option<bool>>,
     /// The score that each reviewing agent gave; `null` until it did.
@@ -335,7 +335,7 @@ impl Checkpoint for SitebuilderCheckpoint {
     }
 
     /// A heartbeat is no progress: a change of the heartbeat alone leaves `updated_at` as it is, so
-    /// that an agent which is alive and does nothing can be told from one that gets on.
+    /// that an agent which is alive without progress differs from one that makes progress.
     fn stamp_change(&mut self, before: Option<&Self>, now: DateTime<Utc>) {
         if !before.is_some_and(|before| self.is_sign_of_life(before)) {
             self.stamp(now);

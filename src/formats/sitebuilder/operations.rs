@@ -121,7 +121,7 @@ impl SitebuilderCheckpoint {
             .into_iter()
             .map(|id| Subtask::new(id, SubtaskStatus::Pending))
             .collect();
-        // Without a plan nobody knows how many there will be.
+        // Without a plan the total is unknown.
         let total = (!items.is_empty()).then(|| super::progress::count(items.iter()));
         SitebuilderCheckpoint {
             checkpoint_id: Some(checkpoint_id(&agent, &task_id, now)),
@@ -521,7 +521,7 @@ impl SitebuilderCheckpoint {
         self.completed_at = Some(Timestamp::like(before, context.now));
         self.take_state(TaskStatus::Complete);
         self.resumable = Some(false);
-        // Of a partial completion without counts nobody knows how much is done.
+        // Without counts, the extent of a partial completion is unknown.
         if is_whole && self.subtasks.percent().is_none() {
             self.progress_percent = Some(100.0);
         }
@@ -594,7 +594,7 @@ impl SitebuilderCheckpoint {
         Error::transition(from, to.as_str(), allowed)
     }
 
-    /// Whether there is a state, and nobody can tell what it means.
+    /// Whether there is a state of unknown meaning.
     fn is_in_unknown_state(&self) -> bool {
         self.status.is_some() && self.state().is_none()
     }
@@ -701,7 +701,7 @@ impl SitebuilderCheckpoint {
         let least = least.max(super::progress::count(subtasks.items.iter()));
         subtasks.total = subtasks.total.map(|total| total.max(least));
         if subtasks.lists_all() {
-            // Now that the list is whole, it tells better than counting along.
+            // The list is whole now, so its length is better than a running count.
             self.recount();
         }
         self.keep_percent();

@@ -117,7 +117,7 @@ impl SitebuilderCheckpoint {
     }
 }
 
-/// All that the checkpoint tells, as every format does.
+/// The hand-off of the checkpoint, as of every format.
 pub(super) fn progress(checkpoint: &SitebuilderCheckpoint, now: DateTime<Utc>) -> Progress {
     let subtasks = &checkpoint.subtasks;
     let mut progress = Progress::default()

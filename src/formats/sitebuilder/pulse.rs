@@ -1,4 +1,4 @@
-//! Whether the agent of a task is alive: what the checkpoint tells of it, and the protocol's limits.
+//! Whether the agent of a task is alive: the checkpoint's own stamps, and the protocol's limits.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn supervisor_thresholds() -> Thresholds {
         .with_session_timeout(Some(SESSION_TIMEOUT))
 }
 
-/// A heartbeat is no progress, so the two are told apart.
+/// A heartbeat is no progress, so the two are separate.
 pub(super) fn pulse(checkpoint: &SitebuilderCheckpoint) -> Pulse {
     let beat = checkpoint.heartbeat.as_ref();
     let seconds = beat.and_then(|beat| beat.interval_seconds);

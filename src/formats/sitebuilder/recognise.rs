@@ -1,4 +1,4 @@
-//! What speaks for a file being a sitebuilder's checkpoint.
+//! The evidence that a file is a sitebuilder's checkpoint.
 
 use std::path::Path;
 

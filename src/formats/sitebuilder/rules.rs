@@ -104,7 +104,7 @@ fn subtasks(subtasks: &Subtasks, inspection: &mut Inspection<'_>) {
         let message = format!("{total}, but {listed} subtasks are listed");
         inspection.report("/total", Code::COUNT_MISMATCH, message);
     }
-    // A spelling that nobody declared may mean any state.
+    // An undeclared spelling may mean any state.
     let plain = |item: &super::Subtask| item.status.as_ref().is_some_and(OpenEnum::is_known);
     if !subtasks.items.iter().all(plain) {
         return;

@@ -38,7 +38,7 @@ pub enum NextStep {
     },
     /// It is done.
     Finish,
-    /// It is paused, until somebody decides.
+    /// It is paused, until a decision is made.
     Pause(PauseReason),
     /// Its stage is not at an end, or something must be put right first.
     Wait(Waiting),
@@ -83,7 +83,7 @@ pub enum Waiting {
         /// The readiness.
         readiness: Option<Number>,
     },
-    /// The tasks of stage 0 are not known any more, so nobody can tell whether all are done.
+    /// The tasks of stage 0 are no longer known, so whether all are done is unknown.
     PlanUnknown,
     /// The quality gate sent the story back, and no task was finished since.
     Rework {

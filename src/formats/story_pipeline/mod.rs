@@ -63,7 +63,7 @@ open_enum! {
         Pass = "PASS",
         /// Stage 3: passed, with remarks.
         Concerns = "CONCERNS",
-        /// Stage 3: somebody let it pass, whatever its score.
+        /// Stage 3: it was waived, whatever its score.
         Waived = "WAIVED",
         /// Stage 3: not passed; the checkpoint has the issues.
         Fail = "FAIL",
@@ -111,7 +111,7 @@ pub struct StoryCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema::stage"))]
     pub stage: Option<Number>,
-    /// The worker's agent id, by which it can be resumed with all it knows.
+    /// The worker's agent id, by which it can be resumed with its context.
     #[serde(rename = "agentId", skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// When the stage was begun, in the later revision.

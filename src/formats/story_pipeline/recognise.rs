@@ -1,4 +1,4 @@
-//! What speaks for a file of a pipeline.
+//! The evidence that a file is one of a pipeline.
 
 use std::path::Path;
 

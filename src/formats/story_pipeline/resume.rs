@@ -1,5 +1,5 @@
 //! How a story goes on after its worker crashed: first the same agent, which still knows its context;
-//! when that fails, a new worker that is told what is done.
+//! if that fails, a new worker whose prompt has the finished work.
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
     }
 }
 
-/// What was tried as often as the protocol says is not tried again without somebody's word.
+/// After as many tries as the protocol allows, another one needs a decision.
 ///
 /// A counter counts what was granted: at its limit the story may be in the one stage that the pipeline has it in.
 fn heed_counters(

@@ -120,7 +120,7 @@ fn verification(verification: &Verification) -> VerificationItem {
 }
 
 /// A task checkpoint with this hand-off. It has no place for a task's name, its description and
-/// instructions: those belong to the key and to whoever asks for the prompt.
+/// instructions: those belong to the key and to the caller that renders the prompt.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpoint {
     let phase = handoff.phase.as_deref().map(Phase::from);
     let phase = phase.filter(OpenEnum::is_known);

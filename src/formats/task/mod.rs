@@ -109,7 +109,7 @@ pub struct TaskCheckpoint {
     /// How many finished steps the checkpoint no longer holds, and where they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<DroppedSteps>,
-    /// Who made the checkpoint, when and why.
+    /// The agent of the checkpoint, with the time and the reason of the last save.
     #[serde(deserialize_with = "null_is_default")]
     pub metadata: Metadata,
 }
@@ -256,7 +256,7 @@ impl VerificationResult {
     }
 }
 
-/// Who made the checkpoint, when and why.
+/// The agent of the checkpoint, with the time and the reason of the last save.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]

@@ -1,4 +1,4 @@
-//! What speaks for a file being a task checkpoint.
+//! The evidence that a file is a task checkpoint.
 
 use crate::checkpoint::Evidence;
 use crate::json::Document;

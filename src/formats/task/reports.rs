@@ -40,7 +40,7 @@ pub(super) fn apply(
         next.take_over(agent);
     }
     report(&mut next, operation, context)?;
-    // Whoever reports work after a reassignment has made this checkpoint.
+    // The agent that reports work after a reassignment is the agent of this checkpoint.
     if operation.is_work() && next.metadata.reason == Some(Reason::Reassignment) && next != *task {
         next.metadata.reason = Some(Reason::Periodic);
     }

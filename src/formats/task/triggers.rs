@@ -59,7 +59,7 @@ impl TaskCheckpoint {
     }
 
     /// Makes this a full checkpoint of an agent that stops before the task is done. What failed is in the
-    /// way; whoever was only told to stop leaves nothing in the way.
+    /// way; an agent that was only asked to stop leaves no blocker.
     pub fn interrupted(&mut self, interruption: &Interruption, now: DateTime<Utc>) {
         match interruption {
             Interruption::Failed(because) => {
@@ -71,7 +71,7 @@ impl TaskCheckpoint {
         }
     }
 
-    /// Prepares for another agent, whoever it will be: the one that made the checkpoint joins those that
+    /// Prepares for another agent, not yet known: the one that made the checkpoint joins those that
     /// worked on it.
     pub fn reassign(&mut self) {
         self.metadata.reason = Some(Reason::Reassignment);
@@ -110,7 +110,7 @@ impl TaskCheckpoint {
         }
     }
 
-    /// Who left the checkpoint to whoever resumes it: its maker, or while nothing was done since it was
+    /// The agent that left the checkpoint to the next one: its maker, or while nothing was done since it was
     /// reassigned the agent before.
     #[must_use]
     pub fn left_by(&self) -> Option<&str> {

@@ -53,7 +53,7 @@ open_enum! {
         Stage3 = "STAGE_3",
         /// Done.
         Done = "DONE",
-        /// Put aside until somebody decides.
+        /// Paused until a decision is made.
         Paused = "PAUSED",
     }
 }
@@ -84,7 +84,7 @@ impl StoryState {
     }
 
     /// Whether a checkpoint of this stage goes with the state: a done story has passed stage 3, a paused
-    /// one may be in any, a queued one has none. Of a state that is not listed nobody can tell.
+    /// one may be in any, a queued one has none. For an unlisted state this is unknown.
     #[must_use]
     pub fn fits(&self, stage: u8) -> bool {
         match self {
@@ -222,7 +222,7 @@ pub struct PipelineState {
     /// The name of the team of workers, such as `pipeline-2026-02-15`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_name: Option<String>,
-    /// What was answered before the pipeline began, by question; every worker is told.
+    /// The answers given before the pipeline began, by question; every worker's prompt has them.
     #[serde(deserialize_with = "entries")]
     #[cfg_attr(
         feature = "schema",
@@ -433,7 +433,7 @@ impl PipelineState {
         }
     }
 
-    /// What the state tells of a story, for judging and changing its checkpoint: where the story is, and
+    /// What the state says about a story, for judging and changing its checkpoint: where the story is, and
     /// how often it was tried again.
     #[must_use]
     pub fn context(&self, story: &str) -> RuleContext<'_> {
