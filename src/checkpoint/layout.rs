@@ -58,7 +58,7 @@ pub enum FileRole {
     Foreign,
 }
 
-/// Why a checkpoint is put aside.
+/// Why a checkpoint is archived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Archive {

@@ -271,7 +271,7 @@ impl Target {
         }
     }
 
-    /// What is said of a checkpoint that was put aside, as when another agent took over.
+    /// The message about a checkpoint that was archived, as when another agent took over.
     fn put_aside(&self) -> Option<String> {
         let name = self.path.file_name()?.to_str()?;
         let stem = name.strip_suffix(".json")?;
@@ -399,7 +399,7 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
 fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure> {
     let usual = folder.join((Layout::default().file_name)(key)?);
     if let Some(name) = &global.format {
-        // A format that is not known is told by the verb; `set` takes it.
+        // The verb reports an unknown format; `set` accepts it.
         return Ok(match Formats::default().get(name) {
             Ok(format) => folder.join((layout_of(format).file_name)(key)?),
             Err(_) => usual,

@@ -76,7 +76,7 @@ pub(crate) struct Global {
     /// Take this RFC 3339 time for the present, also in stamps
     #[arg(long, global = true, value_name = "T", value_parser = time)]
     pub(crate) now: Option<DateTime<Utc>>,
-    /// Who is writing
+    /// The writing agent
     #[arg(long, global = true, value_name = "A", value_parser = words)]
     pub(crate) agent: Option<String>,
     /// The session that is writing
@@ -219,7 +219,7 @@ pub(crate) enum Verb {
     Lead(Lead),
     /// Show all checkpoints of these folders in one table: who works on what, how far it is, who is alive
     ///
-    /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck or missing, nobody can tell, or
+    /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or
     /// something does not go together; 3 when a checkpoint is corrupt.
     Status(Box<Status>),
     #[command(flatten)]
@@ -287,7 +287,7 @@ pub(crate) enum Verb {
     },
     /// Go on from a checkpoint that cannot be read, or was deleted
     ///
-    /// The damaged text is put aside, never lost, and the newest earlier state that can be read takes its place. What the
+    /// The damaged text is quarantined, never lost, and the newest earlier state that can be read takes its place. What the
     /// damaged text has that the other lacks is listed: exit 1.
     Recover {
         /// The checkpoint file; or --store
@@ -343,7 +343,7 @@ pub(crate) enum Verb {
         /// The process that works on the task: once it is gone, --agent may claim the task again at once, in any session
         #[arg(long, value_name = "N", requires = "agent", conflicts_with = "renew")]
         pid: Option<u32>,
-        /// Let the claim with --fence stand for longer, also when it ran out and nobody else took the task
+        /// Extend the claim of --fence, even an expired one if no other agent took the task
         #[arg(long, requires = "fence", conflicts_with = "take_over")]
         renew: bool,
     },
@@ -420,7 +420,7 @@ pub(crate) struct Status {
     pub(crate) every: Duration,
 }
 
-/// Why a checkpoint is put aside.
+/// Why a checkpoint is archived.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum ArchivedAs {
     /// Its task is complete
@@ -519,11 +519,11 @@ pub(crate) enum Report {
     RateLimit(Forcible<OptionalText>),
     /// Report how much of the agent's context is used: from 75 % on exit 1, from 90 % on exit 4: stop
     ///
-    /// Messages stand in for tokens where nothing tells those.
+    /// Use messages if tokens are not known.
     Context(Forcible<Used>),
     /// Give the task to another agent
     Reassign(Forcible<To>),
-    /// Put the task aside until somebody says so
+    /// Pause the task until a decision is made
     Pause(Forcible<Nothing>),
     /// Report that the task is complete
     Complete(Forcible<Nothing>),
@@ -674,7 +674,7 @@ pub(crate) struct Used {
     /// The part that is used, such as 0.78
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = used, required_unless_present = "messages")]
     pub(crate) used: Option<ContextUse>,
-    /// The messages so far, where nothing tells the tokens
+    /// The messages so far, if the tokens are not known
     #[arg(
         long,
         value_name = "N",
@@ -688,7 +688,7 @@ pub(crate) struct Used {
     pub(crate) of: u64,
 }
 
-/// How many messages stand for a whole context where nobody says better.
+/// How many messages count as a whole context by default.
 pub(crate) const MOST_MESSAGES: u64 = 200;
 
 impl Used {
@@ -708,7 +708,7 @@ pub(crate) struct To {
     /// Why, in the new agent's checkpoint (agent-session)
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) because: Option<String>,
-    /// Leave the old agent's file where it is; else it is put aside as crashed (agent-session)
+    /// Leave the old agent's file in place; else it is archived as crashed (agent-session)
     #[arg(long)]
     pub(crate) beside: bool,
 }
@@ -951,7 +951,7 @@ pub(crate) struct GatePass {
     /// The phase that it ends
     #[arg(long, value_name = "N")]
     pub(crate) phase: Option<u32>,
-    /// The plan of the build, as JSON, which tells the phase that is finished
+    /// The plan of the build, as JSON, which shows the phase that is finished
     #[arg(long, value_name = "FILE", conflicts_with = "phase")]
     pub(crate) spec: Option<PathBuf>,
 }

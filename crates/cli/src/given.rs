@@ -1,4 +1,4 @@
-//! What the command line tells of a checkpoint's surroundings.
+//! The context of a checkpoint, from the command line.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ impl Given {
         context
     }
 
-    /// Says which of what was given tells nothing of a file of this format.
+    /// Notes which given inputs do not apply to a file of this format.
     pub(crate) fn say_unused(&self, file: &Path, format: &str, outcome: &mut Outcome) {
         for (option, is_given, judged) in [
             ("--spec", self.spec.is_some(), BuildCheckpoint::FORMAT),
@@ -82,7 +82,7 @@ impl Given {
     }
 }
 
-/// Says that a pipeline's state does not have the story of a file: then it tells nothing of it.
+/// Notes that a pipeline's state lacks the story of a file, so it does not apply.
 pub(crate) fn say_unknown(
     state: &PipelineState,
     file: &Path,
@@ -102,7 +102,7 @@ pub(crate) fn say_unknown(
     }
 }
 
-/// Says that a pipeline's state tells nothing of a file of this format.
+/// Notes that a pipeline's state does not apply to a file of this format.
 pub(crate) fn say_unused_state(file: &Path, format: &str, outcome: &mut Outcome) {
     if format != StoryCheckpoint::FORMAT {
         note_unused("--state", StoryCheckpoint::FORMAT, file, format, outcome);
@@ -220,7 +220,7 @@ pub(crate) fn refuse_worktree(path: &Path, format: &str, global: &Global) -> Res
         );
         return Err(error.with_path(path).into());
     }
-    // A state that cannot be read tells nothing of worktrees here; who needs more of it says so.
+    // An unreadable state says nothing about worktrees here; the caller that needs it reports the error.
     let state = read_document(&whole.with_file_name("state.json"), global.max_bytes);
     if let Ok(Some(document)) = state
         && let Ok(current) = checkpoint::read::<PipelineState>(&document)

@@ -188,13 +188,13 @@ fn push_escaped(string: &str, out: &mut String) {
     }
 }
 
-/// Whether standard output takes colour: a terminal, and nobody said no.
+/// Whether standard output takes colour: it is a terminal, and colour is not switched off.
 pub(crate) fn takes_colour() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && io::stdout().is_terminal()
 }
 
-/// Prints lines at once, for what goes on; `false` when nobody reads any more.
+/// Prints lines at once, for a verb that goes on; `false` once the reader is gone.
 pub(crate) fn print_now(text: &str) -> bool {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes());
@@ -205,12 +205,12 @@ pub(crate) fn print_now(text: &str) -> bool {
 pub(crate) fn notes_now(outcome: &mut Outcome) {
     let mut stderr = io::stderr().lock();
     for note in outcome.notes.drain(..) {
-        // Whoever does not read what is to be known still gets the results.
+        // A reader that closed standard error still gets the results.
         let _ = writeln!(stderr, "{note}");
     }
 }
 
-/// Prints, and gives the exit code. Whoever stops reading early is told nothing more.
+/// Prints, and gives the exit code. A reader that stops early gets nothing more.
 pub(crate) fn print(outcome: &Outcome) -> ExitCode {
     let mut notes = outcome.notes.clone();
     let mut exit = outcome.exit;

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// The document of a file, or `None` when there is no file.
 ///
-/// What is no document is corrupt where its format is named, where anything tells its format, and where it looks like a
+/// What is no document is corrupt if its format is named, if anything indicates its format, or if it looks like a
 /// damaged object; else it is no checkpoint.
 pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
     read_document(path, global.max_bytes).map_err(|error| {
@@ -78,7 +78,7 @@ pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String, Failure> {
     })
 }
 
-/// What a user is told who names a file that is not there.
+/// The message about a file that does not exist.
 pub(crate) fn no_such_file(path: &Path) -> Failure {
     Failure::new(format!(
         "{}: there is no such file; check the path",

@@ -22,7 +22,7 @@ pub struct FileOptions {
     pub durability: Durability,
     /// Reads only: every write is refused, and nothing is created. Default false.
     pub read_only: bool,
-    /// Who is writing, for those who wait for the lock. Default the process id.
+    /// The writing agent, for those who wait for the lock. Default the process id.
     pub holder: String,
     /// How much history is kept. Default the newest ten states of each checkpoint; `None` keeps none but a
     /// protocol's own backups.

@@ -194,7 +194,7 @@ impl Page<'_> {
     }
 
     fn item(&mut self, mark: &str, text: &str) {
-        // An empty step stands in the plan all the same.
+        // The plan may have an empty step.
         let text = if text.trim().is_empty() {
             "(empty)"
         } else {

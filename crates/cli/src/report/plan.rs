@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use agent_checkpoint::Handoff;
 use agent_checkpoint::checkpoint::Operation;
 
-/// How much of a text is compared; the beginning tells steps apart.
+/// How much of a text is compared: the beginning distinguishes steps.
 const COMPARED: usize = 120;
 
 /// The note on a step that was reported, by the hand-offs before and after it.

@@ -52,7 +52,7 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
 ///
 /// `restarts` says whether the format has the operation that begins anew.
 pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, restarts: bool) {
-    // Where nobody goes on, the one line that says so is all there is to read.
+    // If no agent may go on, one line says so and there is nothing else to read.
     if goes_on(plan.decision) {
         explain(outcome, plan);
     }
@@ -82,7 +82,7 @@ fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
     let is_of_another =
         |reason: &ResumeReason| matches!(reason, ResumeReason::OfAnotherTask { .. });
     let is_newer = |reason: &ResumeReason| matches!(reason, ResumeReason::NewerSchema { .. });
-    // Who holds what is complete does not matter.
+    // The owner of a complete task does not matter.
     let is_over = |reason: &ResumeReason| {
         matches!(reason, ResumeReason::Complete | ResumeReason::NotResumable)
     };

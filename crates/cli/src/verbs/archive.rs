@@ -34,7 +34,7 @@ pub(super) fn run(
         Some(ArchivedAs::Aborted) => (Archive::Aborted, None),
         None => (Archive::Complete, Some(complete(&target)?)),
     };
-    // What was judged complete is what is put aside.
+    // Exactly the state that was judged complete is archived.
     let expect = expect.or(judged).map_or(Expect::Any, Expect::Revision);
     let options = DeleteOptions::expecting(expect).fenced(global.fence);
     let aside = target.archive(why, now(global), &options)?;
@@ -50,7 +50,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The revision of a checkpoint whose task is complete; of any other nobody but the caller knows why it is put
+/// The revision of a checkpoint whose task is complete; of any other only the caller knows why it is put
 /// aside, and the name that it gets says so for good.
 fn complete(target: &Target) -> Result<Revision, Failure> {
     let at = |error: Error| target.error(error);

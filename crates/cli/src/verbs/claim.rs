@@ -27,7 +27,7 @@ struct Report<'c> {
     file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<String>,
-    /// Absent where nobody ever claimed the task.
+    /// Absent if the task was never claimed.
     claim: Option<&'c Claim>,
     /// Whether it keeps others out now.
     stands: bool,
@@ -131,7 +131,7 @@ fn tell(target: &Target, claim: Option<&Claim>, global: &Global, line: String) -
     outcome
 }
 
-/// Who holds the task, in words.
+/// The holder of the task, in words.
 fn shown(claim: Option<&Claim>, global: &Global) -> String {
     let Some(claim) = claim else {
         return "nobody has claimed it".to_owned();
@@ -153,7 +153,7 @@ fn time(claim: &Claim) -> String {
     claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Who claims: two sessions of one agent are two owners.
+/// The claiming owner: two sessions of one agent are two owners.
 pub(super) fn owner(global: &Global) -> Option<String> {
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),

@@ -34,7 +34,7 @@ struct Report<'r> {
     passed_over: &'r [EntryId],
     revision: Option<&'r Revision>,
     put_aside: Option<&'r str>,
-    /// What the damaged text tells that is not there now.
+    /// What the damaged text has that the result lacks.
     lost: Option<&'r Difference>,
     /// What of the damaged text could not be read.
     left_out: Vec<Piece<'r>>,
@@ -276,7 +276,7 @@ fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
     (!steps.is_empty()).then_some(Planned { entry, steps })
 }
 
-/// What the damaged text tells that is not there now. What it lacks may have been in the part that was lost, so that
+/// What the damaged text has that the result lacks. What it lacks may have been in the part that was lost, so that
 /// this says nothing.
 fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
     let now = recovered.document.as_ref()?;

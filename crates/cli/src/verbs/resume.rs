@@ -83,7 +83,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     let prompts = prompts(how, global)?;
     let mut given = Given::read(how.known, global)?;
     let target = Target::to_read(file, global)?;
-    // A name that is none is told whatever the verdict is.
+    // An unknown message name is an error whatever the verdict is.
     prompts
         .source(how.name, target.format.name)
         .map_err(|error| at_template(error, how))?;
@@ -107,7 +107,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     if let Some(tokens) = how.budget_tokens {
         render = render.with_budget_tokens(tokens);
     }
-    // A message about the task is of use whatever the decision; a prompt only where somebody goes on.
+    // A message about the task is of use whatever the decision; a prompt only if an agent may go on.
     let is_wanted = goes_on(resume.plan.decision) || ABOUT_THE_TASK.contains(&how.name);
     let rendered = is_wanted
         .then(|| prompts.render(how.name, &resume, &render))
@@ -120,7 +120,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         ));
         outcome.found();
     }
-    // What hides nothing from the next agent does not change the decision; it is told all the same.
+    // What hides nothing from the next agent does not change the decision; it becomes a note.
     let goes_on = goes_on(resume.plan.decision);
     for found in resume.violations.iter().filter(|_| goes_on) {
         if [Code::BYTE_ORDER_MARK, Code::TOO_LONG].contains(&found.code) {
@@ -315,7 +315,7 @@ fn shell_word(text: &str) -> String {
     }
 }
 
-/// What the library knows for going on.
+/// The plan of the library.
 pub(super) fn of<C: Checkpoint>(
     target: &Target,
     options: &ResumeOptions,
@@ -408,14 +408,14 @@ fn corrupt(
     Ok(outcome)
 }
 
-/// The plan of a file whose format is known all the same.
+/// The plan of a damaged file whose format is known.
 fn plan_of_corrupt(file: Option<&Path>, global: &Global) -> Option<Resume> {
     let target = Target::to_look_at(file, global).ok()?;
     let options = options(global);
     dispatch!(target.format.name, C => of::<C>(&target, &options, global).ok(), else None)
 }
 
-/// The templates: the built-in ones, those of a folder, and for the message one of your own.
+/// The templates: the built-in ones, a folder's, and one of your own for the message.
 fn prompts(how: &How<'_>, global: &Global) -> Result<Prompts, Failure> {
     let prompts = match how.templates {
         Some(folder) => Prompts::from_folder(folder)?,

@@ -55,7 +55,7 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     let (path, assignments) = parse(words, global)?;
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
-    // A file that cannot be changed is told so before anything is made beside it.
+    // A file that cannot be changed is refused before anything is created beside it.
     let Some(present) = read::checkpoint(&path, global)? else {
         return Err(read::no_such_file(&path));
     };
@@ -93,7 +93,7 @@ pub(super) fn run(
                 is_new |= set(&mut after, pointer, value)?;
             }
             refuse_what_no_change_may_do(format.as_ref(), before, &after)?;
-            // In a host with several checkpoints none is meant, so the token is that of the file.
+            // With several checkpoints in the host none is meant, so the token is the file's.
             let revision = |document: &Document| {
                 token(&path, document, global).map_or_else(
                     |_| Revision::of(document.text().as_bytes()),
@@ -256,7 +256,7 @@ fn examine(
     })
 }
 
-/// Some changes a protocol lets nobody make, also where they are spelled out.
+/// Some changes a protocol forbids, even when they are spelled out.
 fn refuse_what_no_change_may_do(
     format: Option<&Format>,
     before: &Document,
@@ -267,7 +267,7 @@ fn refuse_what_no_change_may_do(
             let (old, new) = (before.read::<C>(), after.read::<C>());
             match (old, new) {
                 (Ok(old), Ok(new)) => new.value.clone().complete_change(&old.value, &mut || Ok(Vec::new())),
-                // What cannot be read is told by the rules.
+                // The rules report what cannot be read.
                 _ => Ok(()),
             }
         }, else Ok(()))
@@ -275,7 +275,7 @@ fn refuse_what_no_change_may_do(
     format.map_or(Ok(()), judge)
 }
 
-/// A checkpoint of a later version, or of one that cannot be told, is not changed: its rules are not
+/// A checkpoint of a later or unknown version is not changed: its rules are not
 /// known. A version that cannot be read may be mended.
 fn refuse_newer(violations: &[Violation], assignments: &[Assignment]) -> Result<(), Error> {
     let is_mended = |pointer: &str| assignments.iter().any(|set| set.pointer == pointer);

@@ -41,7 +41,7 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     Ok(View::new(target, stored, examined))
 }
 
-/// The hand-off with what the dropped log knows.
+/// The hand-off, completed from the dropped log.
 fn handoff<C: Checkpoint>(
     target: &Target,
     handoff: &Handoff,

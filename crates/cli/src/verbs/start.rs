@@ -192,7 +192,7 @@ fn begin<C: Checkpoint>(
     }
 }
 
-/// Fails when another file of the folder holds the checkpoint of this key, under a name that somebody else chose.
+/// Fails when another file of the folder holds the checkpoint of this key, under another name.
 fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
     let layout = C::layout();
     let (Some(key_in), Some(_)) = (layout.key_in, target.files()) else {

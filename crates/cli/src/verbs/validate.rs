@@ -36,7 +36,7 @@ pub(super) struct Corruption {
 }
 
 impl Corruption {
-    /// The corruption that an error tells of, if it does.
+    /// The corruption behind an error, if any.
     pub(super) fn of(error: &Error) -> Option<Corruption> {
         match error.kind() {
             ErrorKind::Corrupt(corrupt) => Some(Corruption {

@@ -45,7 +45,7 @@ fn scan(
     let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
     let fleet = fleet.judging_resumes(|row| match resume_of(row, global) {
         Ok(resume) => Some(resume.plan),
-        // It was put aside since the scan.
+        // It was archived since the scan.
         Err(failure) if failure.code == "not-found" => None,
         Err(failure) => {
             outcome.fail(&failure.at(row.place.file.as_deref(), row.place.slot.as_deref()));

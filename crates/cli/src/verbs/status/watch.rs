@@ -1,6 +1,6 @@
 //! `ckpt status --watch`: a line for whatever happens.
 //!
-//! The system's notices of changed files only say when to look; what happened is told by comparing two
+//! The system's notices of changed files only trigger a scan; the events come from comparing two
 //! scans. So where there are no notices, looking every few seconds gives the same lines a little later.
 
 use std::collections::BTreeSet;
@@ -157,7 +157,7 @@ impl Notices {
                 while self.heard.recv_timeout(SETTLED_AFTER).is_ok() && Instant::now() < until {}
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // Without a watcher nobody tells.
+            // Without a watcher there are no notices.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(every),
         }
     }
