@@ -489,7 +489,7 @@ impl<'a> OperationContext<'a> {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{cannot}, for nobody can tell whether this is finished: {}; mend it first",
+            "{cannot}: it is unknown whether this is finished: {}; mend it first",
             open.join("; ")
         )))
     }

@@ -257,7 +257,7 @@ impl fmt::Display for Finding {
                 time(at)
             ),
             Finding::ClaimsUnreadable { place, reason } => {
-                write!(f, "{place}: who holds it cannot be told: {reason}")
+                write!(f, "{place}: its holder is unknown: {reason}")
             }
             Finding::StageMismatch {
                 place,

@@ -159,7 +159,7 @@ pub(crate) enum FileError {
 
     /// The file is no longer the one that was read and compared: nothing was written.
     #[error(
-        "{} was changed by somebody else in the meantime; nothing was written, read it again and redo the change",
+        "{} was changed by another program in the meantime; nothing was written, read it again and redo the change",
         path.display()
     )]
     Changed {

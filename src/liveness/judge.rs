@@ -52,7 +52,7 @@ impl Liveness {
             Activity::Unclear(status) => {
                 return Liveness::Unknown {
                     reason: format!(
-                        "what the status {status} means cannot be told",
+                        "the meaning of the status {status} is unknown",
                         status = quoted(status)
                     ),
                 };

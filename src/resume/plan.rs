@@ -181,7 +181,7 @@ fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Ve
         );
     }
     warn(
-        "Files whose state cannot be told",
+        "Files whose state is unknown",
         "Read these files to verify the checkpoint before proceeding.",
         |state| {
             matches!(

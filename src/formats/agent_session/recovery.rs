@@ -101,7 +101,7 @@ impl AgentCheckpoint {
     pub(super) fn check_fresh(&self, session_id: &str) -> Result<()> {
         if session_id.trim().is_empty() || self.session_id.as_deref() == Some(session_id) {
             return Err(Error::refused(
-                "whoever resumes or restarts works in a fresh session; give a new session id",
+                "resuming and restarting need a fresh session; give a new session id",
             ));
         }
         Ok(())

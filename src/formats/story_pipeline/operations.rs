@@ -696,7 +696,7 @@ pub(super) fn apply(
         Operation::Reassign { to } => {
             if story.spelling() == Spelling::SnakeCase {
                 return Err(Error::refused(
-                    "this revision of the checkpoint names no agent; tell whoever goes on in its prompt",
+                    "this revision of the checkpoint names no agent; name the agent in its prompt",
                 ));
             }
             says(to, "name the agent that goes on")?;
@@ -736,7 +736,7 @@ fn enter(story: &mut StoryCheckpoint, name: &str, context: &OperationContext<'_>
     let state = context.rules.story_state.map(StoryState::from);
     if state == Some(StoryState::Paused) {
         return Err(Error::refused(
-            "the pipeline has PAUSED the story; somebody decides first whether it goes on",
+            "the pipeline has PAUSED the story; a decision is needed before it goes on",
         ));
     }
     story.enter_stage(stage, before_granted(&context.rules, stage), now)

@@ -56,7 +56,7 @@ impl ClaimsFile {
         let claims = serde_json::from_slice(&read.bytes).map_err(|error| {
             Error::new(ErrorKind::Unreadable {
                 detail: format!(
-                    "the record of claims is damaged, so nobody can say who may write: {error}; \
+                    "the record of claims is damaged, so it is unknown which agent may write: {error}; \
                      claim the task anew, taking it over"
                 ),
             })

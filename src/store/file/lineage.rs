@@ -61,7 +61,7 @@ impl Lineage {
         let borders = serde_json::from_slice(&read.bytes).map_err(|error| {
             Error::new(ErrorKind::Unreadable {
                 detail: format!(
-                    "the record of the tasks that ended is damaged, so nobody can say which states are of this \
+                    "the record of the tasks that ended is damaged, so it is unknown which states are of this \
                      one: {error}; remove it to have all of them taken for this task's"
                 ),
             })

@@ -61,7 +61,7 @@ fn complete(target: &Target) -> Result<Revision, Failure> {
     if handoff.may_be_open() {
         let unreadable: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
         return Err(at(Error::refused(format!(
-            "nobody can tell that the task is complete: {}; mend that with `ckpt set`, or say why it is put aside \
+            "it is unknown whether the task is complete: {}; mend that with `ckpt set`, or say why it is put aside \
              with --as crashed, --as aborted or --as complete",
             unreadable.join("; ")
         ))));

@@ -15,7 +15,7 @@ pub(super) fn run(to: &To, target: &Target, global: &Global) -> Result<Outcome, 
     let place = target.path.display();
     let Some(session) = &global.session else {
         return Err(Failure::new(format!(
-            "{place}: whoever takes over works in a fresh session; name it with --session"
+            "{place}: taking over needs a fresh session; name it with --session"
         )));
     };
     let Some(files) = target.files() else {
