@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use agent_checkpoint::checkpoint::ClaimRequest;
 use agent_checkpoint::fleet::{
-    EventKind, Finding, FleetOptions, Planned, Row, RowState, Source, WhyLeftOut, WhyNotScanned,
+    EventKind, Finding, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
 };
 use agent_checkpoint::formats::AgentCheckpoint;
 use agent_checkpoint::store::PutOptions;
@@ -84,14 +84,24 @@ fn json_files(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The files that are rows or listed as left out.
+fn files(fleet: &Fleet) -> Vec<&Skipped> {
+    let skipped = fleet.skipped().iter();
+    skipped.filter(|it| !it.why.is_of_folder()).collect()
+}
+
+fn folders(fleet: &Fleet) -> Vec<&Skipped> {
+    let skipped = fleet.skipped().iter();
+    skipped.filter(|it| it.why.is_of_folder()).collect()
+}
+
+/// The files that are rows or skipped.
 fn accounted(fleet: &Fleet) -> BTreeSet<String> {
     let rows = fleet
         .rows()
         .iter()
         .filter_map(|row| row.place.file.as_ref());
     let rows = rows.map(|file| file.display().to_string());
-    rows.chain(fleet.left_out().iter().map(|left| left.what.clone()))
+    rows.chain(files(fleet).into_iter().map(|left| left.what.clone()))
         .collect()
 }
 
@@ -113,18 +123,17 @@ fn all_cases_are_accounted_for_and_none_makes_the_scan_fail() {
             .filter(|row| row.place.file.as_deref() == Some(&file))
             .collect();
         if case["file"] == "builder-state/valid-no-checkpoint.json" {
-            let left = fleet
-                .left_out()
-                .iter()
+            let left = files(&fleet)
+                .into_iter()
                 .find(|left| left.what.ends_with("no-checkpoint.json"));
-            assert_eq!(left.unwrap().why, WhyLeftOut::NoCheckpoint);
+            assert_eq!(left.unwrap().why, SkipReason::NoCheckpoint);
             continue;
         }
         if case["error"] == "not-an-object" {
             // Without a format named: a list is no checkpoint.
-            let left = fleet.left_out().iter();
+            let left = files(&fleet).into_iter();
             let mut left = left.filter(|left| left.what == file.display().to_string());
-            assert_eq!(left.next().unwrap().why, WhyLeftOut::NoDocument);
+            assert_eq!(left.next().unwrap().why, SkipReason::NoDocument);
             continue;
         }
         let row = rows
@@ -146,7 +155,7 @@ fn all_cases_are_accounted_for_and_none_makes_the_scan_fail() {
     assert_eq!(corrupt, fleet.totals().count("corrupt"));
     assert!(corrupt >= 8, "{corrupt}");
     assert_eq!(accounted(&fleet), json_files(&cases));
-    assert!(fleet.not_scanned().is_empty());
+    assert!(fleet.skipped().iter().all(|it| !it.why.is_of_folder()));
 }
 
 #[test]
@@ -160,10 +169,10 @@ fn a_mixed_project_is_one_table() {
     project.write("docs/builder-state.json", common::EXAMPLE);
     project.write("package.json", "{\"name\": \"x\"}");
     let options = FleetOptions::new()
-        .expecting("Secondary-A")
-        .expecting("agent-secondary_b")
-        .planning(Planned::new("T1").by("media"))
-        .planning(Planned::new("T2").by("content"));
+        .with_expected("Secondary-A")
+        .with_expected("agent-secondary_b")
+        .with_planned("T1", Some("media"))
+        .with_planned("T2", Some("content"));
     let fleet = project.scan_with(&options);
     assert_eq!(
         results(&fleet),
@@ -176,8 +185,8 @@ fn a_mixed_project_is_one_table() {
     assert_eq!(site.progress.rest.unwrap().num_seconds(), 258);
     let slot = &fleet.rows()[1].place;
     assert_eq!(slot.slot.as_deref(), Some("active"));
-    assert_eq!(fleet.left_out().len(), 1);
-    assert_eq!(fleet.left_out()[0].why, WhyLeftOut::Foreign);
+    assert_eq!(files(&fleet).len(), 1);
+    assert_eq!(files(&fleet)[0].why, SkipReason::Foreign);
     assert_eq!(fleet.totals().rows, 5);
     assert_eq!(fleet.totals().count("missing"), 1);
     // 65 %, 33 % of the host's task, and 0 % of the planned one; the agent counts no steps.
@@ -205,13 +214,12 @@ fn archives_backups_and_our_own_folder_are_never_rows() {
     let fleet = project.scan();
     assert_eq!(fleet.rows().len(), 1, "{:?}", fleet.rows());
     assert!(
-        fleet
-            .left_out()
+        files(&fleet)
             .iter()
-            .all(|left| left.why == WhyLeftOut::Archive)
+            .all(|left| left.why == SkipReason::Archive)
     );
     // Two backups and two archives.
-    assert_eq!(fleet.left_out().len(), 4, "{:?}", fleet.left_out());
+    assert_eq!(files(&fleet).len(), 4, "{:?}", files(&fleet));
     assert_eq!(fleet.findings(), []);
 }
 
@@ -271,11 +279,11 @@ fn a_damaged_file_is_a_row_where_anything_speaks_for_a_checkpoint() {
     assert_eq!(format("secondary_x.json"), Some("agent-session"));
     assert_eq!(format("over.json"), Some("task"));
     assert_eq!(format("empty.json"), None);
-    let left: Vec<&WhyLeftOut> = fleet.left_out().iter().map(|left| &left.why).collect();
-    assert_eq!(left, [&WhyLeftOut::NoDocument; 3]);
+    let left: Vec<&SkipReason> = files(&fleet).iter().map(|left| &left.why).collect();
+    assert_eq!(left, [&SkipReason::NoDocument; 3]);
     assert!(fleet.needs_attention());
     // An expected agent whose file is corrupt has a checkpoint: it is the row.
-    let fleet = project.scan_with(&FleetOptions::new().expecting("Secondary-X"));
+    let fleet = project.scan_with(&FleetOptions::new().with_expected("Secondary-X"));
     assert_eq!(fleet.totals().count("missing"), 0);
 }
 
@@ -851,17 +859,16 @@ fn folders_are_looked_into_as_deep_as_was_asked_and_others_are_listed() {
     }
     let places = |depth| {
         let fleet = project.scan_with(&FleetOptions::new().with_depth(depth));
-        let skipped: Vec<WhyNotScanned> = fleet
-            .not_scanned()
+        let skipped: Vec<SkipReason> = folders(&fleet)
             .iter()
             .map(|place| place.why.clone())
             .collect();
         (fleet.rows().len(), skipped)
     };
-    let ignored = || vec![WhyNotScanned::Ignored; 3];
+    let ignored = || vec![SkipReason::Ignored; 3];
     assert_eq!(places(8), (3, ignored()));
     let mut deep = ignored();
-    deep.insert(1, WhyNotScanned::TooDeep);
+    deep.insert(1, SkipReason::TooDeep);
     assert_eq!(places(1).0, 2);
     assert_eq!(places(0), (1, deep));
     // A folder that is named is looked into whatever it is called, and each folder once.
@@ -873,8 +880,8 @@ fn folders_are_looked_into_as_deep_as_was_asked_and_others_are_listed() {
     ];
     let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
     assert_eq!(fleet.rows().len(), 4);
-    let missing = fleet.not_scanned().last().unwrap();
-    assert!(matches!(missing.why, WhyNotScanned::Unreadable(_)));
+    let missing = folders(&fleet).pop().unwrap();
+    assert!(matches!(missing.why, SkipReason::Unreadable(_)));
 }
 
 #[cfg(unix)]
@@ -889,14 +896,13 @@ fn links_are_listed_and_not_followed() {
     symlink(elsewhere.path("media-T1.json"), project.path("link.json")).unwrap();
     let fleet = project.scan();
     assert_eq!(fleet.rows().len(), 0);
-    assert_eq!(fleet.left_out()[0].why, WhyLeftOut::Link);
+    assert_eq!(files(&fleet)[0].why, SkipReason::Link);
     assert!(
-        fleet
-            .not_scanned()
+        folders(&fleet)
             .iter()
-            .all(|place| place.why == WhyNotScanned::Link)
+            .all(|place| place.why == SkipReason::LinkedFolder)
     );
-    assert_eq!(fleet.not_scanned().len(), 2);
+    assert_eq!(folders(&fleet).len(), 2);
 }
 
 #[test]
@@ -958,7 +964,7 @@ fn several_stores_and_folders_are_one_fleet() {
         ["host: active", "memory: Secondary-A", "memory: x"]
     );
     assert_eq!(fleet.rows().len(), 4);
-    assert_eq!(fleet.left_out()[0].what, "memory: foreign");
+    assert_eq!(files(&fleet)[0].what, "memory: foreign");
     assert_eq!(fleet.rows()[2].owner.as_ref().unwrap().name, "somebody");
     // More keys than one page has, and a foreign file, which every page names.
     let many = Project::new();
@@ -978,7 +984,7 @@ fn several_stores_and_folders_are_one_fleet() {
         &FleetOptions::new(),
         time(NOW),
     );
-    assert_eq!((fleet.rows().len(), fleet.left_out().len()), (300, 1));
+    assert_eq!((fleet.rows().len(), files(&fleet).len()), (300, 1));
     // A key that is not the id inside.
     let mismatch = agent("Other", "IN_PROGRESS", "2026-03-02T08:00:00Z", "");
     let document = Document::from_text(mismatch).unwrap();
@@ -1006,7 +1012,7 @@ fn kinds(before: &Fleet, after: &Fleet) -> Vec<EventKind> {
 fn what_happened_follows_from_two_scans_alone() {
     let project = Project::new();
     let at = |now: &str| {
-        let options = FleetOptions::new().expecting("Secondary-B");
+        let options = FleetOptions::new().with_expected("Secondary-B");
         Fleet::scan(&[Source::folder(project.0.path())], &options, time(now))
     };
     project.agent("secondary_a.json", "Secondary-A", "");

@@ -38,7 +38,7 @@ pub enum Finding {
         /// Whether the state of that save is an entry of the history.
         last_is_kept: bool,
     },
-    /// The place of a host file is for another task by now, and the checkpoint of the last one is still there.
+    /// A place of a host file is for another task by now, and still has the checkpoint of the last one.
     OfAnotherTask {
         /// Where.
         place: String,
@@ -47,7 +47,7 @@ pub enum Finding {
         /// The task that the place is for.
         place_is_for: String,
     },
-    /// Another agent took the work over and has a checkpoint of its own: this one is kept up to date no more.
+    /// Another agent took the work over and has a checkpoint of its own: this one is no longer updated.
     TakenOver {
         /// Where.
         place: String,
@@ -58,24 +58,24 @@ pub enum Finding {
         /// Where that one's checkpoint is.
         now_in: String,
     },
-    /// A task says that it is finished, and is not.
+    /// A task states that it is finished, and is not.
     FinishedWithWorkLeft {
         /// Where.
         place: String,
-        /// How much is done, in whole percent, where that can be told.
+        /// How much is done, in whole percent, where it is known.
         percent: Option<u8>,
         /// How many steps are left.
         steps: usize,
         /// The first of them.
         left: Vec<String>,
     },
-    /// A claim ran out before its owner had made a checkpoint: nobody has begun the task.
+    /// A claim ran out before its holder made a checkpoint: the task was not begun.
     NeverBegun {
         /// Where the checkpoint would be.
         place: String,
         /// The task.
         task: String,
-        /// Who claimed it.
+        /// The holder of the claim.
         owner: String,
         /// When the claim ran out.
         at: DateTime<Utc>,
@@ -89,7 +89,7 @@ pub enum Finding {
         /// The files.
         paths: Vec<String>,
     },
-    /// Items could not be read; they count, and nobody can tell what they are.
+    /// Items could not be read; they count as work.
     UnreadableItems {
         /// Where.
         place: String,
@@ -107,34 +107,34 @@ pub enum Finding {
     FinishedButClaimed {
         /// Where.
         place: String,
-        /// The owner.
+        /// The holder of the claim.
         owner: String,
         /// Until when.
         until: DateTime<Utc>,
     },
-    /// A claim ran out, and the task is not finished: nobody has it.
+    /// A claim ran out, and the task is not finished: no agent has it.
     ClaimRanOut {
         /// Where.
         place: String,
-        /// Who held it.
+        /// The holder of the claim.
         owner: String,
         /// When it ran out.
         at: DateTime<Utc>,
     },
-    /// The record of claims could not be read, so nobody can say who may write.
+    /// The record of claims could not be read, so it is not known which agent may write.
     ClaimsUnreadable {
         /// Where.
         place: String,
         /// Why.
         reason: String,
     },
-    /// A story's checkpoint is in another stage than its pipeline's state says.
+    /// A story's checkpoint is in another stage than its pipeline's state.
     StageMismatch {
         /// Where.
         place: String,
         /// The stage of the checkpoint.
         stage: String,
-        /// What the pipeline's state says.
+        /// The stage or state in the pipeline's state.
         state: String,
     },
     /// The id inside is not that of the file or key it is kept under.
@@ -286,7 +286,7 @@ fn some(all: &[String]) -> String {
     }
 }
 
-/// The first of them; of more it is only known that there are some.
+/// The first of a list that is itself the start of a longer one.
 fn first(all: &[String]) -> String {
     let more = if all.len() > MOST_LISTED {
         " and more"

@@ -1,12 +1,12 @@
-//! Many checkpoints of any formats, in one table: who works on what, how far it is, and who is alive.
+//! Many checkpoints of any formats judged together: which agent works on what, how far it is, and whether it is alive.
 //!
-//! A scan looks at folders of any mix of formats and at stores, one document at a time, and keeps a
-//! [`Row`] of each: what it needs in memory grows with the number of checkpoints, not with their size. It
-//! holds no lock and creates nothing. Nothing makes it fail: what cannot be read is a row with its reason,
-//! and every `.json` file that is no row is listed as left out.
+//! [`Fleet::scan`] reads folders of any mix of formats, and stores, one document at a time, and keeps a [`Row`] of
+//! each. The memory it needs grows with the number of checkpoints, not with their size. It takes no lock and creates
+//! nothing. A scan does not fail: a file that cannot be read is a row with the reason, and a `.json` file that is no
+//! row is [skipped](Fleet::skipped) with a reason.
 //!
-//! The verdicts are those of [`Liveness::judge`](crate::Liveness::judge), with the thresholds of each
-//! format or those of the caller.
+//! The verdicts are those of [`Liveness::judge`](crate::Liveness::judge), with the thresholds of each format or those
+//! of the caller. How a fleet is shown is up to the program: `ckpt status` draws its tables from these rows.
 //!
 //! # Examples
 //!
@@ -15,7 +15,7 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let project = folder.path();
-//! let options = FleetOptions::new().expecting("Secondary-A");
+//! let options = FleetOptions::new().with_expected("Secondary-A");
 //! let fleet = Fleet::scan(&[Source::folder(project)], &options, chrono::Utc::now());
 //! for row in fleet.rows() {
 //!     println!("{}: {}", row.agent.as_deref().unwrap_or("—"), row.result());
@@ -25,68 +25,89 @@
 //! # std::io::Result::Ok(())
 //! ```
 
+mod beside;
 mod bounded;
-mod change;
-mod claims;
-mod doubt;
+mod compare;
+mod event;
 mod finding;
 mod folder;
-mod host;
-mod left_out;
+mod inspect;
 mod options;
-mod pairs;
-mod planned;
 mod row;
 mod scan;
-mod shared;
+mod skipped;
 mod stores;
-mod survey;
-mod totals;
 
-use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-pub use change::{Event, EventKind};
+pub use event::{Event, EventKind};
 pub use finding::Finding;
-pub use left_out::{LeftOut, NotScanned, WhyLeftOut, WhyNotScanned};
-pub use options::{FleetOptions, IGNORED_FOLDERS, Planned, Source};
-pub use row::{Next, Owner, Place, Row, RowState};
-pub use totals::Totals;
+pub use options::{FleetOptions, Source};
+pub use row::{ClaimHolder, Place, PlanSummary, Row, RowState};
+pub use skipped::{SkipReason, Skipped};
 
-use crate::checkpoint::{ResumeDecision, ResumePlan};
+use crate::checkpoint::{Checkpoint, ResumePlan, seconds};
+use crate::formats::PipelineState;
 
 /// What a scan found.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Fleet {
-    /// The time it was judged at.
     now: DateTime<Utc>,
     totals: Totals,
     rows: Vec<Row>,
     findings: Vec<Finding>,
-    left_out: Vec<LeftOut>,
-    not_scanned: Vec<NotScanned>,
+    #[serde(flatten, serialize_with = "skipped::as_two_lists")]
+    skipped: Vec<Skipped>,
 }
 
 impl Fleet {
-    /// Looks at all sources, one after the other, and judges them at a time.
+    /// Reads all sources, one after the other, and judges what they hold at this time.
     #[must_use]
     pub fn scan(sources: &[Source<'_>], options: &FleetOptions, now: DateTime<Utc>) -> Fleet {
         Fleet::scan_with(sources, options, now, &mut |_| {})
     }
 
-    /// As [`scan`](Fleet::scan), and tells after each file how many rows there are by then.
+    /// The same as [`scan`](Fleet::scan), and reports after each row how many there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let now = chrono::Utc::now();
+    /// let mut progress = |rows: usize| println!("{rows} checkpoints");
+    /// let sources = [Source::folder(folder.path())];
+    /// let fleet = Fleet::scan_with(&sources, &FleetOptions::new(), now, &mut progress);
+    /// assert_eq!(fleet.totals().rows, 0);
+    /// # std::io::Result::Ok(())
+    /// ```
     #[must_use]
     pub fn scan_with(
         sources: &[Source<'_>],
         options: &FleetOptions,
         now: DateTime<Utc>,
-        told: &mut dyn FnMut(usize),
+        on_row: &mut dyn FnMut(usize),
     ) -> Fleet {
-        scan::scan(sources, options, now, told)
+        let mut scan = scan::Scan::new(options, now, on_row);
+        for (project, source) in sources.iter().enumerate() {
+            scan.project = project;
+            match source {
+                Source::Folder(path) => scan.path(path),
+                Source::Store {
+                    name,
+                    store,
+                    format,
+                } => scan.store(name, *store, format.as_deref()),
+            }
+        }
+        scan.finish()
     }
 
-    /// The time it was judged at.
+    /// The time at which it was judged.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         self.now
@@ -110,58 +131,112 @@ impl Fleet {
         &self.totals
     }
 
-    /// The `.json` files that are no rows, with the reason.
+    /// The `.json` files that are no rows, and the folders and stores that were not read, each with the reason.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOut] {
-        &self.left_out
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
     }
 
-    /// The folders that were not looked into, with the reason.
-    #[must_use]
-    pub fn not_scanned(&self) -> &[NotScanned] {
-        &self.not_scanned
-    }
-
-    /// What can be resumed, by the formats' own plans unless others were
-    /// [asked for](Fleet::judging_resumes): also after a question was answered. Whether its agent is alive is in
-    /// the row.
+    /// The rows from which another agent can go on, by the plans of their formats or by those of
+    /// [`judge_resumes`](Fleet::judge_resumes). Whether the agent of a row is still alive is another question.
     pub fn resumable(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.is_resumable())
     }
 
-    /// Puts another judgement in the place of the formats' own plans, for every row that these would resume: most
-    /// often that of [`Checkpoints::resume`](crate::Checkpoints::resume), which knows the files and the claims.
-    /// `None` says that the row cannot be resumed.
+    /// Replaces the plan of every row that can be resumed; `None` means that it cannot.
+    ///
+    /// A scan uses the plan of the format alone. [`Checkpoints::resume`](crate::Checkpoints::resume) also checks the
+    /// files and the claims.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use agent_checkpoint::fleet::{Fleet, FleetOptions};
+    /// # let fleet = Fleet::scan(&[], &FleetOptions::new(), chrono::Utc::now());
+    /// let fleet = fleet.judge_resumes(|_row| None);
+    /// assert_eq!(fleet.totals().resumable, 0);
+    /// ```
     #[must_use]
-    pub fn judging_resumes(mut self, mut judge: impl FnMut(&Row) -> Option<ResumePlan>) -> Fleet {
+    pub fn judge_resumes(mut self, mut judge: impl FnMut(&Row) -> Option<ResumePlan>) -> Fleet {
         for row in self.rows.iter_mut().filter(|row| row.is_resumable()) {
-            row.next = judge(row).map(|plan| Next::of(&plan));
+            row.next = judge(row).map(|plan| PlanSummary::of(&plan));
         }
         self.totals.resumable = self.resumable().count();
         self
     }
 
-    /// The same with only the rows that can be resumed, and the findings as they are.
+    /// The same with only the rows that can be resumed; totals and findings stay.
     #[must_use]
     pub fn only_resumable(mut self) -> Fleet {
         self.rows.retain(Row::is_resumable);
         self
     }
 
-    /// Whether somebody has to look: an agent is late, stalled, stuck or missing, something could not be
-    /// read or told, or there are findings.
+    /// Whether a person has to act: an agent is late, stalled, stuck or missing, a file could not be read or judged,
+    /// or there are findings.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         !self.findings.is_empty() || self.rows.iter().any(Row::needs_attention)
     }
 }
 
-impl Row {
-    /// Whether the format's plan lets another agent go on from here.
+/// A fleet in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Totals {
+    /// How many rows there are.
+    pub rows: usize,
+    /// How many rows have each result.
+    pub results: BTreeMap<&'static str, usize>,
+    /// How many rows can be resumed.
+    pub resumable: usize,
+    /// How many parts of all tasks are done, of the tasks that count them.
+    pub done: u64,
+    /// How many parts all tasks have.
+    pub total: u64,
+    /// How much is done, in whole percent: the average over the tasks that state it, a planned one with 0. The state of
+    /// a pipeline is no task: its stories are.
+    pub percent: Option<u8>,
+    /// How long the rest will take: the longest estimate of all tasks, since agents work at the same time.
+    #[serde(rename = "rest_seconds", serialize_with = "seconds")]
+    pub rest: Option<TimeDelta>,
+}
+
+impl Totals {
+    fn of(rows: &[Row]) -> Totals {
+        let mut totals = Totals {
+            rows: rows.len(),
+            ..Totals::default()
+        };
+        let (mut sum, mut counted) = (0_u64, 0_u64);
+        for row in rows {
+            *totals.results.entry(row.result()).or_default() += 1;
+            totals.resumable += usize::from(row.is_resumable());
+            let is_taken_over = matches!(row.state, RowState::TakenOver { .. });
+            if row.format == Some(PipelineState::FORMAT) || is_taken_over {
+                continue;
+            }
+            let progress = &row.progress;
+            totals.done = totals.done.saturating_add(progress.done.unwrap_or(0));
+            totals.total = totals.total.saturating_add(progress.total.unwrap_or(0));
+            totals.rest = totals.rest.max(progress.rest);
+            let percent = match row.state {
+                RowState::NotStarted | RowState::Claimed => Some(0),
+                _ => progress.percent,
+            };
+            if let Some(percent) = percent {
+                sum += u64::from(percent);
+                counted += 1;
+            }
+        }
+        let average = sum.checked_div(counted);
+        totals.percent = average.and_then(|average| u8::try_from(average).ok());
+        totals
+    }
+
+    /// How many rows have this result.
     #[must_use]
-    pub fn is_resumable(&self) -> bool {
-        self.next
-            .as_ref()
-            .is_some_and(|next| next.decision < ResumeDecision::Restart)
+    pub fn count(&self, result: &str) -> usize {
+        self.results.get(result).copied().unwrap_or(0)
     }
 }

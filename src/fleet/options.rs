@@ -1,62 +1,39 @@
-//! What a scan looks at, and how.
+//! What a scan reads, and how it judges.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::Thresholds;
-use crate::formats::Formats;
+use crate::formats::{Format, Formats};
 use crate::store::CheckpointStore;
 
-/// Folders that hold dependencies, what builds make, and version control: never looked into below a
-/// folder that was named.
-pub const IGNORED_FOLDERS: &[&str] = &[
-    ".git",
-    ".hg",
-    ".svn",
-    ".jj",
-    "node_modules",
-    "bower_components",
-    "vendor",
-    "target",
-    "dist",
-    "build",
-    "out",
-    "__pycache__",
-    ".venv",
-    "venv",
-    ".tox",
-    ".gradle",
-    ".next",
-    ".cache",
-    ".terraform",
-];
-
-/// What is looked at.
+/// A place that a scan reads.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Source<'s> {
-    /// A folder with its sub-folders, or one file. It is one project: paths in two of them are not the
-    /// same file, and agents of one name are not the same agent.
+    /// A folder with its sub-folders, or one file. Each is a project of its own: the same path in two of them is two
+    /// files, and the same name two agents.
     Folder(PathBuf),
     /// A store of any kind.
     Store {
-        /// What it is called in the table.
+        /// The name of the store in places and messages.
         name: String,
         /// The store.
         store: &'s dyn CheckpointStore,
-        /// The format of its checkpoints; detected from each when `None`.
+        /// The format of its checkpoints; detected from each document when `None`.
         format: Option<String>,
     },
 }
 
 impl<'s> Source<'s> {
-    /// A folder with its sub-folders, or one file.
+    /// A folder with its sub-folders, or one file. Folders of dependencies, of build output and of version control
+    /// below it, such as `node_modules`, `target` and `.git`, are skipped.
     pub fn folder(path: impl AsRef<Path>) -> Source<'s> {
         Source::Folder(path.as_ref().to_path_buf())
     }
 
-    /// A store whose checkpoints tell their format.
+    /// A store; the format of each checkpoint is detected.
     pub fn store(name: impl Into<String>, store: &'s dyn CheckpointStore) -> Source<'s> {
         Source::Store {
             name: name.into(),
@@ -92,56 +69,39 @@ impl fmt::Debug for Source<'_> {
     }
 }
 
-/// A task that is planned.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub struct Planned {
-    /// Its id, as its checkpoint will have it.
-    pub task: String,
-    /// Who is to do it.
-    pub agent: Option<String>,
-}
-
-impl Planned {
-    /// A task for whoever comes.
-    pub fn new(task: impl Into<String>) -> Planned {
-        Planned {
-            task: task.into(),
-            agent: None,
-        }
-    }
-
-    /// A task for this agent.
-    #[must_use]
-    pub fn by(mut self, agent: impl Into<String>) -> Planned {
-        self.agent = Some(agent.into());
-        self
-    }
-}
-
-/// How a scan looks and judges.
+/// How a scan reads and judges.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::checkpoint::Thresholds;
+/// use agent_checkpoint::fleet::FleetOptions;
+/// use chrono::TimeDelta;
+///
+/// let strict = Thresholds::at(TimeDelta::minutes(5), TimeDelta::minutes(15));
+/// let options = FleetOptions::new()
+///     .with_depth(2)
+///     .with_thresholds("agent-session", strict)
+///     .with_expected("Secondary-A")
+///     .with_planned("T001", Some("media"));
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct FleetOptions {
-    /// How many folders deep below one that was named. Default 8; 0 looks at that one only.
-    pub depth: usize,
-    /// The largest file that is read, in bytes. Default 16 MiB.
-    pub max_bytes: u64,
-    /// The names of folders that are not looked into. Default [`IGNORED_FOLDERS`].
-    pub ignored: Vec<String>,
-    /// The formats that are known. Default those of the library.
-    pub formats: Formats,
-    /// The format of all files; detected from each when `None`, which is the default.
-    pub format: Option<String>,
-    /// Thresholds in place of those of a format, by its name.
-    pub thresholds: BTreeMap<String, Thresholds>,
-    /// Thresholds in place of those of every format that has none in
-    /// [`thresholds`](FleetOptions::thresholds).
-    pub thresholds_of_all: Option<Thresholds>,
-    /// Agents that should have a checkpoint.
-    pub expected: Vec<String>,
-    /// Tasks that are planned.
-    pub planned: Vec<Planned>,
+    pub(super) depth: usize,
+    pub(super) max_bytes: u64,
+    pub(super) formats: Formats,
+    pub(super) format: Option<String>,
+    thresholds: BTreeMap<String, Thresholds>,
+    thresholds_of_all: Option<Thresholds>,
+    pub(super) expected: Vec<String>,
+    pub(super) planned: Vec<Planned>,
+}
+
+/// A task that is planned, and the agent that is to do it.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    pub(super) task: String,
+    pub(super) agent: Option<String>,
 }
 
 impl Default for FleetOptions {
@@ -149,10 +109,6 @@ impl Default for FleetOptions {
         FleetOptions {
             depth: 8,
             max_bytes: 16 * 1024 * 1024,
-            ignored: IGNORED_FOLDERS
-                .iter()
-                .map(|&name| name.to_owned())
-                .collect(),
             formats: Formats::default(),
             format: None,
             thresholds: BTreeMap::new(),
@@ -170,59 +126,69 @@ impl FleetOptions {
         FleetOptions::default()
     }
 
-    /// Sets how many folders deep.
+    /// How many levels of sub-folders are read. Default 8; 0 reads only the folder of the source.
     #[must_use]
     pub fn with_depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// Sets the largest file that is read, in bytes.
+    /// The largest file that is read, in bytes. Default 16 MiB.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the formats that are known.
+    /// The formats to detect. Default those of the library.
     #[must_use]
     pub fn with_formats(mut self, formats: Formats) -> Self {
         self.formats = formats;
         self
     }
 
-    /// Names the format of all files.
+    /// The format of all files, which is then not detected.
     #[must_use]
     pub fn with_format(mut self, format: impl Into<String>) -> Self {
         self.format = Some(format.into());
         self
     }
 
-    /// Judges one format by these thresholds.
+    /// The thresholds of one format, in place of those of its protocol.
     #[must_use]
     pub fn with_thresholds(mut self, format: impl Into<String>, thresholds: Thresholds) -> Self {
         self.thresholds.insert(format.into(), thresholds);
         self
     }
 
-    /// Judges every format by these thresholds.
+    /// The thresholds of every format without [`with_thresholds`](Self::with_thresholds).
     #[must_use]
     pub fn with_thresholds_of_all(mut self, thresholds: Thresholds) -> Self {
         self.thresholds_of_all = Some(thresholds);
         self
     }
 
-    /// Says that an agent should have a checkpoint.
+    /// Adds an agent that should have a checkpoint: without one it is a row of its own, `missing`.
     #[must_use]
-    pub fn expecting(mut self, agent: impl Into<String>) -> Self {
+    pub fn with_expected(mut self, agent: impl Into<String>) -> Self {
         self.expected.push(agent.into());
         self
     }
 
-    /// Says that a task is planned.
+    /// Adds a task that is planned, and the agent that is to do it: without a checkpoint it is a row of its own,
+    /// `not_started`.
     #[must_use]
-    pub fn planning(mut self, planned: Planned) -> Self {
-        self.planned.push(planned);
+    pub fn with_planned(mut self, task: impl Into<String>, agent: Option<&str>) -> Self {
+        self.planned.push(Planned {
+            task: task.into(),
+            agent: agent.map(str::to_owned),
+        });
         self
+    }
+
+    pub(super) fn thresholds_of(&self, format: &Format) -> Thresholds {
+        let own = self.thresholds.get(format.name).copied();
+        own.or(self.thresholds_of_all)
+            .unwrap_or_else(format.thresholds)
     }
 }

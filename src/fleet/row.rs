@@ -1,4 +1,4 @@
-//! One line of the table.
+//! One row of a fleet.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ pub struct Row {
     /// Where it is.
     #[serde(flatten)]
     pub place: Place,
-    /// The name of its format; `None` where nobody can tell.
+    /// The name of its format, where one could be found.
     pub format: Option<&'static str>,
-    /// Who works on it.
+    /// The agent that works on it.
     pub agent: Option<String>,
-    /// Who worked on it before, oldest first.
+    /// The agents that worked on it before, oldest first.
     pub previous_agents: Vec<String>,
-    /// What the task is called.
+    /// The name of the task.
     pub task: Option<String>,
     /// The phase or stage, as the format names it.
     pub phase: Option<String>,
@@ -35,24 +35,24 @@ pub struct Row {
     pub status: Option<String>,
     /// How far it is.
     pub progress: Progress,
-    /// How many finished steps were moved out of it, as it says.
+    /// How many finished steps were moved out of it, as it states.
     pub done_elsewhere: u64,
-    /// Where these are: a path relative to the folder of its file, where it says so.
+    /// Where these are: a path relative to the folder of its file.
     pub elsewhere: Option<String>,
     /// How many of them are not there. A dropped log that cannot be read has none of them.
     pub elsewhere_missing: u64,
     /// When it was last changed.
     pub updated_at: Option<Timestamp>,
-    /// What it is, and what was found.
+    /// What it is, and what was found in it.
     #[serde(flatten)]
     pub state: RowState,
-    /// Who claimed it last.
-    pub owner: Option<Owner>,
+    /// The last claim on it.
+    pub owner: Option<ClaimHolder>,
     /// Whether and where to go on.
-    pub next: Option<Next>,
+    pub next: Option<PlanSummary>,
     /// How many violations it has.
     pub violations: usize,
-    /// The token of its state.
+    /// The revision of its text.
     pub revision: Option<Revision>,
     /// The protocol's own message about an agent that is late or stalled, where it has one.
     pub message: Option<String>,
@@ -77,7 +77,7 @@ pub struct Place {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RowState {
-    /// A checkpoint that could be read.
+    /// A checkpoint that was read.
     Checkpoint {
         /// Whether its agent is alive.
         liveness: Liveness,
@@ -94,7 +94,7 @@ pub enum RowState {
     },
     /// A checkpoint whose work another agent took over into a checkpoint of its own.
     TakenOver {
-        /// Who.
+        /// That agent.
         by: String,
     },
     /// A task that is claimed and has no checkpoint.
@@ -105,25 +105,25 @@ pub enum RowState {
     Missing,
 }
 
-/// Who claimed a checkpoint last.
+/// The holder of the last claim on a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Owner {
-    /// Who.
+pub struct ClaimHolder {
+    /// The name of the holder.
     pub name: String,
-    /// With which fence.
+    /// The fence of the claim.
     pub fence: Fence,
     /// When the claim runs out or ran out.
     pub until: DateTime<Utc>,
     /// Whether it keeps others out now.
     pub stands: bool,
-    /// Whether it was given back.
+    /// Whether the holder gave it back.
     pub released: bool,
 }
 
-impl Owner {
-    pub(super) fn of(claim: &Claim, now: DateTime<Utc>) -> Owner {
-        Owner {
+impl ClaimHolder {
+    pub(super) fn of(claim: &Claim, now: DateTime<Utc>) -> ClaimHolder {
+        ClaimHolder {
             name: bounded::text(&claim.owner),
             fence: claim.fence,
             until: claim.expires,
@@ -133,10 +133,10 @@ impl Owner {
     }
 }
 
-/// Whether and where to go on, by the format's own plan.
+/// Whether and where to go on: the short form of a [`ResumePlan`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Next {
+pub struct PlanSummary {
     /// What to do.
     pub decision: ResumeDecision,
     /// Where to begin.
@@ -145,9 +145,9 @@ pub struct Next {
     pub message: String,
 }
 
-impl Next {
-    pub(super) fn of(plan: &ResumePlan) -> Next {
-        Next {
+impl PlanSummary {
+    pub(super) fn of(plan: &ResumePlan) -> PlanSummary {
+        PlanSummary {
             decision: plan.decision,
             start_at: bounded::said(plan.start_at.as_deref()),
             message: bounded::text(&plan.message),
@@ -179,7 +179,7 @@ impl Row {
         }
     }
 
-    /// The result in a word: that of [`Liveness::as_str`], or `corrupt`, `unreadable`, `taken_over`, `claimed`,
+    /// The result in one word: that of [`Liveness::as_str`], or `corrupt`, `unreadable`, `taken_over`, `claimed`,
     /// `not_started`, `missing`.
     #[must_use]
     pub fn result(&self) -> &'static str {
@@ -194,8 +194,9 @@ impl Row {
         }
     }
 
-    /// What of its finished steps is not where it says they are, in a sentence; `None` where nothing is missing. No
-    /// reason to look at it alone: a copy of a checkpoint has no log.
+    /// The finished steps that are not where it states that they are, in a sentence; `None` when none is missing.
+    ///
+    /// This alone does not [need attention](Row::needs_attention): a copy of a checkpoint has no dropped log.
     #[must_use]
     pub fn steps_missing(&self) -> Option<String> {
         let word = if self.done_elsewhere == 1 {
@@ -212,7 +213,7 @@ impl Row {
         })
     }
 
-    /// Whether its agent is alive; `None` where no checkpoint could be read.
+    /// Whether its agent is alive; `None` when no checkpoint was read.
     #[must_use]
     pub fn liveness(&self) -> Option<&Liveness> {
         match &self.state {
@@ -221,8 +222,15 @@ impl Row {
         }
     }
 
-    /// Whether somebody has to look at it. A task that is only planned or claimed is as it should be, and of
-    /// work that was taken over a finding tells.
+    /// Whether another agent can go on from it, by its plan.
+    #[must_use]
+    pub fn is_resumable(&self) -> bool {
+        let next = self.next.as_ref();
+        next.is_some_and(|next| next.decision < ResumeDecision::Restart)
+    }
+
+    /// Whether a person has to act. A task that is only planned or claimed is as it should be, and work that was taken
+    /// over is reported as a finding.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         match &self.state {

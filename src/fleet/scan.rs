@@ -1,109 +1,162 @@
-//! A scan as it goes: the rows so far, and what is needed to compare them.
+//! A scan in progress: the rows and findings so far, and the rows of what should be there and is not.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::pairs::Pairs;
-use super::shared::SharedPaths;
+use super::compare::{Copies, SharedFiles};
+use super::options::Planned;
 use super::{
-    Finding, Fleet, FleetOptions, LeftOut, NotScanned, Row, Source, Totals, WhyLeftOut,
-    WhyNotScanned, planned,
+    Finding, Fleet, FleetOptions, Place, Row, RowState, SkipReason, Skipped, Totals, bounded,
 };
-use crate::checkpoint::Thresholds;
-use crate::formats::Format;
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key};
+use crate::formats::{AgentCheckpoint, Format};
+use crate::json::Document;
 
-/// A scan as it goes.
+/// A scan in progress.
 pub(super) struct Scan<'o> {
     pub(super) options: &'o FleetOptions,
     pub(super) now: DateTime<Utc>,
-    /// Which of the sources is looked at.
+    /// The number of the source that is being read.
     pub(super) project: usize,
     pub(super) findings: Vec<Finding>,
-    pub(super) pairs: Pairs,
-    pub(super) shared: SharedPaths,
-    /// Folders that were looked into, so that two sources that overlap give each row once.
+    pub(super) copies: Copies,
+    pub(super) shared: SharedFiles,
+    /// The folders that were read: sources may overlap, and each row counts once.
     pub(super) visited: HashSet<PathBuf>,
     rows: Vec<Row>,
-    left_out: Vec<LeftOut>,
-    not_scanned: Vec<NotScanned>,
-    told: &'o mut dyn FnMut(usize),
+    skipped: Vec<Skipped>,
+    on_row: &'o mut dyn FnMut(usize),
 }
 
-pub(super) fn scan(
-    sources: &[Source<'_>],
-    options: &FleetOptions,
-    now: DateTime<Utc>,
-    told: &mut dyn FnMut(usize),
-) -> Fleet {
-    let mut scan = Scan {
-        options,
-        now,
-        project: 0,
-        findings: Vec::new(),
-        pairs: Pairs::default(),
-        shared: SharedPaths::default(),
-        visited: HashSet::new(),
-        rows: Vec::new(),
-        left_out: Vec::new(),
-        not_scanned: Vec::new(),
-        told,
-    };
-    for (project, source) in sources.iter().enumerate() {
-        scan.project = project;
-        match source {
-            Source::Folder(path) => scan.place(path),
-            Source::Store {
-                name,
-                store,
-                format,
-            } => scan.store(name, *store, format.as_deref()),
+impl<'o> Scan<'o> {
+    pub(super) fn new(
+        options: &'o FleetOptions,
+        now: DateTime<Utc>,
+        on_row: &'o mut dyn FnMut(usize),
+    ) -> Scan<'o> {
+        Scan {
+            options,
+            now,
+            project: 0,
+            findings: Vec::new(),
+            copies: Copies::default(),
+            shared: SharedFiles::default(),
+            visited: HashSet::new(),
+            rows: Vec::new(),
+            skipped: Vec::new(),
+            on_row,
         }
     }
-    scan.finish()
-}
 
-impl Scan<'_> {
-    /// Adds a row, and gives its number.
+    /// Adds a row and returns its number.
     pub(super) fn push(&mut self, row: Row) -> usize {
         self.rows.push(row);
-        (self.told)(self.rows.len());
+        (self.on_row)(self.rows.len());
         self.rows.len() - 1
     }
 
-    pub(super) fn leave_out(&mut self, what: impl ToString, why: WhyLeftOut) {
+    /// Adds a row for a checkpoint that could not be read.
+    pub(super) fn push_unreadable(&mut self, place: Place, format: Option<&Format>, error: &Error) {
+        let reason = bounded::text(&error.to_string());
+        let state = match error.kind() {
+            ErrorKind::Corrupt(_) | ErrorKind::TooLarge { .. } => RowState::Corrupt { reason },
+            _ => RowState::Unreadable { reason },
+        };
+        let mut row = Row::new(place, state);
+        row.format = format.map(|format| format.name);
+        self.push(row);
+    }
+
+    pub(super) fn skip(&mut self, what: impl ToString, why: SkipReason) {
         let what = what.to_string();
-        self.left_out.push(LeftOut { what, why });
+        self.skipped.push(Skipped { what, why });
     }
 
-    pub(super) fn skip(&mut self, place: impl Into<PathBuf>, why: WhyNotScanned) {
-        let place = place.into();
-        self.not_scanned.push(NotScanned { place, why });
+    /// The format of a document: the one that the caller named, else the one that is detected.
+    pub(super) fn format_of(
+        &self,
+        path: &Path,
+        document: Option<&Document>,
+    ) -> Result<Format, Error> {
+        let formats = &self.options.formats;
+        match &self.options.format {
+            Some(name) => formats.get(name).copied(),
+            None => Ok(formats.detect(path, document)?.format),
+        }
     }
 
-    /// The thresholds that a format is judged by.
-    pub(super) fn thresholds(&self, format: &Format) -> Thresholds {
-        let own = self.options.thresholds.get(format.name).copied();
-        own.or(self.options.thresholds_of_all)
-            .unwrap_or_else(format.thresholds)
-    }
-
-    fn finish(mut self) -> Fleet {
-        let taken_over = self.pairs.mark_taken_over(&mut self.rows, self.options);
+    /// Compares the rows, and adds those of planned tasks and missing agents.
+    pub(super) fn finish(mut self) -> Fleet {
+        let taken_over = self
+            .copies
+            .mark_taken_over(&mut self.rows, &self.options.formats);
         self.findings.extend(taken_over);
-        self.findings.extend(self.pairs.findings(&self.rows));
+        self.findings.extend(self.copies.findings(&self.rows));
         self.findings.extend(self.shared.findings(&self.rows));
         self.rows.sort_by(|one, other| one.place.cmp(&other.place));
-        let missing = planned::missing(&self.rows, self.options);
-        self.rows.extend(missing);
+        let planned = not_started(&self.rows, &self.options.planned);
+        let expected = missing(&self.rows, &self.options.expected);
+        self.rows.extend(planned);
+        self.rows.extend(expected);
         Fleet {
             now: self.now,
             totals: Totals::of(&self.rows),
             rows: self.rows,
             findings: self.findings,
-            left_out: self.left_out,
-            not_scanned: self.not_scanned,
+            skipped: self.skipped,
         }
     }
+}
+
+/// The planned tasks without a row.
+fn not_started(rows: &[Row], planned: &[Planned]) -> Vec<Row> {
+    let begun = rows
+        .iter()
+        .filter_map(|row| Some((row.task.as_deref()?, row.agent.as_deref())));
+    let begun: HashSet<(&str, Option<&str>)> = begun.collect();
+    let tasks: HashSet<&str> = begun.iter().map(|(task, _)| *task).collect();
+    let is_begun = |planned: &&Planned| match planned.agent.as_deref() {
+        Some(agent) => begun.contains(&(planned.task.as_str(), Some(agent))),
+        None => tasks.contains(planned.task.as_str()),
+    };
+    let not_begun = planned.iter().filter(|planned| !is_begun(planned));
+    let row = |planned: &Planned| {
+        let mut row = Row::new(Place::default(), RowState::NotStarted);
+        row.task = bounded::said(Some(&planned.task));
+        row.agent = bounded::said(planned.agent.as_deref());
+        row
+    };
+    not_begun.map(row).collect()
+}
+
+/// The expected agents without a row.
+fn missing(rows: &[Row], expected: &[String]) -> Vec<Row> {
+    if expected.is_empty() {
+        return Vec::new();
+    }
+    let mut present = HashSet::new();
+    for row in rows {
+        present.extend(row.agent.as_deref().map(file_of_agent));
+        // A corrupt file of that name is the agent's too; it is a row of its own.
+        let name = row.place.file.as_ref().and_then(|file| file.file_name());
+        present.extend(name.and_then(|name| name.to_str()).map(str::to_owned));
+    }
+    let missing = expected
+        .iter()
+        .filter(|agent| !present.contains(&file_of_agent(agent)));
+    let row = |agent: &String| {
+        let mut row = Row::new(Place::default(), RowState::Missing);
+        row.agent = bounded::said(Some(agent));
+        row
+    };
+    missing.map(row).collect()
+}
+
+/// The name of an agent's file, which is the same for all spellings of its id.
+fn file_of_agent(agent: &str) -> String {
+    let key = Key::new(agent).ok();
+    let name = key.and_then(|key| (AgentCheckpoint::layout().file_name)(&key).ok());
+    name.unwrap_or_else(|| agent.to_lowercase())
 }

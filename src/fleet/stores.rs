@@ -1,15 +1,15 @@
-//! A store of any kind, a page of keys at a time.
+//! The checkpoints of a store, a page of keys at a time.
 
 use std::path::Path;
 
+use super::inspect::Found;
 use super::scan::Scan;
-use super::survey::Found;
-use super::{Place, Row, RowState, WhyLeftOut, WhyNotScanned, bounded, claims};
+use super::{Place, SkipReason};
 use crate::checkpoint::{Error, ErrorKind, Key, Layout};
 use crate::formats::Format;
 use crate::store::{CheckpointStore, Query, Stored};
 
-/// How many keys are asked for at once.
+/// How many keys a page has.
 const PAGE: usize = 256;
 
 impl Scan<'_> {
@@ -19,14 +19,12 @@ impl Scan<'_> {
         loop {
             let page = match store.list(&query) {
                 Ok(page) => page,
-                Err(error) => {
-                    return self.skip(name, WhyNotScanned::Unreadable(error.to_string()));
-                }
+                Err(error) => return self.skip(name, SkipReason::Unreadable(error.to_string())),
             };
             // Every page names all foreign files.
             for foreign in page.foreign.iter().filter(|_| is_first) {
                 let what = format!("{name}: {}", foreign.to_string_lossy());
-                self.leave_out(what, WhyLeftOut::Foreign);
+                self.skip(what, SkipReason::Foreign);
             }
             is_first = false;
             for key in &page.keys {
@@ -47,39 +45,34 @@ impl Scan<'_> {
         };
         let stored = match store.load(key) {
             Ok(Some(stored)) => stored,
-            // Gone since it was listed.
+            // Deleted since the list was made.
             Ok(None) => return,
-            Err(error) => {
-                self.push(Row::new(place, state(&error)));
-                return;
-            }
+            Err(error) => return self.push_unreadable(place, None, &error),
         };
         let format = match self.format_of_key(key, &stored, format) {
             Ok(format) => format,
             Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat { name: None, .. }) => {
-                return self.leave_out(place, WhyLeftOut::Foreign);
+                return self.skip(place, SkipReason::Foreign);
             }
-            Err(error) => {
-                self.push(Row::new(place, state(&error)));
-                return;
-            }
+            Err(error) => return self.push_unreadable(place, None, &error),
         };
         let layout = (format.layout)();
-        let found = Found {
-            place,
-            document: &stored.document,
-            format,
-            id: layout.key_in.and_then(|key_in| key_in(&stored.document)),
-            // In a host file a key is a place, and no id.
-            key: (!store.capabilities().embedded).then(|| key.clone()),
-            names: None,
-            context: stored.context.clone(),
-            copy: None,
-        };
-        let beside = |scan: &mut Self, _: &Key, present: &claims::Present<'_>| {
-            claims::of_key(name, store, key, present, scan)
-        };
-        self.checkpoint(found, None, beside);
+        // In a host file a key is a place, and no id.
+        let is_id = !store.capabilities().embedded;
+        self.checkpoint(
+            Found {
+                place,
+                document: &stored.document,
+                format,
+                id: layout.key_in.and_then(|key_in| key_in(&stored.document)),
+                key: is_id.then(|| key.clone()),
+                names: None,
+                context: stored.context.clone(),
+                copy: None,
+                store: Some((store, key.clone())),
+            },
+            None,
+        );
     }
 
     fn format_of_key(
@@ -92,16 +85,8 @@ impl Scan<'_> {
             Some(name) => self.options.formats.get(name).copied(),
             None => {
                 let name = (Layout::default().file_name)(key)?;
-                self.format_of(Path::new(&name), &stored.document)
+                self.format_of(Path::new(&name), Some(&stored.document))
             }
         }
-    }
-}
-
-fn state(error: &Error) -> RowState {
-    let reason = bounded::text(&error.to_string());
-    match error.kind() {
-        ErrorKind::Corrupt(_) | ErrorKind::TooLarge { .. } => RowState::Corrupt { reason },
-        _ => RowState::Unreadable { reason },
     }
 }

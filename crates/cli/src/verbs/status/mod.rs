@@ -8,7 +8,7 @@ mod watch;
 use std::time::Duration;
 
 use agent_checkpoint::checkpoint::Notice;
-use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, Source, WhyNotScanned};
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason, Source};
 use agent_checkpoint::{Error, ErrorKind, Formats, Liveness, Resume};
 use chrono::TimeDelta;
 
@@ -43,7 +43,7 @@ fn scan(
 ) -> Fleet {
     let mut busy = Busy::new();
     let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
-    let fleet = fleet.judging_resumes(|row| match resume_of(row, global) {
+    let fleet = fleet.judge_resumes(|row| match resume_of(row, global) {
         Ok(resume) => Some(resume.plan),
         // It was archived since the scan.
         Err(failure) if failure.code == "not-found" => None,
@@ -100,12 +100,16 @@ fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
     let mut options = FleetOptions::new()
         .with_depth(how.depth)
         .with_max_bytes(global.max_bytes);
-    options.expected.clone_from(&how.expect);
-    options.planned = planned::read(&how.planned, global)?;
+    for agent in &how.expect {
+        options = options.with_expected(agent);
+    }
+    for task in planned::read(&how.planned, global)? {
+        options = options.with_planned(task.name, task.agent.as_deref());
+    }
     let formats = Formats::default();
     if let Some(name) = &global.format {
         formats.get(name)?;
-        options.format = Some(name.clone());
+        options = options.with_format(name);
     }
     let (late, stalled, stuck) = (span(how.late)?, span(how.stalled)?, span(how.stuck)?);
     for format in formats.iter() {
@@ -125,11 +129,11 @@ fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
 
 /// The exit code, and what could not be read on standard error.
 fn judge(fleet: &Fleet, outcome: &mut Outcome) {
-    for folder in fleet.not_scanned() {
-        if let WhyNotScanned::Unreadable(reason) = &folder.why {
+    for skipped in fleet.skipped() {
+        if let SkipReason::Unreadable(reason) = &skipped.why {
             outcome.fail(&Failure::new(format!(
                 "{}: {reason}; check the path and its rights",
-                folder.place.display()
+                skipped.what
             )));
         }
     }

@@ -2,19 +2,26 @@
 
 use std::path::Path;
 
-use agent_checkpoint::fleet::Planned;
 use serde::Deserialize;
 
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::read;
 
-/// One of the array of a JSON file.
+/// A task that is planned, and the agent that is to do it.
+#[derive(Deserialize)]
+pub(super) struct Planned {
+    #[serde(rename = "task")]
+    pub(super) name: String,
+    pub(super) agent: Option<String>,
+}
+
+/// An element of a JSON file.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Entry {
+enum Element {
     Word(String),
-    Task { task: String, agent: Option<String> },
+    Task(Planned),
 }
 
 pub(super) fn read(words: &[String], global: &Global) -> Result<Vec<Planned>, Failure> {
@@ -61,28 +68,27 @@ fn of_file(path: &Path, global: &Global) -> Result<Vec<Planned>, Failure> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         return Ok(lines.map(of_word).collect());
     }
-    let entries: Vec<Entry> = serde_json::from_str(&text).map_err(|error| {
+    let elements: Vec<Element> = serde_json::from_str(&text).map_err(|error| {
         Failure::new(format!(
             "{}: is no list of planned tasks ({error}); it is [\"T001\", {{\"task\": \"T002\", \"agent\": \"media\"}}], \
              or a line for each",
             path.display()
         ))
     })?;
-    let entry = |entry| match entry {
-        Entry::Word(word) => of_word(&word),
-        Entry::Task { task, agent } => match agent {
-            Some(agent) => Planned::new(task).by(agent),
-            None => Planned::new(task),
-        },
+    let planned = |element| match element {
+        Element::Word(word) => of_word(&word),
+        Element::Task(task) => task,
     };
-    Ok(entries.into_iter().map(entry).collect())
+    Ok(elements.into_iter().map(planned).collect())
 }
 
 fn of_word(word: &str) -> Planned {
-    match word.rsplit_once('@') {
-        Some((task, agent)) if !task.is_empty() && !agent.is_empty() => {
-            Planned::new(task).by(agent)
-        }
-        _ => Planned::new(word),
+    let (name, agent) = match word.rsplit_once('@') {
+        Some((task, agent)) if !task.is_empty() && !agent.is_empty() => (task, Some(agent)),
+        _ => (word, None),
+    };
+    Planned {
+        name: name.to_owned(),
+        agent: agent.map(str::to_owned),
     }
 }

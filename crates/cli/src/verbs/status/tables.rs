@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use agent_checkpoint::Timestamp;
 use agent_checkpoint::checkpoint::FUTURE_TOLERANCE;
-use agent_checkpoint::fleet::{Fleet, Row, RowState, WhyLeftOut, WhyNotScanned};
+use agent_checkpoint::fleet::{Fleet, Row, RowState, SkipReason};
 use chrono::{DateTime, TimeDelta, Utc};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -110,21 +110,21 @@ fn summary(fleet: &Fleet) -> String {
     if totals.resumable > 0 {
         text.push_str(&format!("; {} can be resumed", totals.resumable));
     }
-    let files = fleet.left_out().len();
-    let archives = fleet.left_out().iter();
-    let archives = archives
-        .filter(|left| left.why == WhyLeftOut::Archive)
-        .count();
+    let (mut archives, mut files, mut folders) = (0, 0, 0);
+    for skipped in fleet.skipped() {
+        match &skipped.why {
+            SkipReason::Archive => archives += 1,
+            SkipReason::Ignored => {}
+            why if why.is_of_folder() => folders += 1,
+            _ => files += 1,
+        }
+    }
     if archives > 0 {
         text.push_str(&format!("; {archives} put aside"));
     }
-    if files > archives {
-        text.push_str(&format!("; {} other .json left out", files - archives));
+    if files > 0 {
+        text.push_str(&format!("; {files} other .json left out"));
     }
-    let folders = fleet.not_scanned().iter();
-    let folders = folders
-        .filter(|place| place.why != WhyNotScanned::Ignored)
-        .count();
     if folders > 0 {
         let word = if folders == 1 { "folder" } else { "folders" };
         text.push_str(&format!("; {folders} {word} not looked into"));

@@ -1,4 +1,4 @@
-//! What changed between two looks at a fleet.
+//! What happened between two scans of a fleet.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,15 @@ pub struct Event {
     /// Where.
     #[serde(flatten)]
     pub place: Place,
-    /// Whose.
+    /// The agent of the row.
     pub agent: Option<String>,
-    /// Which task.
+    /// The task of the row.
     pub task: Option<String>,
     /// The result before; `None` where there was no row.
     pub was: Option<&'static str>,
     /// The result now; `None` where there is no row any more.
     pub is: Option<&'static str>,
-    /// The same for a person, in a line.
+    /// The event in one line, for a person.
     pub text: String,
     /// The protocol's own message about an agent that is late or stalled, where it has one.
     pub message: Option<String>,
@@ -75,9 +75,22 @@ impl EventKind {
 impl Fleet {
     /// What happened since an earlier scan of the same sources, in the order of the rows.
     ///
-    /// A function of the two scans alone. A row that both have gives *changed* when its document is
-    /// another, and the new result when that is another; a row that appears gives also its result when
-    /// somebody has to look at it, or it is finished.
+    /// It depends on the two scans alone. A row that both have gives *changed* when its document changed, and its new
+    /// result when that changed. A row that appears also gives its result when it is late, stalled, stuck or finished.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
+    /// # let folder = tempfile::tempdir()?;
+    /// let sources = [Source::folder(folder.path())];
+    /// let scan = || Fleet::scan(&sources, &FleetOptions::new(), chrono::Utc::now());
+    /// let before = scan();
+    /// for event in scan().changes_since(&before) {
+    ///     println!("{}", event.text);
+    /// }
+    /// # std::io::Result::Ok(())
+    /// ```
     #[must_use]
     pub fn changes_since(&self, before: &Fleet) -> Vec<Event> {
         let mut old: HashMap<Identity<'_>, &Row> =
@@ -158,12 +171,12 @@ fn event(kind: EventKind, was: Option<&Row>, row: &Row) -> Event {
         task: row.task.clone(),
         was: was.map(Row::result),
         is: Some(row.result()),
-        text: format!("{}: {}", name(row), told(kind, was, row)),
+        text: format!("{}: {}", name(row), words(kind, was, row)),
         message: row.message.clone().filter(|_| is_notice),
     }
 }
 
-/// Whose checkpoint it is: agent and task, and its place where neither is known.
+/// The agent and the task, or the place where neither is known.
 fn name(row: &Row) -> String {
     match (&row.agent, &row.task) {
         (Some(agent), Some(task)) => format!("{agent}, {task}"),
@@ -172,7 +185,7 @@ fn name(row: &Row) -> String {
     }
 }
 
-fn told(kind: EventKind, was: Option<&Row>, row: &Row) -> String {
+fn words(kind: EventKind, was: Option<&Row>, row: &Row) -> String {
     let percent = row.progress.percent.map(|percent| format!(", {percent}%"));
     let percent = percent.unwrap_or_default();
     match (kind, &row.state) {

@@ -1,0 +1,170 @@
+//! What a store keeps beside a checkpoint: its claim, the state that it had, and the steps that moved out of it.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use chrono::TimeDelta;
+
+use super::scan::Scan;
+use super::{ClaimHolder, Finding, Place, Row, RowState, bounded};
+use crate::checkpoint::{
+    Claim, ErrorKind, Handoff, Key, Layout, Result, Revision, RuleContext, Timestamp,
+};
+use crate::checkpoints::{NEWEST, came_back, count_cut};
+use crate::formats::Format;
+use crate::fsio;
+use crate::json::Document;
+use crate::staleness::Reason;
+use crate::store::{CheckpointStore, FileOptions, FileStore};
+
+/// What a store keeps beside a checkpoint.
+pub(super) struct Beside {
+    /// The last claim, or why the claims cannot be read.
+    pub(super) claim: std::result::Result<Option<Claim>, String>,
+    /// Whether an older state came back.
+    pub(super) rolled_back: Option<Reason>,
+    /// How many finished steps are not where the checkpoint states that they are.
+    pub(super) elsewhere_missing: u64,
+}
+
+impl Beside {
+    /// Of a checkpoint for which no store keeps anything.
+    pub(super) fn without_store(handoff: &Handoff) -> Beside {
+        Beside {
+            claim: Ok(None),
+            rolled_back: None,
+            elsewhere_missing: handoff.done_elsewhere,
+        }
+    }
+
+    /// Of the state with this hand-off under a key.
+    pub(super) fn of(
+        store: &dyn CheckpointStore,
+        key: &Key,
+        format: &Format,
+        revision: &Revision,
+        updated_at: Option<&Timestamp>,
+        handoff: &Handoff,
+    ) -> Beside {
+        let open = |document: &Document| (format.open)(document, &RuleContext::none()).ok();
+        let stamp_of = |document: &Document| open(document)?.updated_at;
+        let rolled_back = came_back(store, key, revision, updated_at, &stamp_of);
+        let handoff_of = |document: &Document| Some(open(document)?.handoff);
+        Beside {
+            claim: claim_of(store.claimed(key)),
+            // `ckpt history` reports a history that cannot be listed; the row is shown all the same.
+            rolled_back: rolled_back.ok().flatten(),
+            elsewhere_missing: missing(store, key, handoff, &handoff_of),
+        }
+    }
+}
+
+fn claim_of(claimed: Result<Option<Claim>>) -> std::result::Result<Option<Claim>, String> {
+    match claimed {
+        Ok(claim) => Ok(claim),
+        // A store without claims has no holders.
+        Err(error) if matches!(error.kind(), ErrorKind::NotOffered { .. }) => Ok(None),
+        Err(error) => Err(bounded::text(&error.to_string())),
+    }
+}
+
+/// How many finished steps are not in the dropped log, counted as `resume` of [`Checkpoints`](crate::Checkpoints) does.
+fn missing(
+    store: &dyn CheckpointStore,
+    key: &Key,
+    handoff: &Handoff,
+    handoff_of: &dyn Fn(&Document) -> Option<Handoff>,
+) -> u64 {
+    if handoff.done_elsewhere == 0 {
+        return 0;
+    }
+    let dropped = store.newest_overflow(key, NEWEST).unwrap_or_default();
+    // A longer log was read in part.
+    if dropped.len() >= NEWEST {
+        return 0;
+    }
+    let found = count_cut(&dropped, handoff, |value| {
+        let document = Document::parse(value.to_string().as_bytes()).ok()?;
+        handoff_of(&document)
+    });
+    handoff.done_elsewhere.saturating_sub(found)
+}
+
+impl Scan<'_> {
+    /// Adds the tasks of a folder that were claimed and have no checkpoint: their agents may have died before the
+    /// first one.
+    pub(super) fn claims_alone(&mut self, folder: &Path) {
+        let records = fsio::names(&folder.join(fsio::OWN_FOLDER).join("claims"));
+        let mut records = records.unwrap_or_default();
+        records.sort();
+        for record in records {
+            let name = record.to_str().and_then(|name| name.strip_suffix(".json"));
+            let Some(name) = name.filter(|name| name.ends_with(".json")) else {
+                continue;
+            };
+            let path = folder.join(name);
+            // A file that is there is reported with the files of the folder, whether or not it can be read.
+            if matches!(fsio::look(&path), Ok(None)) {
+                self.claim_alone(&path);
+            }
+        }
+    }
+
+    fn claim_alone(&mut self, path: &Path) {
+        let format = self.format_of(path, None).ok();
+        let layout = format.map_or_else(Layout::default, |format| (format.layout)());
+        let Ok(store) = FileStore::single(path, FileOptions::read_only()) else {
+            return;
+        };
+        let store = store.with_layout(layout);
+        let Some(key) = store.key().cloned() else {
+            return;
+        };
+        let place = path.display().to_string();
+        let claim = match claim_of(store.claimed(&key)) {
+            Ok(Some(claim)) => claim,
+            Ok(None) => return,
+            Err(reason) => {
+                let finding = Finding::ClaimsUnreadable { place, reason };
+                return self.findings.push(finding);
+            }
+        };
+        // A task that ended since, and whose checkpoint was archived or deleted, was begun. File systems stamp coarsely.
+        let since = SystemTime::from(claim.since - TimeDelta::seconds(1));
+        let entries = store.history(&key).unwrap_or_default();
+        let mut entries = entries.iter();
+        let was_deleted = entries.any(|entry| entry.saved.is_none_or(|saved| saved >= since));
+        if claim.released || was_deleted || was_archived(path, &layout, since) {
+            return;
+        }
+        let owner = ClaimHolder::of(&claim, self.now);
+        let task = key.to_string();
+        let mut row = Row::new(Place::file(path), RowState::Claimed);
+        row.format = format.map(|format| format.name);
+        row.agent = bounded::said(Some(&owner.name));
+        row.task = bounded::said(Some(&task));
+        if !owner.stands {
+            self.findings.push(Finding::NeverBegun {
+                place,
+                task: bounded::text(&task),
+                owner: owner.name.clone(),
+                at: owner.until,
+            });
+        }
+        row.owner = Some(owner);
+        self.push(row);
+    }
+}
+
+/// Whether the checkpoint of a file was archived in a state that was saved since then.
+fn was_archived(path: &Path, layout: &Layout, since: SystemTime) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let stem = stem.unwrap_or_default();
+    let names = fsio::names(fsio::parent_of(path)).unwrap_or_default();
+    names.iter().any(|name| {
+        let is_archive = layout.is_archive_of(&name.to_string_lossy(), stem);
+        let found = || std::fs::metadata(path.with_file_name(name));
+        let saved = || found().and_then(|found| found.modified());
+        is_archive && saved().is_ok_and(|saved| saved >= since)
+    })
+}

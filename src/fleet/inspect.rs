@@ -1,0 +1,349 @@
+//! One checkpoint: its row, and what does not go together in it.
+
+use std::path::Path;
+
+use chrono::TimeDelta;
+
+use super::beside::Beside;
+use super::compare::{CheckoutFile, Identity};
+use super::finding::MOST_LISTED;
+use super::scan::Scan;
+use super::{ClaimHolder, Finding, Place, PlanSummary, Row, RowState, bounded};
+use crate::checkpoint::{
+    Activity, Checkpoint, FileRole, Handoff, Key, Layout, Pulse, ResumeDecision, ResumeReason,
+    Revision, RuleContext, Timestamp, read,
+};
+use crate::formats::story_pipeline::StoryState;
+use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
+use crate::json::{Code, Document};
+use crate::liveness::Liveness;
+use crate::staleness::Reason;
+use crate::store::{CheckpointStore, TaskContext};
+
+/// A checkpoint that was found and is not judged yet.
+pub(super) struct Found<'d> {
+    pub(super) place: Place,
+    pub(super) document: &'d Document,
+    pub(super) format: Format,
+    /// The key that the place gives, if it gives one.
+    pub(super) key: Option<Key>,
+    /// The id in the document.
+    pub(super) id: Option<Key>,
+    /// The file name that goes with the id, and the one that the file has.
+    pub(super) names: Option<(String, String)>,
+    /// What the host file or the store states about the task.
+    pub(super) context: TaskContext,
+    /// The same file in every checkout of the repository.
+    pub(super) copy: Option<CheckoutFile>,
+    /// The store that has the claims and the history of the checkpoint, and the key there.
+    pub(super) store: Option<(&'d dyn CheckpointStore, Key)>,
+}
+
+impl<'d> Found<'d> {
+    /// A checkpoint in a file of its own.
+    pub(super) fn in_file(
+        path: &Path,
+        document: &'d Document,
+        format: Format,
+        layout: Layout,
+        role: Option<FileRole>,
+    ) -> Found<'d> {
+        let id = layout.key_in.and_then(|key_in| key_in(document));
+        let name = path.file_name().and_then(|name| name.to_str());
+        let usual = id.as_ref().and_then(|id| (layout.file_name)(id).ok());
+        let key = match role {
+            Some(FileRole::Current(key)) => key,
+            _ => None,
+        };
+        Found {
+            place: Place::file(path),
+            document,
+            format,
+            key,
+            names: usual.zip(name.map(str::to_owned)),
+            id,
+            context: TaskContext::default(),
+            copy: None,
+            store: None,
+        }
+    }
+
+    /// The id of the story, from the document or the file name.
+    fn story(&self) -> Option<String> {
+        let root = self.document.root();
+        let member = |name| Some(root.get(name)?.as_str()?.into_owned());
+        let inside = ["storyId", "story_id"].into_iter().find_map(member);
+        inside.or_else(|| Some(self.key.as_ref()?.to_string()))
+    }
+}
+
+impl Scan<'_> {
+    /// Judges a checkpoint and adds its row.
+    pub(super) fn checkpoint(&mut self, found: Found<'_>, pipeline: Option<&PipelineState>) {
+        let pipeline = pipeline.filter(|_| found.format.name == StoryCheckpoint::FORMAT);
+        let story = pipeline.zip(found.story());
+        let story = story.as_ref().map(|(state, id)| (*state, id.as_str()));
+        let stage = story.and_then(|(state, id)| state.story_state.get(id));
+        let mut rule_context = RuleContext::none().with_now(self.now);
+        // An id is compared with the name of its file below; elsewhere the name alone is a key.
+        rule_context.key = found.key.as_ref().filter(|_| found.names.is_none());
+        rule_context.story_state = stage.map(StoryState::as_str);
+        rule_context.counters = story.map(|(state, id)| state.counters(id));
+        let surveyed = match (found.format.survey)(found.document, &rule_context, self.now) {
+            Ok(surveyed) => surveyed,
+            Err(error) => {
+                let reason = bounded::text(&error.to_string());
+                let mut row = Row::new(found.place, RowState::Unreadable { reason });
+                row.format = Some(found.format.name);
+                self.push(row);
+                return;
+            }
+        };
+        let pulse = pulse(&surveyed.pulse, &found.context, pipeline, stage);
+        let thresholds = self.options.thresholds_of(&found.format);
+        let liveness = Liveness::judge(&pulse, &thresholds, self.now);
+        let mut row = self.row(&found, &surveyed, liveness);
+        if let Some((state, id)) = story {
+            self.complete_story(&mut row, state, id, &found);
+        }
+        if !may_be_estimated(&row) {
+            row.progress.rest = None;
+        }
+        self.look_beside(&mut row, &found, &surveyed);
+        self.check(&row, &found, &surveyed);
+        self.check_stage(&row, &surveyed.handoff, stage);
+        self.check_claim(&row);
+        let is_over = matches!(row.result(), "finished" | "stalled");
+        let number = self.push(row);
+        self.copies.add(&Identity {
+            project: self.project,
+            row: number,
+            format: &found.format,
+            id: found.id.as_ref(),
+            key: found.key.as_ref(),
+            copy: found.copy.as_ref(),
+            text: found.document.text(),
+            handoff: &surveyed.handoff,
+        });
+        if !is_over {
+            let files = &surveyed.exclusive_files;
+            self.shared.add(self.project, number, files);
+        }
+    }
+
+    fn row(&self, found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness) -> Row {
+        let handoff = &surveyed.handoff;
+        // A message asks to go on, so there is none where going on is not possible.
+        let is_resumable = surveyed.plan.decision < ResumeDecision::Restart;
+        let notice = liveness.notice().filter(|_| is_resumable);
+        let message =
+            notice.and_then(|notice| (found.format.notice)(found.document, notice, self.now));
+        let task = handoff.task.as_deref().or(found.context.task.as_deref());
+        let task = task.or(found.key.as_ref().map(Key::as_str));
+        let previous = &handoff.previous_agents;
+        let newest = previous.len().saturating_sub(MOST_PREVIOUS);
+        let previous = previous[newest..].iter();
+        Row {
+            format: Some(found.format.name),
+            agent: bounded::said(handoff.agent.as_deref()),
+            previous_agents: previous.map(|agent| bounded::text(agent)).collect(),
+            task: bounded::said(task),
+            phase: bounded::said(handoff.phase.as_deref()),
+            status: Some(bounded::text(handoff.status.as_str())),
+            progress: surveyed.progress,
+            done_elsewhere: handoff.done_elsewhere,
+            elsewhere: bounded::said(handoff.elsewhere.as_deref()),
+            updated_at: surveyed.updated_at.as_ref().map(bounded::stamp),
+            next: Some(PlanSummary::of(&surveyed.plan)),
+            violations: surveyed.violations.len(),
+            revision: Some(Revision::of(found.document.text().as_bytes())),
+            message: message.as_deref().map(bounded::message),
+            ..Row::new(found.place.clone(), RowState::Checkpoint { liveness })
+        }
+    }
+
+    /// Adds what only the state of the pipeline has of a story: its worker, and when its stage began.
+    fn complete_story(&self, row: &mut Row, state: &PipelineState, story: &str, found: &Found<'_>) {
+        if row.agent.is_none() {
+            row.agent = bounded::said(state.worker_map.get(story).map(String::as_str));
+        }
+        let is_begun = read::<StoryCheckpoint>(found.document)
+            .is_ok_and(|it| !it.reading.value.completed().is_empty());
+        let times = state.stage_timestamps.get(story).filter(|_| is_begun);
+        let elapsed = times.and_then(|times| times.duration(2, self.now));
+        row.progress = row.progress.with_times(elapsed, None);
+    }
+
+    /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
+    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, surveyed: &Surveyed) {
+        let place = row.place.to_string();
+        let beside = match (&found.store, &row.revision) {
+            (Some((store, key)), Some(revision)) => Beside::of(
+                *store,
+                key,
+                &found.format,
+                revision,
+                surveyed.updated_at.as_ref(),
+                &surveyed.handoff,
+            ),
+            _ => Beside::without_store(&surveyed.handoff),
+        };
+        row.elsewhere_missing = beside.elsewhere_missing;
+        match beside.claim {
+            Ok(claim) => row.owner = claim.map(|claim| ClaimHolder::of(&claim, self.now)),
+            Err(reason) => self.findings.push(Finding::ClaimsUnreadable {
+                place: place.clone(),
+                reason,
+            }),
+        }
+        let context = &found.context;
+        if let (Some(task), Some(place_is_for)) = (&context.task, &context.place_is_for) {
+            row.task = bounded::said(Some(task));
+            self.findings.push(Finding::OfAnotherTask {
+                place: place.clone(),
+                task: bounded::text(task),
+                place_is_for: bounded::text(place_is_for),
+            });
+        }
+        if let Some(Reason::RolledBack {
+            later,
+            saved,
+            last_is_kept,
+        }) = beside.rolled_back
+        {
+            self.findings.push(Finding::RolledBack {
+                place,
+                later,
+                saved,
+                last_is_kept,
+            });
+        }
+    }
+
+    /// What does not go together in the document, and between it and its name.
+    fn check(&mut self, row: &Row, found: &Found<'_>, surveyed: &Surveyed) {
+        let place = || row.place.to_string();
+        if let (Some((usual, name)), Some(id)) = (&found.names, &found.id)
+            && usual != name
+        {
+            let name = bounded::text(name);
+            self.findings.push(Finding::KeyMismatch {
+                place: place(),
+                id: bounded::text(id.as_str()),
+                expected: format!("its file would be {usual}, and this one is {name}"),
+            });
+        }
+        let mut violations = surveyed.violations.iter();
+        if let Some(violation) = violations.find(|it| it.code == Code::KEY_MISMATCH) {
+            self.findings.push(Finding::KeyMismatch {
+                place: place(),
+                id: row.task.clone().unwrap_or_default(),
+                expected: bounded::text(&violation.message),
+            });
+        }
+        let handoff = &surveyed.handoff;
+        if !handoff.unreadable.is_empty() {
+            let items: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
+            self.findings.push(Finding::UnreadableItems {
+                place: place(),
+                items: bounded::texts(&items),
+            });
+        }
+        for reason in &surveyed.plan.reasons {
+            if let ResumeReason::DoneAndPlanned { steps } = reason {
+                self.findings.push(Finding::DoneAndPlanned {
+                    place: place(),
+                    steps: bounded::texts(steps),
+                });
+            }
+        }
+    }
+
+    /// A stage that is not that of the pipeline's state, and work that is left in a finished task.
+    fn check_stage(&mut self, row: &Row, handoff: &Handoff, state: Option<&StoryState>) {
+        let number = |stage: &str| stage.strip_prefix("STAGE_")?.parse::<u8>().ok();
+        if let (Some(state), Some(stage)) = (state, handoff.phase.as_deref())
+            && number(stage).is_some_and(|number| !state.fits(number))
+        {
+            self.findings.push(Finding::StageMismatch {
+                place: row.place.to_string(),
+                stage: bounded::text(stage),
+                state: bounded::text(state.as_str()),
+            });
+        }
+        let is_task = row.format != Some(PipelineState::FORMAT);
+        if !is_task || row.result() != "finished" {
+            return;
+        }
+        let left = handoff.open_names();
+        let percent = row.progress.percent;
+        if !left.is_empty() || percent.is_some_and(|percent| percent < 100) {
+            let first = left.iter().take(MOST_LISTED);
+            self.findings.push(Finding::FinishedWithWorkLeft {
+                place: row.place.to_string(),
+                percent,
+                steps: left.len(),
+                left: first.map(|step| bounded::text(step)).collect(),
+            });
+        }
+    }
+
+    /// A claim that outlives its task, or the other way round.
+    fn check_claim(&mut self, row: &Row) {
+        let owner = row.owner.as_ref().filter(|owner| !owner.released);
+        let Some(owner) = owner else { return };
+        let (place, name) = (row.place.to_string(), owner.name.clone());
+        match (row.result() == "finished", owner.stands) {
+            (true, true) => self.findings.push(Finding::FinishedButClaimed {
+                place,
+                owner: name,
+                until: owner.until,
+            }),
+            (false, false) => self.findings.push(Finding::ClaimRanOut {
+                place,
+                owner: name,
+                at: owner.until,
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// The most agents before that a row names: the newest.
+const MOST_PREVIOUS: usize = 4;
+
+/// The longest estimate: agents work for hours, so an estimate of months comes from a task that was left lying.
+const LONGEST_ESTIMATE: TimeDelta = TimeDelta::days(30);
+
+/// Whether the time that is left can be estimated: only while work goes on.
+fn may_be_estimated(row: &Row) -> bool {
+    let goes_on = matches!(row.result(), "active" | "late" | "waiting");
+    let rest = row.progress.rest;
+    goes_on && rest.is_none_or(|rest| rest <= LONGEST_ESTIMATE)
+}
+
+/// The pulse with the heartbeat of the host or of the pipeline's lead, and with the state that the lead states for the
+/// story.
+fn pulse(
+    own: &Pulse,
+    context: &TaskContext,
+    pipeline: Option<&PipelineState>,
+    stage: Option<&StoryState>,
+) -> Pulse {
+    let lead = pipeline.and_then(|state| state.last_check.clone());
+    let mut pulse = own
+        .clone()
+        .with_heartbeat(context.heartbeat.clone().or(lead));
+    match stage {
+        Some(StoryState::Paused | StoryState::Queued) => pulse.activity = Activity::Waiting,
+        Some(StoryState::Done) => pulse.activity = Activity::Finished,
+        _ => {}
+    }
+    let bound = |stamp: &mut Option<Timestamp>| *stamp = stamp.as_ref().map(bounded::stamp);
+    bound(&mut pulse.heartbeat);
+    bound(&mut pulse.progress);
+    if let Activity::Unclear(text) = &pulse.activity {
+        pulse.activity = Activity::Unclear(bounded::text(text));
+    }
+    pulse
+}
