@@ -1,0 +1,36 @@
+//! The testkit's checks of a checkpoint type, on every format of the library.
+
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::testkit::checkpoint::check;
+use agent_checkpoint::{Checkpoint, TaskCheckpoint, checkpoint_conformance};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+
+/// A few of what the strategies make, always the same.
+fn some<C: Checkpoint + Arbitrary>() -> Vec<C> {
+    let strategy = any::<C>();
+    let mut runner = TestRunner::deterministic();
+    let mut sample = || strategy.new_tree(&mut runner).unwrap().current();
+    (0..4).map(|_| sample()).collect()
+}
+
+checkpoint_conformance!(task, TaskCheckpoint, some());
+checkpoint_conformance!(agent_session, AgentCheckpoint, some());
+checkpoint_conformance!(sitebuilder, SitebuilderCheckpoint, some());
+checkpoint_conformance!(story_pipeline, StoryCheckpoint, some());
+checkpoint_conformance!(story_pipeline_state, PipelineState, some());
+checkpoint_conformance!(build_pipeline, BuildCheckpoint, some());
+
+proptest! {
+    #![proptest_config(Config { cases: 8, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn the_checks_can_be_a_property(task in any::<TaskCheckpoint>()) {
+        let report = check(&[task]);
+        prop_assert!(report.is_conformant(), "{}", report.to_markdown());
+    }
+}

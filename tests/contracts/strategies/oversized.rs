@@ -1,0 +1,86 @@
+//! `oversized`: valid but for its size, and what a save makes of it.
+
+use agent_checkpoint::json::Code;
+use agent_checkpoint::strategies::{Examine, oversized};
+use agent_checkpoint::{
+    Checkpoint, Checkpoints, Document, Key, Limits, MemoryStore, TaskCheckpoint,
+};
+use proptest::arbitrary::Arbitrary;
+use proptest::prelude::*;
+
+use super::{assert_share, for_each_type, sample, shrink_all_ways};
+
+fn size<C: Examine>(value: &C) -> usize {
+    serde_json::to_vec(value).unwrap().len()
+}
+
+fn assert_oversized<C: Examine>(value: &C) {
+    assert!(size(value) > 2048, "{}", size(value));
+    let document = Document::new(value).unwrap();
+    let violations = C::examine(&document).unwrap();
+    let mut others = violations
+        .iter()
+        .filter(|found| found.code != Code::TOO_LONG);
+    assert_eq!(others.next(), None, "{}", document.text());
+    assert_eq!(document.read::<C>().unwrap().value, *value);
+}
+
+fn is_valid_but_for_its_size<C: Arbitrary + Examine>() {
+    for value in sample(&oversized::<C>(), 60) {
+        assert_oversized(&value);
+    }
+}
+for_each_type!(is_valid_but_for_its_size);
+
+fn stays_oversized_when_it_shrinks<C: Arbitrary + Examine>() {
+    let seen = shrink_all_ways(&oversized::<C>(), 2, |value| assert_oversized(&value));
+    assert!(seen > 50, "only {seen} steps");
+}
+for_each_type!(stays_oversized_when_it_shrinks);
+
+#[test]
+fn it_is_large_in_texts_and_in_lists() {
+    let tasks = sample(&oversized::<TaskCheckpoint>(), 400);
+    let long = |text: &Option<String>| text.as_ref().is_some_and(|text| text.chars().count() > 200);
+    let with_text = tasks.iter().filter(|task| {
+        let notes = task.current_step.iter().map(|step| &step.partial_work);
+        let reasons = task.decisions.iter().map(|decision| &decision.rationale);
+        notes.chain(reasons).any(long)
+    });
+    assert!(with_text.count() > 10);
+    let with_steps = tasks.iter().filter(|task| task.completed_steps.len() > 12);
+    assert!(with_steps.count() > 10);
+    let large = tasks.iter().filter(|task| size(*task) > 5120);
+    assert_share("over 5,120 bytes", large.count(), tasks.len(), 0.5);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What a save of a format with limits cuts is in its record, whole, and what it does not cut is said.
+    #[test]
+    fn a_save_cuts_or_says_that_it_is_over(task in oversized::<TaskCheckpoint>()) {
+        let limits = Limits::default();
+        let whole = serde_json::to_value(&task).unwrap();
+        let mut cut = task.clone();
+        let truncation = cut.shrink(&limits, None);
+        prop_assert!(!truncation.is_empty());
+        for dropped in &truncation.dropped {
+            prop_assert_eq!(whole.pointer(&dropped.pointer), Some(&dropped.value), "{}", dropped.pointer);
+        }
+        match truncation.over_budget {
+            None => prop_assert!(size(&cut) <= 2048),
+            Some(over) => prop_assert_eq!((over.bytes, over.limit), (size(&cut), 2048)),
+        }
+        // What is left together with the record is all that there was.
+        let gone = task.completed_steps.len() - cut.completed_steps.len();
+        let recorded = truncation.dropped.iter().filter(|dropped| dropped.pointer.starts_with("/completedSteps/"));
+        prop_assert_eq!(gone, recorded.count());
+        prop_assert_eq!(&task.pending_steps, &cut.pending_steps);
+
+        let store = MemoryStore::new();
+        let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone());
+        let saved = tasks.create(&Key::new("a").unwrap(), &task).unwrap();
+        prop_assert!(!saved.truncation.is_empty());
+    }
+}

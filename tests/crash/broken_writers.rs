@@ -1,0 +1,168 @@
+//! Writers that do it wrong are found out: else what `crash_states` finds would say nothing.
+
+use crate::explorer as crash;
+
+use std::path::Path;
+
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::{CheckpointStore, Document};
+use crash::{Depth, Recorded, Scenario, Step, Tree, broken, scenarios, scratch};
+
+/// What the explorer finds in what a broken writer may leave. Of the right one `crash_states` finds nothing.
+fn found(scenario: &Scenario, broken: impl Fn(&[Step]) -> Vec<Step>) -> String {
+    let mut recorded = scenario.record();
+    let wrong = broken(&recorded.steps);
+    assert_ne!(wrong, recorded.steps, "nothing was broken");
+    recorded.steps = wrong;
+    let states = recorded.states(0, Depth::Single);
+    let findings = scenario.judge_all(&recorded, &states);
+    assert!(!findings.is_empty(), "a broken writer is not found out");
+    println!("{} of {} states are bad", findings.len(), states.len());
+    findings.join("\n")
+}
+
+#[test]
+fn a_save_that_does_not_sync_its_file_is_torn() {
+    let found = found(&scenarios::save_over(), broken::without_file_sync);
+    assert!(found.contains("found Corrupt"), "{found}");
+}
+
+#[test]
+fn a_save_that_does_not_sync_its_folder_is_lost() {
+    let found = found(&scenarios::save_over(), broken::without_folder_sync);
+    assert!(found.contains("1 acts acknowledged"), "{found}");
+}
+
+#[test]
+fn a_new_folder_whose_parent_is_not_synced_is_lost_with_all_in_it() {
+    let found = found(&scenarios::first_save(), broken::without_sync_of_parents);
+    assert!(found.contains("found Nothing"), "{found}");
+}
+
+#[test]
+fn a_file_that_is_written_in_place_is_torn() {
+    let found = found(&scenarios::save_over(), broken::in_place);
+    assert!(found.contains("found Corrupt"), "{found}");
+}
+
+#[test]
+fn a_file_that_takes_its_name_before_it_is_synced_is_torn() {
+    let found = found(&scenarios::save_over(), broken::rename_before_sync);
+    assert!(found.contains("found Corrupt"), "{found}");
+}
+
+#[test]
+fn a_record_of_what_was_cut_that_is_not_synced_is_lost() {
+    let found = found(&scenarios::cut(), |steps| {
+        let left_out =
+            |step: &&Step| matches!(step, Step::Sync(path) if path.ends_with("a.json.jsonl"));
+        steps
+            .iter()
+            .filter(|step| !left_out(step))
+            .cloned()
+            .collect()
+    });
+    assert!(found.contains("is gone"), "{found}");
+}
+
+#[test]
+fn a_file_that_is_removed_before_its_history_lasts_is_gone_with_it() {
+    let found = found(&scenarios::deleted(), |steps| {
+        // The file goes first, and only then its history is made to last.
+        let is_removal =
+            |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
+        let is_entry = |step: &Step| match step {
+            // By a second name, or a copy where the file is not known to be on disk.
+            Step::Link { to, .. } | Step::Rename { to, .. } => {
+                to.starts_with("store/.agent-checkpoint/history")
+            }
+            _ => false,
+        };
+        let entry = steps.iter().position(is_entry).unwrap();
+        let mut changed = steps.to_vec();
+        let removal = changed.remove(steps.iter().position(is_removal).unwrap());
+        changed.insert(entry + 1, removal);
+        changed
+    });
+    assert!(found.contains("not in the history"), "{found}");
+}
+
+#[test]
+fn a_damaged_file_that_is_put_aside_after_it_was_replaced_is_lost() {
+    let found = found(&scenarios::recovered_fresh(), |steps| {
+        let is_removal =
+            |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
+        let is_quarantine = |step: &Step| matches!(step, Step::Create(path) if path.to_string_lossy().contains("corrupt"));
+        let changed = broken::earlier(steps, is_removal, is_quarantine);
+        // There is nothing left to take the time from.
+        let left = changed.into_iter();
+        left.filter(|step| !matches!(step, Step::SetTime { .. }))
+            .collect()
+    });
+    assert!(found.contains("the damaged text is gone"), "{found}");
+}
+
+#[test]
+fn a_pin_that_is_not_synced_is_lost() {
+    let found = found(&scenarios::pinned_present(), broken::without_folder_sync);
+    assert!(found.contains("not in the history"), "{found}");
+}
+
+#[test]
+fn a_claim_that_is_recorded_after_it_was_granted_lets_the_old_owner_in() {
+    let found = found(&scenarios::taken_over(), |steps| {
+        // The first act is told to be done before its record is written.
+        let end = steps
+            .iter()
+            .position(|step| *step == Step::Acknowledged)
+            .unwrap();
+        let mut changed = steps.to_vec();
+        let done = changed.remove(end);
+        changed.insert(0, done);
+        changed
+    });
+    assert!(found.contains("the old fence"), "{found}");
+}
+
+/// A fixed name for the temporary file: what a crash leaves blocks the next save. The states are right, and the
+/// writer that meets them is not.
+#[test]
+fn a_fixed_name_for_the_temporary_file_blocks_the_next_save() {
+    let scenario = scenarios::save_over();
+    let recorded: Recorded = scenario.record();
+    let mut blocked = 0;
+    for state in recorded.states(0, Depth::Single) {
+        let tree = with_fixed_names(&state.tree);
+        let folder = scratch();
+        tree.write(folder.path());
+        blocked += usize::from(naive_save(&folder.path().join("store")).is_err());
+        // The library gets past it.
+        let store = (scenario.open)(folder.path());
+        let document = Document::from_text(r#"{"next": 1}"#).unwrap();
+        CheckpointStore::put(&*store, &scenario.key, &document, &PutOptions::new()).unwrap();
+    }
+    assert!(blocked > 0, "a broken writer is not found out");
+}
+
+fn with_fixed_names(tree: &Tree) -> Tree {
+    let mut fixed = tree.clone();
+    fixed.names = tree
+        .names
+        .iter()
+        .map(
+            |(path, node)| match path.to_string_lossy().ends_with(".tmp") {
+                true => (path.with_file_name("a.json.tmp"), node.clone()),
+                false => (path.clone(), node.clone()),
+            },
+        )
+        .collect();
+    fixed
+}
+
+fn naive_save(folder: &Path) -> std::io::Result<()> {
+    let temp = folder.join("a.json.tmp");
+    let mut file = std::fs::File::create_new(&temp)?;
+    std::io::Write::write_all(&mut file, b"{}")?;
+    file.sync_all()?;
+    std::fs::rename(temp, folder.join("a.json"))
+}

@@ -1,0 +1,1973 @@
+//! The story-pipeline protocol: checkpoints of stories and the state of their pipeline.
+
+use crate::common;
+
+use std::path::Path;
+
+use agent_checkpoint::checkpoint::{
+    Archive, FileRole, ItemKind, Operation, OperationContext, violations,
+};
+use agent_checkpoint::formats::story_pipeline::{
+    AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, PipelineState,
+    ProjectBrief, Spelling, StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState,
+    Verdict, Waiting, checkpoint_path, is_story_id, pipeline_folder, pipeline_name,
+    require_absolute, resume_block, retry_name, state_path, when_to_write, worker_name,
+};
+use agent_checkpoint::formats::{Formats, convert};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::strategies::{json_object, json_value, restyled};
+use agent_checkpoint::{
+    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, MemoryStore, Outcome,
+    ResumeDecision, RuleContext, Status, TaskCheckpoint, Timestamp,
+};
+use common::{clock, key, time};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const STAGE_3: &str = include_str!("../fixtures/story-pipeline/checkpoint-stage-3.json");
+const STATE: &str = include_str!("../fixtures/story-pipeline/state.json");
+const NOW: &str = "2026-02-20T12:00:00Z";
+
+fn now() -> chrono::DateTime<chrono::Utc> {
+    time(NOW)
+}
+
+fn read<C: Checkpoint>(text: &str) -> C {
+    let document = Document::from_text(text).unwrap();
+    document.read::<C>().unwrap().value
+}
+
+fn found_with<C: Checkpoint>(text: &str, context: &RuleContext<'_>) -> Vec<(String, String)> {
+    let document = Document::from_text(text).unwrap();
+    let reading = document.read::<C>().unwrap();
+    pairs(&violations(&document, &reading, context))
+}
+
+fn found<C: Checkpoint>(text: &str) -> Vec<(String, String)> {
+    found_with::<C>(text, &RuleContext::none())
+}
+
+fn pairs(violations: &[agent_checkpoint::Violation]) -> Vec<(String, String)> {
+    let mut pairs: Vec<_> = violations
+        .iter()
+        .map(|v| (v.pointer.clone(), v.code.as_str().to_owned()))
+        .collect();
+    pairs.sort();
+    pairs
+}
+
+fn broken_by<C: Checkpoint>(checkpoint: &C) -> Vec<(String, String)> {
+    let document = Document::new(checkpoint).unwrap();
+    found::<C>(document.text())
+}
+
+/// The base with these members, `null` for one to leave out, breaks exactly these rules.
+#[track_caller]
+fn assert_rules<C: Checkpoint>(base: &Value, change: Value, expected: &[(&str, &str)]) {
+    let mut value = base.clone();
+    let object = value.as_object_mut().unwrap();
+    for (name, new) in change.as_object().unwrap() {
+        match new {
+            Value::Null => {
+                object.remove(name);
+            }
+            new => {
+                object.insert(name.clone(), new.clone());
+            }
+        }
+    }
+    let mut expected: Vec<_> = expected
+        .iter()
+        .map(|(pointer, code)| ((*pointer).to_owned(), (*code).to_owned()))
+        .collect();
+    expected.sort();
+    assert_eq!(found::<C>(&value.to_string()), expected, "{change}");
+}
+
+fn story_rules(stage: u8, change: Value, expected: &[(&str, &str)]) {
+    assert_rules::<StoryCheckpoint>(&at_stage(stage), change, expected);
+}
+
+fn at_stage(stage: u8) -> Value {
+    let mut value = json!({
+        "storyId": "SHOP-12",
+        "stage": stage,
+        "agentId": "a-1",
+        "tasksCompleted": [],
+        "tasksRemaining": [],
+        "lastAction": "Did it",
+        "timestamp": "2026-02-20T10:00:00Z",
+    });
+    let more = match stage {
+        0 => json!({"planScore": 4, "tasksRemaining": ["SHOP-13", "SHOP-14"]}),
+        1 => json!({"readiness": 8, "verdict": "GO"}),
+        2 => json!({"tasksCompleted": ["SHOP-13"], "tasksRemaining": ["SHOP-14", "SHOP-15"]}),
+        _ => json!({"tasksCompleted": ["SHOP-13"], "verdict": "PASS", "qualityScore": 90}),
+    };
+    value
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    value
+}
+
+fn story(stage: u8) -> StoryCheckpoint {
+    read(&at_stage(stage).to_string())
+}
+
+fn story_with(stage: u8, change: Value) -> StoryCheckpoint {
+    let mut value = at_stage(stage);
+    value
+        .as_object_mut()
+        .unwrap()
+        .extend(change.as_object().unwrap().clone());
+    read(&value.to_string())
+}
+
+/// Stage 3 in the later revision.
+fn later() -> Value {
+    json!({
+        "story_id": "SHOP-12",
+        "stage": 3,
+        "started_at": "2026-04-02T10:00:00Z",
+        "completed_at": "2026-04-02T11:00:00Z",
+        "tasks_completed": ["SHOP-13"],
+        "tasks_remaining": [],
+        "last_action": "Gate passed",
+        "verdict": "PASS",
+        "quality_score": 91,
+    })
+}
+
+fn number(number: u32) -> Number {
+    Number::from(number)
+}
+
+// ---- Cases and examples
+
+#[test]
+fn every_case_gives_exactly_its_violations() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+    let expected = std::fs::read_to_string(format!("{folder}/expected.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(&expected).unwrap();
+    let formats = Formats::default();
+    let mut seen = 0;
+    for case in &cases {
+        let name = case["format"].as_str().unwrap_or_default();
+        if name != "story-pipeline" && name != "story-pipeline-state" {
+            continue;
+        }
+        let file = case["file"].as_str().unwrap();
+        let text = std::fs::read_to_string(format!("{folder}/{file}")).unwrap();
+        let document = Document::from_text(text).unwrap();
+        let format = formats.get(name).unwrap();
+        let given = (format.examine)(&document, &RuleContext::none()).unwrap();
+        let mut wanted: Vec<_> = case["violations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| {
+                let text = |name: &str| v[name].as_str().unwrap().to_owned();
+                (text("pointer"), text("code"))
+            })
+            .collect();
+        wanted.sort();
+        assert_eq!(pairs(&given), wanted, "{file}");
+        let detected = formats
+            .detect(Path::new("x.json"), Some(&document))
+            .unwrap();
+        assert_eq!(detected.format.name, name, "{file}");
+        seen += 1;
+    }
+    assert_eq!(seen, 16);
+}
+
+#[test]
+fn the_examples_break_no_rule_and_an_unchanged_save_writes_nothing() {
+    fn check<C: Checkpoint>(text: &str) {
+        assert_eq!(found::<C>(text), []);
+        let store = MemoryStore::new();
+        let document = Document::from_text(text).unwrap();
+        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        let saved = store.checkpoints::<C>().update(&key("a"), |_| {}).unwrap();
+        assert_eq!(saved.outcome, Outcome::Unchanged);
+        assert_eq!(
+            store.load(&key("a")).unwrap().unwrap().document.text(),
+            text
+        );
+    }
+    check::<StoryCheckpoint>(STAGE_3);
+    check::<PipelineState>(STATE);
+}
+
+#[test]
+fn the_example_of_the_state_is_read_whole() {
+    let state: PipelineState = read(STATE);
+    assert_eq!(state.complete, Some(false));
+    assert_eq!(state.active_workers, Some(number(3)));
+    assert_eq!(state.story_state["API-427"], StoryState::Stage2);
+    assert_eq!(
+        state.story_results["API-427"].stage2.as_deref(),
+        Some("Done")
+    );
+    assert_eq!(state.depends_on["API-429"], ["API-427"]);
+    assert_eq!(state.git_stats["API-427"].lines_added, Some(number(245)));
+    let times = &state.stage_timestamps["API-427"];
+    assert_eq!(
+        times.duration(0, now()),
+        Some(chrono::TimeDelta::minutes(12))
+    );
+    // Every member of the example is a field.
+    let written = serde_json::to_value(&state).unwrap();
+    let example: Value = serde_json::from_str(STATE).unwrap();
+    for (name, value) in example.as_object().unwrap() {
+        assert_eq!(&written[name], value, "{name}");
+    }
+}
+
+#[test]
+fn an_empty_object_is_every_struct() {
+    fn check<T: serde::de::DeserializeOwned + Default + PartialEq + std::fmt::Debug>() {
+        assert_eq!(serde_json::from_str::<T>("{}").unwrap(), T::default());
+    }
+    check::<StoryCheckpoint>();
+    check::<PipelineState>();
+    check::<StageResults>();
+    check::<InfraIssue>();
+    check::<StageTimes>();
+    check::<GitStats>();
+    check::<ProjectBrief>();
+    check::<StoryBrief>();
+}
+
+#[test]
+fn null_counts_as_absent() {
+    let text = r#"{"storyId":null,"tasksCompleted":null,"stage":null,"verdict":null}"#;
+    assert_eq!(read::<StoryCheckpoint>(text), StoryCheckpoint::default());
+    let text = r#"{"story_state":null,"worker_map":{"SHOP-1":null},"infra_issues":null,
+        "business_answers":{"Why?":null},"priority_queue_ids":null,"complete":null}"#;
+    assert_eq!(read::<PipelineState>(text), PipelineState::default());
+    assert_eq!(found::<PipelineState>(text), []);
+}
+
+// ---- Rules of a story's checkpoint
+
+#[test]
+fn what_every_stage_must_have() {
+    let all = ["agentId", "lastAction", "stage", "storyId", "timestamp"];
+    for stage in 0..=3 {
+        story_rules(stage, json!({}), &[]);
+        for name in all.into_iter().filter(|name| *name != "stage") {
+            let pointer = format!("/{name}");
+            story_rules(stage, json!({ name: null }), &[(&pointer, "missing")]);
+        }
+        story_rules(stage, json!({"stage": null}), &[("/stage", "missing")]);
+    }
+    let pointers: Vec<_> = all
+        .iter()
+        .map(|name| (format!("/{name}"), "missing".to_owned()))
+        .collect();
+    assert_eq!(found::<StoryCheckpoint>("{}"), pointers);
+    // The lists may be absent, but for the one that says when stage 2 is at its end.
+    let lists = json!({"tasksCompleted": null, "tasksRemaining": null});
+    for stage in [0, 1, 3] {
+        story_rules(stage, lists.clone(), &[]);
+    }
+    story_rules(2, lists, &[("/tasksRemaining", "missing")]);
+}
+
+#[test]
+fn what_a_stage_must_have_besides() {
+    story_rules(0, json!({"planScore": null}), &[("/planScore", "missing")]);
+    story_rules(1, json!({"readiness": null}), &[("/readiness", "missing")]);
+    story_rules(1, json!({"verdict": null}), &[("/verdict", "missing")]);
+    let no_go = json!({"verdict": "NO-GO"});
+    story_rules(1, no_go, &[("/reason", "missing")]);
+    story_rules(1, json!({"verdict": "NO-GO", "reason": "Vague"}), &[]);
+    story_rules(3, json!({"verdict": null}), &[("/verdict", "missing")]);
+    let unscored = json!({"qualityScore": null});
+    story_rules(3, unscored, &[("/qualityScore", "missing")]);
+    story_rules(3, json!({"verdict": "FAIL"}), &[("/issues", "missing")]);
+    story_rules(3, json!({"verdict": "FAIL", "issues": "Slow"}), &[]);
+}
+
+#[test]
+fn a_refusal_says_why() {
+    for nothing in ["", "  ", "\n"] {
+        let no_go = json!({"verdict": "NO-GO", "reason": nothing});
+        story_rules(1, no_go, &[("/reason", "status-rule")]);
+        let fail = json!({"verdict": "FAIL", "issues": nothing});
+        story_rules(3, fail, &[("/issues", "status-rule")]);
+        // Beside another verdict what says nothing contradicts nothing.
+        story_rules(1, json!({ "reason": nothing }), &[]);
+        story_rules(3, json!({ "issues": nothing }), &[]);
+
+        refused(&story(1), |story| story.validate_no_go(number(3), nothing));
+        let failed = Gate::Fail {
+            issues: nothing.into(),
+        };
+        refused(&story(3), |story| story.finish_gate(failed, number(40)));
+        let fail = Operation::Fail {
+            text: nothing.into(),
+        };
+        for stage in [1, 3] {
+            refused(&story(stage), |story| apply(story, &fail));
+        }
+        let unsaid = story_with(1, json!({ "reason": nothing }));
+        refused(&unsaid, |story| apply(story, &measured("verdict", "NO-GO")));
+        let unsaid = story_with(3, json!({ "issues": nothing }));
+        refused(&unsaid, |story| apply(story, &measured("verdict", "FAIL")));
+    }
+    // Of a reason to refuse and a verdict that does not, one is not true.
+    let status_rule = |at| [(at, "status-rule")];
+    story_rules(1, json!({"reason": "Vague"}), &status_rule("/reason"));
+    for verdict in ["PASS", "CONCERNS", "WAIVED"] {
+        let passed = json!({"verdict": verdict, "issues": "Slow"});
+        story_rules(3, passed, &status_rule("/issues"));
+    }
+    // One of another stage waits there for its use, as the issues do in the rework.
+    story_rules(2, json!({"issues": "Slow", "reason": "Vague"}), &[]);
+    // A list is no text: it is kept, and told.
+    let list = json!({"verdict": "FAIL", "issues": ["Slow"]});
+    story_rules(3, list, &[("/issues", "wrong-type")]);
+}
+
+#[test]
+fn numbers_stay_within_their_ranges() {
+    for (stage, name, good, bad) in [
+        (0, "planScore", [0.0, 2.5, 4.0], [-0.5, 4.1]),
+        (1, "readiness", [1.0, 7.5, 10.0], [0.0, 11.0]),
+        (3, "qualityScore", [0.0, 92.5, 100.0], [-1.0, 100.5]),
+    ] {
+        let pointer = format!("/{name}");
+        for value in good {
+            story_rules(stage, json!({ name: value }), &[]);
+        }
+        for value in bad {
+            story_rules(stage, json!({ name: value }), &[(&pointer, "out-of-range")]);
+        }
+    }
+    for stage in [json!(-1), json!(4), json!(1.5), json!(1e300)] {
+        story_rules(2, json!({"stage": stage}), &[("/stage", "out-of-range")]);
+    }
+    story_rules(2, json!({"stage": 2.0}), &[]);
+}
+
+#[test]
+fn a_verdict_belongs_to_its_stage() {
+    for verdict in ["PASS", "FAIL", "MAYBE", "go"] {
+        story_rules(
+            1,
+            json!({ "verdict": verdict }),
+            &[("/verdict", "unknown-value")],
+        );
+    }
+    for verdict in ["GO", "NO-GO", "pass"] {
+        story_rules(
+            3,
+            json!({ "verdict": verdict }),
+            &[("/verdict", "unknown-value")],
+        );
+    }
+    for verdict in ["PASS", "CONCERNS", "WAIVED"] {
+        story_rules(3, json!({ "verdict": verdict }), &[]);
+    }
+    story_rules(
+        2,
+        json!({"verdict": "DONE"}),
+        &[("/verdict", "unknown-value")],
+    );
+}
+
+#[test]
+fn lists_are_disjoint_and_fit_the_stage() {
+    let both = json!({"tasksCompleted": ["A", "B"], "tasksRemaining": ["C", "B"]});
+    story_rules(2, both, &[("/tasksRemaining/1", "not-disjoint")]);
+    let done = json!({"tasksCompleted": ["A"]});
+    story_rules(0, done.clone(), &[("/tasksCompleted", "status-rule")]);
+    story_rules(1, done, &[("/tasksCompleted", "status-rule")]);
+    let left = json!({"tasksRemaining": ["A"]});
+    story_rules(1, left.clone(), &[("/tasksRemaining", "status-rule")]);
+    story_rules(3, left, &[("/tasksRemaining", "status-rule")]);
+}
+
+#[test]
+fn a_task_stands_in_a_list_once_and_may_be_a_number() {
+    let twice = json!({"tasksCompleted": ["A", "A"], "tasksRemaining": [7, 8, 7]});
+    story_rules(
+        2,
+        twice,
+        &[
+            ("/tasksCompleted/1", "not-disjoint"),
+            ("/tasksRemaining/0", "wrong-type"),
+            ("/tasksRemaining/1", "wrong-type"),
+            ("/tasksRemaining/2", "wrong-type"),
+            ("/tasksRemaining/2", "not-disjoint"),
+        ],
+    );
+}
+
+#[test]
+fn a_list_that_cannot_be_read_is_not_judged() {
+    let wrong = json!({"tasksRemaining": "none"});
+    story_rules(3, wrong, &[("/tasksRemaining", "wrong-type")]);
+    let wrong = json!({"tasksCompleted": ["A"], "tasksRemaining": [7, "A"]});
+    story_rules(
+        2,
+        wrong,
+        &[
+            ("/tasksRemaining/0", "wrong-type"),
+            ("/tasksRemaining/1", "not-disjoint"),
+        ],
+    );
+    let wrong = json!({"verdict": 1, "storyId": 12});
+    story_rules(
+        3,
+        wrong,
+        &[("/storyId", "wrong-type"), ("/verdict", "wrong-type")],
+    );
+}
+
+#[test]
+fn ids_and_times_have_their_form() {
+    for id in ["SHOP-1", "A-0012"] {
+        assert!(is_story_id(id));
+        story_rules(2, json!({ "storyId": id }), &[]);
+    }
+    for id in [
+        "shop-1", "SHOP", "SHOP-", "-1", "SHOP-1a", "SHOP-1-2", " SHOP-1", "S2-1", "",
+    ] {
+        assert!(!is_story_id(id), "{id}");
+        story_rules(2, json!({ "storyId": id }), &[("/storyId", "bad-id")]);
+    }
+    for stamp in ["2026-02-20", "N/A", "2026-02-20T10:00:00"] {
+        let change = json!({ "timestamp": stamp });
+        story_rules(2, change, &[("/timestamp", "bad-timestamp")]);
+    }
+    story_rules(2, json!({"timestamp": "2026-02-20 10:00:00+01:00"}), &[]);
+    let context = RuleContext::none().with_now(time("2026-02-20T09:59:00Z"));
+    let future = found_with::<StoryCheckpoint>(&at_stage(2).to_string(), &context);
+    assert_eq!(
+        future,
+        [("/timestamp".to_owned(), "future-timestamp".to_owned())]
+    );
+}
+
+#[test]
+fn the_story_must_fit_the_key_and_the_pipelines_state() {
+    let text = at_stage(2).to_string();
+    let (good, bad) = (key("SHOP-12"), key("SHOP-13"));
+    let with_key = |key| found_with::<StoryCheckpoint>(&text, &RuleContext::none().with_key(key));
+    assert_eq!(with_key(&good), []);
+    assert_eq!(
+        with_key(&bad),
+        [("/storyId".to_owned(), "key-mismatch".to_owned())]
+    );
+    for (stage, state, fits) in [
+        (2, "STAGE_2", true),
+        (2, "STAGE_1", false),
+        (2, "PAUSED", true),
+        (2, "DONE", false),
+        (3, "DONE", true),
+        (0, "QUEUED", false),
+        (2, "resting", true),
+    ] {
+        let context = RuleContext::none().with_story_state(state);
+        let found = found_with::<StoryCheckpoint>(&at_stage(stage).to_string(), &context);
+        let expected = vec![("/stage".to_owned(), "status-rule".to_owned())];
+        assert_eq!(
+            found,
+            if fits { vec![] } else { expected },
+            "{stage} {state}"
+        );
+    }
+}
+
+// ---- The later revision
+
+#[test]
+fn the_later_revision_is_told_by_its_names() {
+    let spelling = |text: &str| read::<StoryCheckpoint>(text).spelling();
+    for name in ["story_id", "last_action"] {
+        assert_eq!(
+            spelling(&json!({ name: "x" }).to_string()),
+            Spelling::SnakeCase
+        );
+    }
+    for name in ["tasks_completed", "tasks_remaining"] {
+        assert_eq!(
+            spelling(&json!({ name: [] }).to_string()),
+            Spelling::SnakeCase
+        );
+    }
+    assert_eq!(spelling("{}"), Spelling::CamelCase);
+    assert_eq!(
+        spelling(r#"{"story_id":"A-1","agentId":"x"}"#),
+        Spelling::CamelCase
+    );
+    assert_eq!(spelling(r#"{"quality_score":1}"#), Spelling::CamelCase);
+}
+
+#[test]
+fn the_later_revision_has_the_same_rules_under_its_own_names() {
+    let rules = |change, expected: &[(&str, &str)]| {
+        assert_rules::<StoryCheckpoint>(&later(), change, expected);
+    };
+    rules(json!({}), &[]);
+    rules(json!({"story_id": null}), &[]);
+    rules(json!({"started_at": null}), &[]);
+    rules(json!({"completed_at": null}), &[]);
+    let neither = json!({"started_at": null, "completed_at": null});
+    rules(neither, &[("/completed_at", "missing")]);
+    rules(
+        json!({"completed_at": "soon"}),
+        &[("/completed_at", "bad-timestamp")],
+    );
+    rules(
+        json!({"started_at": "soon"}),
+        &[("/started_at", "bad-timestamp")],
+    );
+    rules(json!({"last_action": null}), &[("/last_action", "missing")]);
+    rules(json!({"stage": null}), &[("/stage", "missing")]);
+    rules(json!({"story_id": "x"}), &[("/story_id", "bad-id")]);
+    rules(
+        json!({"quality_score": null}),
+        &[("/quality_score", "missing")],
+    );
+    rules(
+        json!({"quality_score": 101}),
+        &[("/quality_score", "out-of-range")],
+    );
+    rules(json!({"verdict": "FAIL"}), &[("/issues", "missing")]);
+    let left = json!({"tasks_remaining": ["SHOP-13"]});
+    rules(
+        left,
+        &[
+            ("/tasks_remaining", "status-rule"),
+            ("/tasks_remaining/0", "not-disjoint"),
+        ],
+    );
+    let stage_0 = json!({"stage": 0});
+    rules(
+        stage_0,
+        &[
+            ("/plan_score", "missing"),
+            ("/tasks_completed", "status-rule"),
+        ],
+    );
+    let elsewhere = key("SHOP-99");
+    let context = RuleContext::none().with_key(&elsewhere);
+    let found = found_with::<StoryCheckpoint>(&later().to_string(), &context);
+    assert_eq!(found, [("/story_id".to_owned(), "key-mismatch".to_owned())]);
+}
+
+#[test]
+fn each_file_keeps_its_own_spelling() {
+    let mut value = later();
+    value["stage"] = json!(2);
+    value["tasks_remaining"] = json!(["SHOP-14"]);
+    for name in ["verdict", "quality_score"] {
+        value.as_object_mut().unwrap().remove(name);
+    }
+    let store = MemoryStore::new();
+    let text = format!("{value:#}\n");
+    let document = Document::from_text(&text).unwrap();
+    store
+        .put(&key("SHOP-12"), &document, &PutOptions::new())
+        .unwrap();
+    let stories = store
+        .checkpoints::<StoryCheckpoint>()
+        .with_clock(clock(NOW));
+    let saved = stories
+        .try_update(&key("SHOP-12"), |story| story.finish_task("SHOP-14"))
+        .unwrap();
+    assert!(saved.violations.is_empty());
+    let after = store.load(&key("SHOP-12")).unwrap().unwrap().document;
+    let after: Value = serde_json::from_str(after.text()).unwrap();
+    value["tasks_remaining"] = json!([]);
+    value["tasks_completed"] = json!(["SHOP-13", "SHOP-14"]);
+    value["last_action"] = json!("SHOP-14 done");
+    value["completed_at"] = json!(NOW);
+    assert_eq!(after, value);
+}
+
+// ---- Operations
+
+#[test]
+fn a_story_goes_from_its_plan_to_its_end() {
+    let tasks = ["SHOP-13", "SHOP-14"];
+    let mut story = StoryCheckpoint::planned("SHOP-12", "a-1", number(4), tasks, now()).unwrap();
+    assert_eq!(broken_by(&story), []);
+    let counters = Counters::default();
+    story.enter_stage(1, counters, now()).unwrap();
+    assert!(story.remaining().is_empty() && story.plan_score().is_none());
+    assert_eq!(
+        story.action(),
+        Some("Stage 0 completed, planScore 4, tasks: SHOP-13, SHOP-14")
+    );
+    story.validate_go(number(8)).unwrap();
+    assert_eq!(broken_by(&story), []);
+    story.enter_stage(2, counters, now()).unwrap();
+    story.plan_tasks(tasks).unwrap();
+    story.plan_tasks(["SHOP-14"]).unwrap();
+    assert_eq!(story.remaining(), tasks);
+    story.start_task("SHOP-14").unwrap();
+    assert_eq!(story.remaining(), ["SHOP-14", "SHOP-13"]);
+    story.finish_task("SHOP-14").unwrap();
+    assert_eq!(story.percent(), Some(50.0));
+    assert_eq!(broken_by(&story), []);
+    story.finish_task("SHOP-13").unwrap();
+    assert_eq!(story.completed(), ["SHOP-14", "SHOP-13"]);
+    story.enter_stage(3, counters, now()).unwrap();
+    assert_eq!(story.action(), Some("Stage 2 completed, tasks done: 2"));
+    story.finish_gate(Gate::Pass, Number::from(92.5)).unwrap();
+    assert_eq!(broken_by(&story), []);
+    assert_eq!(
+        story.action(),
+        Some("Quality gate completed, verdict: PASS")
+    );
+    assert_eq!(story.status(), Status::Complete);
+    story.complete().unwrap();
+    assert_eq!(story.action(), Some("Story done: PASS, score 92.5"));
+}
+
+#[test]
+fn the_planned_tasks_come_back_with_stage_2() {
+    let store = MemoryStore::new();
+    let stories = store
+        .checkpoints::<StoryCheckpoint>()
+        .with_clock(clock(NOW));
+    let name = key("SHOP-12");
+    let tasks = ["SHOP-13", "SHOP-14"];
+    let planned = StoryCheckpoint::planned("SHOP-12", "a-1", number(4), tasks, now()).unwrap();
+    stories.create(&name, &planned).unwrap();
+    let counters = Counters::default();
+    let stage = |to| stories.try_update(&name, move |story| story.enter_stage(to, counters, now()));
+    let saved = stage(1).unwrap();
+    assert_eq!(saved.violations, []);
+    assert_eq!(saved.transient.len(), 2, "{:?}", saved.transient);
+    assert_eq!(saved.truncation.dropped[0].value, json!(tasks));
+    stories
+        .try_update(&name, |story| story.validate_go(number(7)))
+        .unwrap();
+    stories
+        .update(&name, |story| story.last_action = Some("asked".into()))
+        .unwrap();
+    stage(2).unwrap();
+    let story = stories.get(&name).unwrap().checkpoint;
+    assert_eq!(story.remaining(), tasks);
+    assert_eq!(story.verdict, None);
+    let action = story.action().unwrap();
+    assert!(action.ends_with("tasks: SHOP-13, SHOP-14"), "{action}");
+    for (task, is_last) in [("SHOP-13", false), ("SHOP-14", true)] {
+        stories
+            .try_update(&name, |story| story.finish_task(task))
+            .unwrap();
+        assert_eq!(stage(3).is_ok(), is_last);
+    }
+}
+
+#[test]
+fn without_its_plan_or_its_rework_a_story_stays_in_stage_2() {
+    let counters = Counters::default();
+    let mut story = story(1);
+    story.enter_stage(2, counters, now()).unwrap();
+    story.start_task("SHOP-13").unwrap();
+    story.finish_task("SHOP-13").unwrap();
+    assert_eq!(
+        story.next_step(counters),
+        NextStep::Wait(Waiting::PlanUnknown)
+    );
+    story.plan_tasks(["SHOP-13", "SHOP-14"]).unwrap();
+    story.finish_task("SHOP-14").unwrap();
+    assert_eq!(story.next_step(counters), NextStep::Enter { stage: 3 });
+
+    let mut story = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    story.enter_stage(2, counters, now()).unwrap();
+    let issues = Some("Slow".to_owned());
+    assert_eq!(
+        story.next_step(counters),
+        NextStep::Wait(Waiting::Rework { issues })
+    );
+    assert_eq!(broken_by(&story), []);
+    let handoff = story.handoff();
+    assert!(handoff.blockers.is_empty());
+    assert!(
+        handoff
+            .instructions
+            .iter()
+            .any(|line| line.ends_with("mend this: Slow"))
+    );
+    story.plan_tasks(["SHOP-15"]).unwrap();
+    story.finish_task("SHOP-15").unwrap();
+    assert_eq!(
+        story.issues.as_deref(),
+        Some("Slow"),
+        "until the stage ends"
+    );
+    assert_eq!(story.next_step(counters), NextStep::Enter { stage: 3 });
+    // What a worker wrote by hand, with the fields of its stages still there, is no such story.
+    let left = json!({"verdict": "GO", "readiness": 8, "tasksRemaining": []});
+    assert_eq!(
+        story_with(2, left).next_step(counters),
+        NextStep::Enter { stage: 3 }
+    );
+}
+
+#[test]
+fn the_later_revision_is_completed_only_when_its_stage_is() {
+    let at = |stage: u8, change: Value| {
+        let mut value = later();
+        value["stage"] = stage.into();
+        value.as_object_mut().unwrap().remove("completed_at");
+        for (name, to) in change.as_object().unwrap() {
+            value[name] = to.clone();
+        }
+        read::<StoryCheckpoint>(&value.to_string())
+    };
+    let mut story = at(
+        2,
+        json!({"tasks_completed": ["SHOP-13"], "tasks_remaining": ["SHOP-14"]}),
+    );
+    story.stamp(now());
+    assert_eq!(story.completed_at, None);
+    assert_eq!(story.updated_at().map(Timestamp::text), Some(NOW));
+    story.finish_task("SHOP-14").unwrap();
+    story.stamp(now());
+    assert_eq!(story.completed_at.as_ref().map(Timestamp::text), Some(NOW));
+    story.enter_stage(3, Counters::default(), now()).unwrap();
+    story.stamp(now());
+    assert_eq!(story.completed_at, None, "the next stage is not");
+    assert!(story.started_at.is_some());
+}
+
+/// What an operation must leave unchanged, it leaves so.
+#[track_caller]
+fn refused(
+    story: &StoryCheckpoint,
+    act: impl FnOnce(&mut StoryCheckpoint) -> agent_checkpoint::Result<()>,
+) -> ErrorKind {
+    let mut changed = story.clone();
+    let error = act(&mut changed).unwrap_err();
+    assert_eq!(&changed, story);
+    error.kind().clone()
+}
+
+#[test]
+fn what_breaks_a_rule_is_refused_and_changes_nothing() {
+    let is_refused = |kind: ErrorKind| assert!(matches!(kind, ErrorKind::Refused { .. }));
+    is_refused(refused(&story(1), |story| story.start_task("SHOP-13")));
+    is_refused(refused(&story(3), |story| story.finish_task("SHOP-13")));
+    is_refused(refused(&story(2), |story| story.start_task("SHOP-13")));
+    is_refused(refused(&story(2), |story| story.finish_task("SHOP-13")));
+    is_refused(refused(&story(2), |story| story.finish_task("SHOP-99")));
+    is_refused(refused(&story(1), |story| story.plan_tasks(["SHOP-13"])));
+    is_refused(refused(&story(1), |story| story.validate_go(number(11))));
+    is_refused(refused(&story(2), |story| story.validate_go(number(8))));
+    is_refused(refused(&story(1), |story| {
+        story.validate_no_go(number(0), "x")
+    }));
+    is_refused(refused(&story(3), |story| {
+        story.finish_gate(Gate::Pass, number(101))
+    }));
+    is_refused(refused(&story(2), |story| {
+        story.finish_gate(Gate::Pass, number(90))
+    }));
+    is_refused(refused(&story(0), |story| {
+        story.finish_planning(number(5), ["A"])
+    }));
+    is_refused(refused(&story(0), |story| {
+        story.finish_planning(number(4), ["A", "A"])
+    }));
+    assert!(StoryCheckpoint::planned("shop", "a", number(1), ["A"], now()).is_err());
+}
+
+#[test]
+fn force_does_what_the_protocol_lacks() {
+    let mut story = story(2);
+    story.force_finish_task("SHOP-99");
+    assert_eq!(story.completed(), ["SHOP-13", "SHOP-99"]);
+    story.force_start_task("SHOP-13");
+    assert_eq!(story.completed(), ["SHOP-99"]);
+    assert_eq!(story.remaining()[0], "SHOP-13");
+    story.force_stage(3, now()).unwrap();
+    assert_eq!(story.stage_number(), Some(3));
+    assert!(!story.remaining().is_empty());
+    assert!(story.force_stage(4, now()).is_err());
+    story.force_complete();
+    assert_eq!(story.action(), Some("Story done"));
+}
+
+#[test]
+fn a_transition_the_protocol_lacks_names_those_it_has() {
+    for (stage, to, allowed) in [
+        (0, 2, vec!["STAGE_1"]),
+        (1, 3, vec!["STAGE_2", "STAGE_1"]),
+        (2, 1, vec!["STAGE_3"]),
+        (3, 0, vec!["STAGE_2", "DONE"]),
+    ] {
+        let kind = refused(&story(stage), |story| {
+            story.enter_stage(to, Counters::default(), now())
+        });
+        assert_eq!(
+            kind,
+            ErrorKind::Transition {
+                from: format!("STAGE_{stage}"),
+                to: format!("STAGE_{to}"),
+                allowed: allowed.into_iter().map(str::to_owned).collect(),
+            }
+        );
+    }
+    let kind = refused(&story(2), StoryCheckpoint::complete);
+    assert!(matches!(kind, ErrorKind::Transition { .. }));
+    let mut fresh = StoryCheckpoint::default();
+    fresh.enter_stage(0, Counters::default(), now()).unwrap();
+    assert_eq!(fresh.stage_number(), Some(0));
+}
+
+#[test]
+fn each_transition_has_its_condition() {
+    let next = |stage, change| story_with(stage, change).next_step(Counters::default());
+    let tasks = |count: usize| -> Vec<String> { (0..count).map(|n| format!("T-{n}")).collect() };
+    // 0 to 1: 1 to 8 tasks.
+    let none = json!({"tasksRemaining": []});
+    assert_eq!(next(0, none), NextStep::Wait(Waiting::NoTasks));
+    for count in [1, 8] {
+        let some = json!({"tasksRemaining": tasks(count)});
+        assert_eq!(next(0, some), NextStep::Enter { stage: 1 });
+    }
+    let many = json!({"tasksRemaining": tasks(9)});
+    assert_eq!(
+        next(0, many),
+        NextStep::Wait(Waiting::TooManyTasks { count: 9 })
+    );
+    // 1 to 2: GO and a readiness of 5.
+    assert_eq!(
+        next(1, json!({"readiness": 5})),
+        NextStep::Enter { stage: 2 }
+    );
+    let readiness = Some(Number::from(4.9));
+    assert_eq!(
+        next(1, json!({"readiness": 4.9})),
+        NextStep::Wait(Waiting::Readiness { readiness })
+    );
+    let verdict = json!({"verdict": "PASS"});
+    assert_eq!(
+        next(1, verdict),
+        NextStep::Wait(Waiting::NoVerdict { stage: 1 })
+    );
+    // 2 to 3: no task remains.
+    assert_eq!(
+        next(2, json!({"tasksRemaining": ["A"]})),
+        NextStep::Wait(Waiting::Tasks {
+            remaining: vec!["A".into()]
+        })
+    );
+    assert_eq!(
+        next(2, json!({"tasksRemaining": []})),
+        NextStep::Enter { stage: 3 }
+    );
+    let unknown = json!({"tasksRemaining": [], "tasksCompleted": []});
+    assert_eq!(next(2, unknown), NextStep::Wait(Waiting::TasksUnknown));
+    // 3 to done: PASS or CONCERNS from 70, WAIVED at any score.
+    for verdict in ["PASS", "CONCERNS"] {
+        let passed = json!({"verdict": verdict, "qualityScore": 70});
+        assert_eq!(next(3, passed), NextStep::Finish);
+        let score = Some(number(69));
+        let low = json!({"verdict": verdict, "qualityScore": 69});
+        assert_eq!(next(3, low), NextStep::Wait(Waiting::Score { score }));
+    }
+    assert_eq!(
+        next(3, json!({"verdict": "WAIVED", "qualityScore": 1})),
+        NextStep::Finish
+    );
+    assert_eq!(
+        next(2, json!({"stage": 7})),
+        NextStep::Wait(Waiting::NoStage)
+    );
+}
+
+#[test]
+fn a_story_is_tried_again_as_often_as_the_protocol_says() {
+    let mut state = PipelineState::default();
+    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
+    let reason = Some("Vague".to_owned());
+    let next = no_go.next_step(state.counters("SHOP-12"));
+    assert_eq!(
+        next,
+        NextStep::Retry {
+            attempt: 1,
+            reason: reason.clone()
+        }
+    );
+    state.validation_retries.insert("SHOP-12".into(), number(1));
+    let next = no_go.next_step(state.counters("SHOP-12"));
+    assert_eq!(next, NextStep::Pause(PauseReason::NoGo { reason }));
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    let issues = Some("Slow".to_owned());
+    for cycles in 0..3 {
+        state
+            .quality_cycles
+            .insert("SHOP-12".into(), number(cycles));
+        let next = fail.next_step(state.counters("SHOP-12"));
+        let issues = issues.clone();
+        let expected = match cycles {
+            2 => NextStep::Pause(PauseReason::QualityCycles { issues }),
+            _ => NextStep::Rework {
+                cycle: u64::from(cycles) + 1,
+                issues,
+            },
+        };
+        assert_eq!(next, expected);
+    }
+    // And so are the transitions.
+    let mut retried = no_go.clone();
+    retried.enter_stage(1, Counters::default(), now()).unwrap();
+    assert_eq!(
+        retried.action(),
+        Some("Stage 1 again, readiness 8: NO-GO, retry 1 of 1: Vague")
+    );
+    assert!(retried.verdict.is_none() && retried.reason.is_none());
+    let used = state.counters("SHOP-12");
+    assert!(matches!(
+        refused(&no_go, |story| story.enter_stage(1, used, now())),
+        ErrorKind::Refused { .. }
+    ));
+    let mut reworked = fail.clone();
+    reworked.enter_stage(2, Counters::default(), now()).unwrap();
+    assert_eq!(
+        reworked.action(),
+        Some("Stage 2 again, qualityScore 90: FAIL, cycle 1 of 2: Slow")
+    );
+    assert_eq!(broken_by(&reworked), []);
+    assert!(matches!(
+        refused(&fail, |story| story.enter_stage(2, used, now())),
+        ErrorKind::Refused { .. }
+    ));
+}
+
+#[test]
+fn what_leaves_the_checkpoint_with_its_stage_is_told() {
+    let told = |mut story: StoryCheckpoint, to| {
+        story.enter_stage(to, Counters::default(), now()).unwrap();
+        assert!(story.plan_score().is_none() && story.readiness.is_none());
+        assert!(story.quality_score().is_none() && story.reason.is_none());
+        story.action().unwrap().to_owned()
+    };
+    let low = json!({"planScore": 2.5});
+    let tasks = "tasks: SHOP-13, SHOP-14";
+    assert_eq!(
+        told(story_with(0, low), 1),
+        format!("Stage 0 completed, planScore 2.5, {tasks}")
+    );
+    // So is what belonged to another stage, or to another verdict.
+    let mixed = json!({"planScore": 3, "reason": "Was vague"});
+    assert_eq!(
+        told(story_with(1, mixed), 2),
+        "Stage 1 completed: GO, planScore 3, readiness 8; reason: Was vague"
+    );
+    let fail = json!({"verdict": "FAIL", "qualityScore": 54, "issues": "Slow"});
+    assert_eq!(
+        told(story_with(3, fail.clone()), 2),
+        "Stage 2 again, qualityScore 54: FAIL, cycle 1 of 2: Slow"
+    );
+    let mut forced = story_with(3, fail);
+    forced.force_stage(1, now()).unwrap();
+    assert_eq!(
+        forced.action(),
+        Some("STAGE_1 entered from STAGE_3, FAIL, qualityScore 54; issues: Slow")
+    );
+    let mut same = story(3);
+    same.force_stage(3, now()).unwrap();
+    assert_eq!(same.action(), Some("STAGE_3 entered from STAGE_3"));
+    assert_eq!(same.quality_score(), Some(number(90)));
+}
+
+#[test]
+fn the_pipelines_counters_limit_an_operation_as_well() {
+    let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_3"}}"#);
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    let back = |state: &PipelineState, force| {
+        let mut story = fail.clone();
+        let context = state.context("SHOP-12");
+        let here = OperationContext::at(now())
+            .with_rules(context)
+            .with_force(force);
+        let result = story.apply(&stage_operation("2"), &here);
+        assert_eq!(result.is_err(), story == fail);
+        result.map(|()| story)
+    };
+    let cycle = |state: &PipelineState| back(state, false).unwrap().last_action.unwrap();
+    assert!(cycle(&state).contains("cycle 1 of 2"));
+    state.quality_cycles.insert("SHOP-12".into(), number(1));
+    assert!(cycle(&state).contains("cycle 2 of 2"));
+    state.quality_cycles.insert("SHOP-12".into(), number(2));
+    let error = back(&state, false).unwrap_err();
+    assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
+    assert!(back(&state, true).is_ok());
+    // The lead has sent it back already: this cycle is counted.
+    state
+        .story_state
+        .insert("SHOP-12".into(), StoryState::Stage2);
+    assert!(cycle(&state).contains("cycle 2 of 2"));
+    state
+        .story_state
+        .insert("SHOP-12".into(), StoryState::Paused);
+    let error = back(&state, false).unwrap_err();
+    assert!(error.to_string().contains("PAUSED"), "{error}");
+    assert!(back(&state, true).is_ok());
+
+    let here = OperationContext::at(now()).with_rules(state.context("SHOP-12"));
+    for ends in [stage_operation("done"), Operation::Complete] {
+        let error = fail.clone().apply(&ends, &here).unwrap_err();
+        assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
+    }
+
+    // Validation is tried again once.
+    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
+    let again = |state: &PipelineState| {
+        let here = OperationContext::at(now()).with_rules(state.context("SHOP-12"));
+        no_go.clone().apply(&stage_operation("1"), &here)
+    };
+    let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
+    again(&state).unwrap();
+    // The lead counted the retry when it granted it.
+    state.validation_retries.insert("SHOP-12".into(), number(1));
+    again(&state).unwrap();
+    state.validation_retries.insert("SHOP-12".into(), number(2));
+    let error = again(&state).unwrap_err();
+    assert!(error.to_string().contains("NO-GO after 1 retry"), "{error}");
+}
+
+fn apply(story: &mut StoryCheckpoint, operation: &Operation) -> agent_checkpoint::Result<()> {
+    story.apply(operation, &OperationContext::at(now()))
+}
+
+fn stage_operation(name: &str) -> Operation {
+    Operation::Stage { name: name.into() }
+}
+
+fn task_start(id: &str) -> Operation {
+    Operation::ItemStart {
+        kind: ItemKind::Task,
+        id: id.into(),
+    }
+}
+
+fn task_done(id: &str) -> Operation {
+    Operation::ItemDone {
+        kind: ItemKind::Task,
+        id: id.into(),
+        files: Vec::new(),
+    }
+}
+
+fn measured(activity: &str, status: &str) -> Operation {
+    Operation::Verify {
+        activity: activity.into(),
+        status: status.into(),
+    }
+}
+
+#[test]
+fn operations_do_what_their_methods_do() {
+    let mut story = story(2);
+    apply(&mut story, &task_start("SHOP-15")).unwrap();
+    apply(&mut story, &task_done("SHOP-15")).unwrap();
+    let by = OperationContext::at(now()).by(Some("a-2"), None);
+    story.apply(&task_done("SHOP-14"), &by).unwrap();
+    assert_eq!(story.agent_id.as_deref(), Some("a-2"));
+    assert!(apply(&mut story, &stage_operation("STAGE_1")).is_err());
+    assert!(apply(&mut story, &stage_operation("5")).is_err());
+    apply(&mut story, &stage_operation("3")).unwrap();
+    assert!(apply(&mut story, &Operation::Complete).is_err());
+    apply(&mut story, &measured("qualityScore", "92.5")).unwrap();
+    apply(
+        &mut story,
+        &Operation::Fail {
+            text: "Slow".into(),
+        },
+    )
+    .unwrap();
+    assert_eq!(story.verdict, Some(Verdict::Fail));
+    assert_eq!(broken_by(&story), []);
+    apply(&mut story, &measured("verdict", "CONCERNS")).unwrap();
+    assert_eq!(story.issues, None);
+    let lead = OperationContext::at(now()).by(Some("lead"), None);
+    story.apply(&stage_operation("done"), &lead).unwrap();
+    assert_eq!(story.agent_id.as_deref(), Some("a-2"));
+    assert_eq!(story.action(), Some("Story done: CONCERNS, score 92.5"));
+    apply(
+        &mut story,
+        &Operation::Note {
+            text: "Merged".into(),
+        },
+    )
+    .unwrap();
+    assert_eq!(story.action(), Some("Merged"));
+    let reassign = |to: &str| Operation::Reassign { to: to.into() };
+    story.apply(&reassign("a-3"), &lead).unwrap();
+    assert_eq!(story.agent_id.as_deref(), Some("a-3"));
+    refused(&story, |story| apply(story, &reassign(" ")));
+    let unnamed = read::<StoryCheckpoint>(r#"{"stage":2,"last_action":"x"}"#);
+    refused(&unnamed, |story| apply(story, &reassign("a-3")));
+    let forced = OperationContext::at(now()).with_force(true);
+    story.apply(&stage_operation("0"), &forced).unwrap();
+    assert_eq!(story.stage_number(), Some(0));
+    let unsupported = apply(&mut story, &Operation::Unblock).unwrap_err();
+    match unsupported.kind() {
+        ErrorKind::Unsupported { supported, .. } => {
+            assert_eq!(supported, StoryCheckpoint::OPERATIONS);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_stage_measures_is_reported_in_that_stage() {
+    for (stage, activity, good, bad) in [
+        (0, "planScore", "3", "5"),
+        (1, "readiness", "7.5", "0"),
+        (3, "qualityScore", "100", "lots"),
+        (1, "verdict", "GO", "PASS"),
+        (3, "verdict", "WAIVED", "GO"),
+    ] {
+        let mut story = story(stage);
+        apply(&mut story, &measured(activity, good)).unwrap();
+        assert_eq!(broken_by(&story), []);
+        refused(&story, |story| apply(story, &measured(activity, bad)));
+        refused(&self::story(2), |story| {
+            apply(story, &measured(activity, good))
+        });
+    }
+    refused(&story(1), |story| {
+        apply(story, &measured("verdict", "NO-GO"))
+    });
+    refused(&story(3), |story| {
+        apply(story, &measured("verdict", "FAIL"))
+    });
+    refused(&story(3), |story| apply(story, &measured("mood", "fine")));
+    let fail = Operation::Fail {
+        text: "Vague".into(),
+    };
+    refused(&story(2), |story| apply(story, &fail));
+    let mut story = story(1);
+    apply(&mut story, &fail).unwrap();
+    assert_eq!(story.verdict, Some(Verdict::NoGo));
+    assert_eq!(broken_by(&story), []);
+    assert_eq!(story.status(), Status::Failed);
+}
+
+// ---- Resuming
+
+#[test]
+fn the_resume_block_is_the_protocols() {
+    let story = story_with(2, json!({"tasksCompleted": ["SHOP-13", "SHOP-16"]}));
+    assert_eq!(
+        resume_block(&story),
+        "CHECKPOINT RESUME — DO NOT re-execute completed work.\n\
+         Tasks already completed: SHOP-13, SHOP-16\n\
+         Tasks remaining: SHOP-14, SHOP-15\n\
+         Last action: Did it\n\
+         Continue from remaining tasks only."
+    );
+}
+
+#[test]
+fn names_are_the_protocols() {
+    assert_eq!(worker_name("API-427", 2), "story-API-427-s2");
+    assert_eq!(retry_name("API-427", 2), "story-API-427-s2-retry");
+    let day = now().date_naive();
+    assert_eq!(pipeline_name(day), "pipeline-2026-02-20");
+    for stage in 0..=3 {
+        let text = when_to_write(stage).unwrap();
+        assert!(text.starts_with(&format!("Stage {stage} (ln-")), "{text}");
+    }
+    assert_eq!(when_to_write(4), None);
+}
+
+#[test]
+fn a_resume_tries_the_same_agent_and_then_a_new_worker() {
+    let story = story(2);
+    let plan = story.resume_plan(&RuleContext::none());
+    assert_eq!(plan.decision, ResumeDecision::Continue);
+    assert_eq!(plan.start_at.as_deref(), Some("SHOP-14"));
+    assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
+    let worker = plan.new_worker.unwrap();
+    assert_eq!(worker.name, "story-SHOP-12-s2-retry");
+    assert_eq!(worker.block, resume_block(&story));
+    assert_eq!(worker.inputs["stage"], 2);
+    // The later revision may name no story; then the key does.
+    let unnamed = read::<StoryCheckpoint>(r#"{"stage":1,"last_action":"x"}"#);
+    let shop = key("SHOP-7");
+    let plan = unnamed.resume_plan(&RuleContext::none().with_key(&shop));
+    assert_eq!(plan.resume_agent, None);
+    assert_eq!(plan.new_worker.unwrap().name, "story-SHOP-7-s1-retry");
+    assert_eq!(unnamed.resume_plan(&RuleContext::none()).new_worker, None);
+}
+
+#[test]
+fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    let plan = fail.resume_plan(&RuleContext::none());
+    assert_eq!(plan.decision, ResumeDecision::Ask);
+    assert_eq!(plan.questions, ["Is this still in the way: Slow"]);
+    let plan = story(3).resume_plan(&RuleContext::none());
+    assert_eq!(plan.decision, ResumeDecision::Refuse);
+    assert_eq!((plan.resume_agent, plan.new_worker), (None, None));
+    let decided = |state| {
+        let context = RuleContext::none().with_story_state(state);
+        story(2).resume_plan(&context).decision
+    };
+    assert_eq!(decided("STAGE_2"), ResumeDecision::Continue);
+    assert_eq!(decided("STAGE_3"), ResumeDecision::Verify);
+    assert_eq!(decided("PAUSED"), ResumeDecision::Ask);
+    assert_eq!(decided("DONE"), ResumeDecision::Refuse);
+}
+
+#[test]
+fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
+    let mut state = PipelineState::default();
+    let questions = |story: &StoryCheckpoint, state: &PipelineState| {
+        story.resume_plan(&state.context("SHOP-12")).questions
+    };
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    assert_eq!(questions(&fail, &state), ["Is this still in the way: Slow"]);
+    assert_eq!(questions(&story(2), &state), [""; 0]);
+    state.quality_cycles.insert("SHOP-12".into(), number(2));
+    assert_eq!(
+        questions(&fail, &state),
+        [
+            "Is this still in the way: Slow",
+            "The story is paused: FAIL after 2 cycles: Slow. Shall it go on?"
+        ]
+    );
+    assert_eq!(questions(&story(2), &state), [""; 0]);
+    state.crash_count.insert("SHOP-12".into(), number(1));
+    let asked = questions(&story(2), &state);
+    assert!(
+        asked[0].starts_with("Its worker was started anew"),
+        "{asked:?}"
+    );
+    // What the lead granted and counted is no question, in the stage that its state names.
+    let mut at = |story: &StoryCheckpoint, stage| {
+        state.story_state.insert("SHOP-12".into(), stage);
+        questions(story, &state)
+    };
+    assert_eq!(at(&story(2), StoryState::Stage2), [""; 0]);
+    state.crash_count.clear();
+    let mut at = |story: &StoryCheckpoint, stage| {
+        state.story_state.insert("SHOP-12".into(), stage);
+        questions(story, &state)
+    };
+    assert_eq!(
+        at(&fail, StoryState::Stage2),
+        ["Is this still in the way: Slow"]
+    );
+    assert!(at(&fail, StoryState::Stage3).len() > 1);
+}
+
+fn absolute(path: &str) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap()
+}
+
+#[test]
+fn a_new_worker_gets_all_its_prompt_takes() {
+    let mut state: PipelineState = read(STATE);
+    state
+        .business_answers
+        .insert("Which currency?".into(), json!("EUR"));
+    let story = story_with(2, json!({"storyId": "API-427"}));
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_path_buf();
+    let spawn = story.retry_worker("API-427", &state, &root, now()).unwrap();
+    assert_eq!(spawn.name, "story-API-427-s2-retry");
+    assert_eq!(spawn.team_name, "pipeline-2026-02-13");
+    assert_eq!(spawn.model, "opus");
+    assert_eq!(spawn.mode, "bypassPermissions");
+    assert_eq!(spawn.subagent_type, "general-purpose");
+    assert_eq!(spawn.worktree.as_deref(), Some(".worktrees/story-API-427"));
+    assert_eq!(
+        spawn.prompt("Execute the story.\n"),
+        format!("Execute the story.\n\n{}", resume_block(&story))
+    );
+    // Its worktree is gone: nobody begins there before somebody said what became of it.
+    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    assert_eq!(plan.decision, ResumeDecision::Ask);
+    assert!(plan.questions[0].contains(".worktrees/story-API-427 is not there"));
+    std::fs::create_dir_all(root.join(".worktrees/story-API-427")).unwrap();
+    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    assert_eq!(plan.decision, ResumeDecision::Continue);
+    assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
+    let inputs = plan.new_worker.unwrap().inputs;
+    assert_eq!(inputs["stage"], 2);
+    for (name, value) in [
+        ("team_name", "pipeline-2026-02-13"),
+        ("model", "opus"),
+        ("mode", "bypassPermissions"),
+        ("subagent_type", "general-purpose"),
+    ] {
+        assert_eq!(inputs[name], value);
+    }
+    assert_eq!(
+        inputs["business_answers"],
+        json!({"Which currency?": "EUR"})
+    );
+    assert_eq!(inputs["worktree"], ".worktrees/story-API-427");
+    assert_eq!(inputs["project_root"], root.display().to_string());
+    state.story_state.insert("API-427".into(), StoryState::Done);
+    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    assert_eq!(
+        (plan.decision, plan.new_worker),
+        (ResumeDecision::Refuse, None)
+    );
+    state.team_name = Some("pipeline-shop".into());
+    let spawn = story.retry_worker("API-427", &state, &root, now()).unwrap();
+    assert_eq!(spawn.team_name, "pipeline-shop");
+}
+
+#[test]
+fn the_root_is_absolute_and_no_worktree() {
+    let root = absolute("shop");
+    require_absolute(&root).unwrap();
+    assert!(require_absolute(Path::new("shop")).is_err());
+    assert!(require_absolute(Path::new("")).is_err());
+    assert_eq!(pipeline_folder(&root).unwrap(), root.join(".pipeline"));
+    assert_eq!(
+        checkpoint_path(&root, &key("API-427")).unwrap(),
+        root.join(".pipeline").join("checkpoint-API-427.json")
+    );
+    assert_eq!(
+        state_path(&root).unwrap(),
+        root.join(".pipeline").join("state.json")
+    );
+    assert!(state_path(Path::new(".")).is_err());
+    let state: PipelineState = read(STATE);
+    state.check_root(&root).unwrap();
+    let worktree = root.join(".worktrees/story-API-427");
+    for wrong in [worktree.clone(), worktree.join("src"), "shop".into()] {
+        assert!(state.check_root(&wrong).is_err(), "{}", wrong.display());
+        let story = story(2);
+        assert!(
+            story
+                .retry_worker("API-427", &state, &wrong, now())
+                .is_err()
+        );
+    }
+}
+
+// ---- The pipeline's state
+
+fn state_rules(change: Value, expected: &[(&str, &str)]) {
+    assert_rules::<PipelineState>(&json!({}), change, expected);
+}
+
+#[test]
+fn counters_keep_within_their_limits() {
+    for (name, limit) in [
+        ("quality_cycles", 2),
+        ("validation_retries", 1),
+        ("crash_count", 1),
+    ] {
+        let pointer = format!("/{name}/SHOP-12");
+        state_rules(json!({ name: {"SHOP-12": limit} }), &[]);
+        let over = json!({ name: {"SHOP-12": limit + 1, "SHOP-13": 0} });
+        state_rules(over, &[(&pointer, "out-of-range")]);
+        let under = json!({ name: {"SHOP-12": -1} });
+        state_rules(under, &[(&pointer, "out-of-range")]);
+    }
+    state_rules(json!({"readiness_scores": {"SHOP-12": 7.5}}), &[]);
+    let score = json!({"readiness_scores": {"SHOP-12": 11}});
+    state_rules(score, &[("/readiness_scores/SHOP-12", "out-of-range")]);
+}
+
+#[test]
+fn states_modes_times_and_ids_have_their_form() {
+    for state in [
+        "QUEUED", "STAGE_0", "STAGE_1", "STAGE_2", "STAGE_3", "DONE", "PAUSED",
+    ] {
+        state_rules(json!({"story_state": {"SHOP-1": state}}), &[]);
+    }
+    for state in ["STAGE_4", "done"] {
+        let change = json!({"story_state": {"SHOP-1": state}});
+        state_rules(change, &[("/story_state/SHOP-1", "unknown-value")]);
+    }
+    state_rules(json!({"storage_mode": "linear"}), &[]);
+    let cloud = json!({"storage_mode": "cloud"});
+    state_rules(cloud, &[("/storage_mode", "unknown-value")]);
+    let times = json!({
+        "last_check": "now",
+        "pipeline_start_time": "then",
+        "stage_timestamps": {"SHOP-1": {"stage_0_start": "x", "stage_3_end": "y"}},
+    });
+    state_rules(
+        times,
+        &[
+            ("/last_check", "bad-timestamp"),
+            ("/pipeline_start_time", "bad-timestamp"),
+            ("/stage_timestamps/SHOP-1/stage_0_start", "bad-timestamp"),
+            ("/stage_timestamps/SHOP-1/stage_3_end", "bad-timestamp"),
+        ],
+    );
+    let ids = json!({
+        "story_state": {"shop/1": "DONE"},
+        "depends_on": {"SHOP-1": ["SHOP-2", "x"]},
+        "priority_queue_ids": ["SHOP-3", "y"],
+    });
+    state_rules(
+        ids,
+        &[
+            ("/story_state/shop~11", "bad-id"),
+            ("/depends_on/SHOP-1/1", "bad-id"),
+            ("/priority_queue_ids/1", "bad-id"),
+        ],
+    );
+    // Nothing is required, and counts are not compared.
+    // A file without any of the variables is of another tool.
+    state_rules(json!({}), &[("", "missing")]);
+    state_rules(json!({"active_workers": 3, "stories_remaining": 9}), &[]);
+}
+
+#[test]
+fn the_lead_moves_stories_and_counts() {
+    let mut state: PipelineState = read(
+        r#"{"priority_queue_ids":["SHOP-12","SHOP-20"],
+        "depends_on":{"SHOP-20":["SHOP-12"]},"active_workers":0,"stories_remaining":2}"#,
+    );
+    assert_eq!(state.ready(), ["SHOP-12"]);
+    assert!(state.begin_story("SHOP-20", 0, now()).is_err());
+    let worker = state.begin_story("SHOP-12", 0, now()).unwrap();
+    assert_eq!(worker, "story-SHOP-12-s0");
+    assert!(state.begin_story("SHOP-12", 0, now()).is_err());
+    assert_eq!(state.active_workers, Some(number(1)));
+    // A checkpoint of another stage, or another story, is not recorded.
+    let before = state.clone();
+    assert!(state.record("SHOP-12", &story(2), now()).is_err());
+    assert!(state.record("SHOP-99", &story(0), now()).is_err());
+    let low = story_with(0, json!({"tasksRemaining": []}));
+    assert_eq!(
+        state.record("SHOP-12", &low, now()).unwrap(),
+        NextStep::Wait(Waiting::NoTasks)
+    );
+    assert_eq!(state, before);
+    state.record("SHOP-12", &story(0), now()).unwrap();
+    assert_eq!(state.story_state["SHOP-12"], StoryState::Stage1);
+    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
+    state.record("SHOP-12", &no_go, now()).unwrap();
+    assert_eq!(state.validation_retries["SHOP-12"], number(1));
+    assert_eq!(state.story_state["SHOP-12"], StoryState::Stage1);
+    state.record("SHOP-12", &story(1), now()).unwrap();
+    assert_eq!(state.readiness_scores["SHOP-12"], number(8));
+    let done = story_with(2, json!({"tasksRemaining": []}));
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    for cycle in 1..=2 {
+        state.record("SHOP-12", &done, now()).unwrap();
+        assert_eq!(state.worker_map["SHOP-12"], "story-SHOP-12-s3");
+        state.record("SHOP-12", &fail, now()).unwrap();
+        assert_eq!(state.quality_cycles["SHOP-12"], number(cycle));
+        assert_eq!(state.story_state["SHOP-12"], StoryState::Stage2);
+    }
+    let mut paused = state.clone();
+    paused.record("SHOP-12", &done, now()).unwrap();
+    paused.record("SHOP-12", &fail, now()).unwrap();
+    assert_eq!(paused.story_state["SHOP-12"], StoryState::Paused);
+    assert_eq!(broken_by(&paused), []);
+    state.record("SHOP-12", &done, now()).unwrap();
+    assert!(state.finish().is_err());
+    assert_eq!(
+        state.record("SHOP-12", &story(3), now()).unwrap(),
+        NextStep::Finish
+    );
+    assert_eq!(state.story_state["SHOP-12"], StoryState::Done);
+    assert_eq!(state.stories_remaining, Some(number(1)));
+    assert_eq!(state.active_workers, Some(number(0)));
+    let results = &state.story_results["SHOP-12"];
+    assert_eq!(results.stage1.as_deref(), Some("GO"));
+    assert_eq!(results.stage3.as_deref(), Some("PASS"));
+    assert_eq!(state.ready(), ["SHOP-20"]);
+    assert_eq!(broken_by(&state), []);
+    state.priority_queue_ids.clear();
+    state.finish().unwrap();
+    assert_eq!(state.status(), Status::Complete);
+    assert_eq!(
+        state.resume_plan(&RuleContext::none()).decision,
+        ResumeDecision::Refuse
+    );
+}
+
+#[test]
+fn a_crashed_worker_is_started_anew_once() {
+    let mut state: PipelineState = read(STATE);
+    let respawn = AfterCrash::Respawn {
+        name: "story-API-427-s2-retry".into(),
+        attempt: 1,
+    };
+    assert_eq!(state.after_crash("API-427").unwrap(), respawn);
+    assert_eq!(state.crashed("API-427").unwrap(), respawn);
+    assert_eq!(state.worker_map["API-427"], "story-API-427-s2-retry");
+    assert_eq!(state.crashed("API-427").unwrap(), AfterCrash::Pause);
+    assert_eq!(state.story_state["API-427"], StoryState::Paused);
+    assert_eq!(state.crash_count["API-427"], number(1));
+    assert!(state.crashed("API-427").is_err());
+    assert_eq!(broken_by(&state), []);
+}
+
+#[test]
+fn the_state_beats_and_completes() {
+    let mut state: PipelineState = read(STATE);
+    let at = OperationContext::at(now());
+    state.apply(&Operation::Heartbeat, &at).unwrap();
+    assert_eq!(state.updated_at().map(Timestamp::text), Some(NOW));
+    assert!(state.apply(&Operation::Complete, &at).is_err());
+    assert_eq!(state.complete, Some(false));
+    state
+        .apply(&Operation::Complete, &at.with_force(true))
+        .unwrap();
+    assert_eq!(state.complete, Some(true));
+    assert!(state.apply(&Operation::Pause, &at).is_err());
+}
+
+#[test]
+fn a_heartbeat_of_the_lead_writes_all_that_follows_and_every_map() {
+    let store = MemoryStore::new();
+    let text = r#"{"own": 1, "story_state": {"SHOP-12": "STAGE_2", "SHOP-9": "DONE"}, "depends_on": null,
+        "priority_queue_ids": ["SHOP-20"], "worker_map": {"SHOP-12": "w"}, "active_workers": 3,
+        "stage_timestamps": {"SHOP-12": {"stage_2_start": "2026-02-19T12:00:00Z"}}}"#;
+    let name = key("state");
+    let document = Document::from_text(text).unwrap();
+    store.put(&name, &document, &PutOptions::new()).unwrap();
+    let states = store.checkpoints::<PipelineState>().with_clock(clock(NOW));
+    let beat = |state: &mut PipelineState| {
+        state.apply(&Operation::Heartbeat, &OperationContext::at(now()))
+    };
+    assert_eq!(states.try_update(&name, beat).unwrap().violations, []);
+    let text = store.load(&name).unwrap().unwrap().document.into_text();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["complete"], false);
+    assert_eq!(value["active_workers"], 3, "what is there stays");
+    assert_eq!(value["stories_remaining"], 2);
+    assert_eq!(value["last_check"], NOW);
+    assert_eq!(value["pipeline_start_time"], "2026-02-19T12:00:00Z");
+    assert_eq!(value["team_name"], "pipeline-2026-02-19");
+    assert_eq!(value["own"], 1);
+    for name in [
+        "quality_cycles",
+        "depends_on",
+        "git_stats",
+        "business_answers",
+    ] {
+        assert_eq!(value[name], json!({}), "{name}");
+    }
+    assert_eq!(value["infra_issues"], json!([]));
+    // All but three texts and a description, of which nobody knows anything.
+    assert_eq!(value.as_object().unwrap().len(), 25 + 1 - 3);
+    // A pipeline that begins has the same.
+    let state = PipelineState::begin(["SHOP-12"], now()).unwrap();
+    let value = serde_json::to_value(&state).unwrap();
+    assert_eq!(value["stories_remaining"], 1);
+    assert_eq!(value["pipeline_start_time"], NOW);
+    assert!(PipelineState::begin(["x"], now()).is_err());
+    let mut state = state;
+    state.begin_story("SHOP-12", 2, now()).unwrap();
+    let results = &state.story_results["SHOP-12"];
+    assert_eq!(results.stage0.as_deref(), Some("skip"));
+    assert_eq!(results.stage1.as_deref(), Some("skip"));
+    assert_eq!(results.stage2, None);
+}
+
+#[test]
+fn elapsed_time_is_worked_out() {
+    let mut state: PipelineState = read(STATE);
+    let at = time("2026-02-13T13:55:00Z");
+    assert_eq!(state.elapsed(at), Some(chrono::TimeDelta::hours(1)));
+    let times = state.stage_timestamps.get_mut("API-427").unwrap();
+    assert_eq!(times.duration(2, at), None);
+    times.stage_2_start = Some(Timestamp::parse("2026-02-13T13:35:00Z"));
+    let took = times.duration(2, at);
+    assert_eq!(took, Some(chrono::TimeDelta::minutes(20)));
+    let fresh = story_with(2, json!({"tasksCompleted": []}));
+    assert_eq!(fresh.percent(), Some(0.0));
+    assert_eq!(StoryCheckpoint::default().percent(), None);
+}
+
+#[test]
+fn the_states_handoff_tells_each_story() {
+    let mut state: PipelineState = read(STATE);
+    state.story_state.insert("API-1".into(), StoryState::Done);
+    state.story_state.insert("API-2".into(), StoryState::Paused);
+    state
+        .infra_issues
+        .push(InfraIssue::new(3, "git", "no space left"));
+    let handoff = state.handoff();
+    assert_eq!(handoff.status, Status::InProgress);
+    assert_eq!(handoff.done[0].text, "API-1");
+    assert_eq!(handoff.blockers, ["API-2 is PAUSED"]);
+    assert_eq!(handoff.in_progress[0].text, "API-427");
+    assert_eq!(
+        handoff.in_progress[0].note.as_deref(),
+        Some("STAGE_2, worker story-API-427-s2")
+    );
+    assert_eq!(handoff.pending, ["API-429", "API-430", "API-431"]);
+    assert_eq!(
+        handoff.instructions,
+        ["Infrastructure issue in phase 3 (git): no space left"]
+    );
+    let plan = state.resume_plan(&RuleContext::none());
+    assert_eq!(plan.decision, ResumeDecision::Ask);
+    assert!(convert::<PipelineState>(&handoff, now()).is_err());
+}
+
+// ---- Files
+
+#[test]
+fn names_go_both_ways() {
+    let layout = StoryCheckpoint::layout();
+    let file = (layout.file_name)(&key("SHOP-12")).unwrap();
+    assert_eq!(file, "checkpoint-SHOP-12.json");
+    assert_eq!(
+        (layout.role)(&file),
+        FileRole::Current(Some(key("SHOP-12")))
+    );
+    let odd = (layout.file_name)(&key("a/b")).unwrap();
+    assert_eq!(odd, "checkpoint-a%2Fb.json");
+    assert_eq!((layout.role)(&odd), FileRole::Current(Some(key("a/b"))));
+    let stem = (layout.archive_stem)("checkpoint-SHOP-12", Archive::Crashed, now());
+    for name in [format!("{stem}.json"), format!("{stem}-2.json")] {
+        assert_eq!((layout.role)(&name), FileRole::Archive, "{name}");
+    }
+    for name in [
+        "state.json",
+        "SHOP-12.json",
+        "checkpoint-SHOP-12.txt",
+        "checkpoint-.json",
+    ] {
+        assert_eq!((layout.role)(name), FileRole::Foreign, "{name}");
+    }
+    assert!((layout.file_name)(&key(&"/".repeat(75))).is_err());
+
+    let layout = PipelineState::layout();
+    assert_eq!((layout.file_name)(&key("state")).unwrap(), "state.json");
+    assert!((layout.file_name)(&key("other")).is_err());
+    assert_eq!(
+        (layout.role)("state.json"),
+        FileRole::Current(Some(key("state")))
+    );
+    let stem = (layout.archive_stem)("state", Archive::Complete, now());
+    assert_eq!((layout.role)(&format!("{stem}.json")), FileRole::Archive);
+    for name in [
+        "checkpoint-SHOP-12.json",
+        "states.json",
+        "checkpoint-A-1%crashed-7.json",
+    ] {
+        assert_eq!((layout.role)(name), FileRole::Foreign, "{name}");
+    }
+}
+
+#[test]
+fn files_are_recognised_by_name_folder_and_content() {
+    let formats = Formats::default();
+    let detect = |path: &str, text: Option<&str>| {
+        let document = text.map(|text| Document::from_text(text).unwrap());
+        formats
+            .detect(Path::new(path), document.as_ref())
+            .map(|detected| detected.format.name)
+    };
+    // Corrupt files by their path alone.
+    let story = "story-pipeline";
+    assert_eq!(
+        detect("p/.pipeline/checkpoint-SHOP-12.json", None).unwrap(),
+        story
+    );
+    assert_eq!(
+        detect("p/.pipeline/checkpoint-odd.json", None).unwrap(),
+        story
+    );
+    assert_eq!(
+        detect("elsewhere/checkpoint-SHOP-12.json", None).unwrap(),
+        story
+    );
+    assert_eq!(
+        detect("p/.pipeline/state.json", None).unwrap(),
+        "story-pipeline-state"
+    );
+    for path in [
+        "state.json",
+        "checkpoint-odd.json",
+        "p/.pipeline/other.json",
+    ] {
+        assert!(detect(path, None).is_err(), "{path}");
+    }
+    assert_eq!(detect("x.json", Some(STAGE_3)).unwrap(), story);
+    assert_eq!(detect("x.json", Some(&later().to_string())).unwrap(), story);
+    assert_eq!(
+        detect("x.json", Some(STATE)).unwrap(),
+        "story-pipeline-state"
+    );
+    assert!(detect("x.json", Some(r#"{"last_action":"x"}"#)).is_err());
+    // A name is no evidence without a member of the format.
+    for path in [
+        "p/.pipeline/state.json",
+        "p/.pipeline/checkpoint-SHOP-12.json",
+    ] {
+        assert!(
+            detect(path, Some(r#"{"status": "implemented"}"#)).is_err(),
+            "{path}"
+        );
+    }
+}
+
+// ---- The same hand-off
+
+#[test]
+fn the_handoff_tells_what_the_protocol_tells() {
+    let handoff = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"})).handoff();
+    assert_eq!(handoff.task.as_deref(), Some("SHOP-12"));
+    assert_eq!(handoff.phase.as_deref(), Some("STAGE_3"));
+    assert_eq!(handoff.agent.as_deref(), Some("a-1"));
+    assert_eq!(handoff.status, Status::Failed);
+    assert_eq!(handoff.done[0].text, "SHOP-13");
+    assert_eq!(handoff.blockers, ["Slow"]);
+    assert_eq!(
+        handoff.instructions,
+        [
+            "DO NOT re-execute completed work.",
+            "Last action: Did it",
+            "Continue from remaining tasks only."
+        ]
+    );
+    let results = handoff.verification.unwrap().results;
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(
+        results,
+        [pair("qualityScore", "90"), pair("verdict", "FAIL")]
+    );
+    assert_eq!(StoryCheckpoint::default().status(), Status::NotStarted);
+    let low = story_with(3, json!({"qualityScore": 60}));
+    assert_eq!(low.status(), Status::InProgress);
+    // What is only in a sentence of the hand-off is listed.
+    let rework = story_with(2, json!({"verdict": "FAIL", "issues": "Slow"})).handoff();
+    let converted = convert::<StoryCheckpoint>(&rework, now()).unwrap();
+    assert_eq!(
+        converted.not_held,
+        [
+            "instruction: Last action: Did it",
+            "instruction: The quality gate failed; mend this: Slow"
+        ]
+    );
+    assert_eq!(converted.checkpoint.verdict, Some(Verdict::Fail));
+}
+
+proptest! {
+    #[test]
+    fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
+        let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
+        // Only what a hand-off has no member for.
+        let told = ["instruction: Last action: ", "instruction: The quality gate failed; mend this: "];
+        for line in &converted.not_held {
+            prop_assert!(told.iter().any(|told| line.starts_with(told)), "{}", line);
+        }
+        if story.spelling() == Spelling::CamelCase {
+            prop_assert_eq!(broken_by(&converted.checkpoint), vec![]);
+        }
+    }
+
+    #[test]
+    fn another_formats_steps_become_tasks_and_the_rest_is_listed(task in any::<TaskCheckpoint>()) {
+        let handoff = task.handoff();
+        let converted = convert::<StoryCheckpoint>(&handoff, now()).unwrap();
+        let story = converted.checkpoint;
+        prop_assert_eq!(story.stage_number(), Some(2));
+        prop_assert_eq!(story.completed().len(), handoff.done.len());
+        // The task has no story's id: that is reported, and nothing else.
+        prop_assert_eq!(broken_by(&story), vec![("/storyId".to_owned(), "missing".to_owned())]);
+        for decision in &handoff.decisions {
+            let line = format!("decision: {}", decision.text);
+            prop_assert!(converted.not_held.contains(&line));
+        }
+        let back = convert::<TaskCheckpoint>(&story.handoff(), now()).unwrap();
+        prop_assert_eq!(back.checkpoint.completed_steps.len(), handoff.done.len());
+    }
+
+    // ---- Any checkpoint and any object
+
+    #[test]
+    fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(
+        story in any::<StoryCheckpoint>(),
+        state in any::<PipelineState>(),
+    ) {
+        let document = Document::new(&story).unwrap();
+        prop_assert_eq!(found::<StoryCheckpoint>(document.text()), vec![]);
+        prop_assert_eq!(document.read::<StoryCheckpoint>().unwrap().value, story);
+        let document = Document::new(&state).unwrap();
+        prop_assert_eq!(found::<PipelineState>(document.text()), vec![]);
+        prop_assert_eq!(document.read::<PipelineState>().unwrap().value, state);
+    }
+
+    #[test]
+    fn any_object_loads_or_is_reported_and_an_unchanged_save_writes_nothing(
+        text in any_object().prop_flat_map(restyled),
+    ) {
+        let store = MemoryStore::new();
+        let document = Document::from_text(&text).unwrap();
+        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        let stories = store.checkpoints::<StoryCheckpoint>();
+        let loaded = stories.get(&key("a")).unwrap();
+        loaded.checkpoint.handoff();
+        let _ = loaded.checkpoint.resume_plan(&RuleContext::none());
+        prop_assert_eq!(stories.update(&key("a"), |_| {}).unwrap().outcome, Outcome::Unchanged);
+        let states = store.checkpoints::<PipelineState>();
+        let loaded = states.get(&key("a")).unwrap();
+        loaded.checkpoint.handoff();
+        let _ = loaded.checkpoint.resume_plan(&RuleContext::none());
+        prop_assert_eq!(states.update(&key("a"), |_| {}).unwrap().outcome, Outcome::Unchanged);
+        let after = store.load(&key("a")).unwrap().unwrap().document;
+        prop_assert_eq!(after.text(), &text);
+    }
+
+    /// An operation keeps the rules or changes nothing. One that enters a stage leaves that stage's own
+    /// fields to be reported at its end.
+    #[test]
+    fn an_operation_keeps_the_rules_or_changes_nothing(
+        story in any::<StoryCheckpoint>(),
+        operations in proptest::collection::vec(operation(), 1..6),
+    ) {
+        let mut story = story;
+        for operation in operations {
+            let before = story.clone();
+            match apply(&mut story, &operation) {
+                Err(_) => prop_assert_eq!(&story, &before),
+                Ok(()) => {
+                    story.stamp(now());
+                    let mut found = broken_by(&story);
+                    found.retain(|(pointer, code)| {
+                        let own = ["/readiness", "/verdict", "/qualityScore", "/quality_score"];
+                        code != "missing" || !own.contains(&pointer.as_str())
+                    });
+                    prop_assert_eq!(found, vec![], "{:?}", operation);
+                    prop_assert_eq!(story.updated_at().map(|at| at.time().unwrap().timestamp()),
+                        Some(now().timestamp()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_lead_keeps_the_rules_or_changes_nothing(
+        state in any::<PipelineState>(),
+        story in any::<StoryCheckpoint>(),
+        crashes in any::<bool>(),
+    ) {
+        let mut changed = state.clone();
+        let id = story.story().unwrap_or("SHOP-1").to_owned();
+        if let Some(stage) = story.stage_number() {
+            changed.story_state.insert(id.clone(), StoryState::of_stage(stage).unwrap());
+        }
+        let before = changed.clone();
+        let outcome = if crashes {
+            changed.crashed(&id).map(|_| ())
+        } else {
+            changed.record(&id, &story, now()).map(|_| ())
+        };
+        if outcome.is_err() {
+            prop_assert_eq!(&changed, &before);
+        }
+        prop_assert_eq!(broken_by(&changed), vec![]);
+    }
+}
+
+/// Any object, and valid ones with members that fit or do not.
+fn any_object() -> impl Strategy<Value = Value> {
+    let spoilt = prop_oneof![
+        any::<StoryCheckpoint>().prop_map(|story| serde_json::to_value(story).unwrap()),
+        any::<PipelineState>().prop_map(|state| serde_json::to_value(state).unwrap()),
+    ];
+    let spoilt =
+        (spoilt, any::<prop::sample::Index>(), json_value()).prop_map(|(mut value, index, new)| {
+            let object = value.as_object_mut().unwrap();
+            let names: Vec<String> = object.keys().cloned().collect();
+            let name = index.get(&names).clone();
+            object.insert(name, new);
+            value
+        });
+    prop_oneof![json_object(), spoilt]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let id = "[A-Z]{2,4}-[0-9]{1,4}";
+    prop_oneof![
+        4 => proptest::sample::select(vec!["0", "1", "2", "3", "DONE", "4"]).prop_map(stage_operation),
+        2 => id.prop_map(|id| task_start(&id)),
+        1 => id.prop_map(|id| task_done(&id)),
+        1 => "[a-z]{1,9}".prop_map(|text| Operation::Note { text }),
+        1 => "[a-z]{1,9}".prop_map(|text| Operation::Fail { text }),
+        1 => Just(Operation::Complete),
+        1 => (
+            proptest::sample::select(vec!["planScore", "readiness", "qualityScore", "verdict"]),
+            proptest::sample::select(vec!["GO", "NO-GO", "PASS", "FAIL", "WAIVED", "3", "80"]),
+        )
+            .prop_map(|(activity, status)| measured(activity, status)),
+    ]
+}
+
+// ---- Schemas
+
+#[cfg(feature = "schema")]
+mod schemas {
+    use agent_checkpoint::schema::schema;
+
+    use super::*;
+
+    fn validator(schema: &Value) -> jsonschema::Validator {
+        jsonschema::options()
+            .should_validate_formats(true)
+            .build(schema)
+            .unwrap()
+    }
+
+    #[test]
+    fn the_examples_and_both_revisions_fit_the_schemas() {
+        let story = validator(&schema::<StoryCheckpoint>());
+        assert!(story.is_valid(&serde_json::from_str(STAGE_3).unwrap()));
+        assert!(story.is_valid(&later()));
+        for stage in 0..=3 {
+            assert!(story.is_valid(&at_stage(stage)));
+        }
+        for (name, value) in [
+            ("storyId", json!("shop")),
+            ("stage", json!(4)),
+            ("stage", json!(1.5)),
+            ("verdict", json!("MAYBE")),
+            ("timestamp", json!("soon")),
+            ("qualityScore", json!(101)),
+            ("agentId", Value::Null),
+        ] {
+            let mut broken = at_stage(3);
+            broken[name] = value.clone();
+            if value.is_null() {
+                broken.as_object_mut().unwrap().remove(name);
+            }
+            assert!(!story.is_valid(&broken), "{name}");
+        }
+        let state = validator(&schema::<PipelineState>());
+        assert!(state.is_valid(&serde_json::from_str(STATE).unwrap()));
+        assert!(!state.is_valid(&json!({})));
+        assert!(!state.is_valid(&json!({"story_state": {"SHOP-1": "STAGE_9"}})));
+        assert!(!state.is_valid(&json!({"quality_cycles": {"SHOP-1": 3}})));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whatever_is_written_fits_the_schemas(
+            story in any::<StoryCheckpoint>(),
+            state in any::<PipelineState>(),
+        ) {
+            let written = serde_json::to_value(&story).unwrap();
+            prop_assert!(validator(&schema::<StoryCheckpoint>()).is_valid(&written));
+            let written = serde_json::to_value(&state).unwrap();
+            prop_assert!(validator(&schema::<PipelineState>()).is_valid(&written));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Files as agents really write them: they load, typed, with violations; unchanged they come back as
+//! the same bytes; changing one value changes that value only.
+
+use crate::common;
+
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint,
+};
+use agent_checkpoint::json::{Document, Kind, Node};
+use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::strategies::as_agents_write_it;
+use agent_checkpoint::{
+    Checkpoint, CheckpointStore, Checkpoints, Formats, Limits, MemoryStore, Outcome, ResumeOptions,
+    RuleContext, TaskCheckpoint,
+};
+use common::{clock, key, time};
+use proptest::prelude::*;
+
+/// All that must hold for one text, whatever its format.
+fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
+    let document = Document::from_text(text).unwrap();
+    let context = RuleContext::none().with_now(time("2026-03-02T08:00:00Z"));
+    let formats = Formats::default();
+    let format = formats.get(C::FORMAT).unwrap();
+    let violations = (format.examine)(&document, &context).unwrap();
+    for violation in &violations {
+        // A pointer leads to a value, or to a member that is missing from one.
+        let parent = violation
+            .pointer
+            .rsplit_once('/')
+            .map_or("", |(parent, _)| parent);
+        prop_assert!(document.get(parent).is_some(), "{violation}");
+    }
+
+    let store = MemoryStore::new();
+    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    let checkpoints = Checkpoints::<C>::new(store.clone())
+        .with_limits(Limits::unlimited())
+        .with_clock(clock("2026-03-02T08:00:00Z"));
+    checkpoints.get(&key("a")).unwrap();
+    let saved = checkpoints.update(&key("a"), |_| {}).unwrap();
+    prop_assert_eq!(saved.outcome, Outcome::Unchanged);
+    let options = ResumeOptions::new(std::env::temp_dir());
+    checkpoints
+        .resume(&key("a"), &options)
+        .unwrap()
+        .prompt()
+        .unwrap();
+
+    // Every single value can be changed, and nothing else changes with it.
+    let mut scalars = Vec::new();
+    collect(document.root(), &mut scalars);
+    for (pointer, range) in scalars.into_iter().take(12) {
+        let mut changed = document.clone();
+        prop_assert!(changed.set(&pointer, &"changed").unwrap());
+        let expected = format!("{}\"changed\"{}", &text[..range.start], &text[range.end..]);
+        prop_assert_eq!(changed.text(), expected);
+    }
+    Ok(())
+}
+
+/// The scalars that count, with their places.
+fn collect(node: Node<'_>, into: &mut Vec<(String, std::ops::Range<usize>)>) {
+    match node.kind() {
+        Kind::Object => node.members().for_each(|(_, member)| collect(member, into)),
+        Kind::Array => node.elements().for_each(|element| collect(element, into)),
+        _ => into.push((node.pointer(), node.range())),
+    }
+}
+
+proptest! {
+    #[test]
+    fn task(text in as_agents_write_it::<TaskCheckpoint>()) {
+        holds::<TaskCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn agent_session(text in as_agents_write_it::<AgentCheckpoint>()) {
+        holds::<AgentCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn sitebuilder(text in as_agents_write_it::<SitebuilderCheckpoint>()) {
+        holds::<SitebuilderCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn story_pipeline(text in as_agents_write_it::<StoryCheckpoint>()) {
+        holds::<StoryCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn story_pipeline_state(text in as_agents_write_it::<PipelineState>()) {
+        holds::<PipelineState>(&text)?;
+    }
+
+    #[test]
+    fn build_pipeline(text in as_agents_write_it::<BuildCheckpoint>()) {
+        holds::<BuildCheckpoint>(&text)?;
+    }
+
+    #[test]
+    fn builder_state(text in as_agents_write_it::<BuilderState>()) {
+        let document = Document::from_text(text).unwrap();
+        let formats = Formats::default();
+        let examine = formats.get("builder-state").unwrap().examine;
+        examine(&document, &RuleContext::none()).unwrap();
+    }
+}

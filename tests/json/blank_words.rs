@@ -1,0 +1,74 @@
+//! What says nothing is refused by every format, and changes nothing.
+
+use crate::common;
+
+use agent_checkpoint::checkpoint::{ItemKind, Operation, OperationContext};
+use agent_checkpoint::formats::{
+    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, TaskCheckpoint,
+};
+use agent_checkpoint::{Checkpoint, Document};
+use common::time;
+
+fn blank_reports() -> Vec<Operation> {
+    let text = || " ".to_owned();
+    let files = || vec!["src/a.rs".to_owned(), String::new()];
+    let done = |files_created, files_modified| Operation::StepDone {
+        text: Some("one".to_owned()),
+        pending: None,
+        files_created,
+        files_modified,
+    };
+    let mut all = vec![
+        Operation::StepStart { text: text() },
+        Operation::Decide {
+            text: text(),
+            rationale: None,
+        },
+        Operation::Note { text: text() },
+        Operation::Block { text: text() },
+        Operation::Fail { text: text() },
+        done(files(), Vec::new()),
+        done(Vec::new(), files()),
+    ];
+    for kind in [ItemKind::Subtask, ItemKind::Workstream] {
+        all.push(Operation::ItemDone {
+            kind,
+            id: "one".to_owned(),
+            files: files(),
+        });
+    }
+    all
+}
+
+fn refuses<C: Checkpoint + std::fmt::Debug>(checkpoint: &C) {
+    let now = time("2026-03-02T08:00:00Z");
+    for operation in blank_reports() {
+        for force in [false, true] {
+            let mut after = checkpoint.clone();
+            let context = OperationContext::at(now).with_force(force);
+            let applied = after.apply(&operation, &context);
+            assert!(applied.is_err(), "{}: {operation:?}", C::FORMAT);
+            assert_eq!(after, *checkpoint, "{}: {operation:?}", C::FORMAT);
+        }
+    }
+}
+
+fn read<C: Checkpoint>(text: &str) -> C {
+    Document::from_text(text).unwrap().read().unwrap().value
+}
+
+#[test]
+fn every_format_refuses_what_says_nothing() {
+    let now = time("2026-03-02T08:00:00Z");
+    let mut task = TaskCheckpoint::begin("a", ["one"], now);
+    task.start_step("one", now).unwrap();
+    refuses(&task);
+    let mut agent = AgentCheckpoint::begin("A", "s", "f", ["one"], now);
+    agent.start_step("one").unwrap();
+    refuses(&agent);
+    refuses(&SitebuilderCheckpoint::begin("a", "T1", ["one"], now));
+    refuses(&read::<BuildCheckpoint>(
+        r#"{"status": "in_progress", "in_progress_workstreams": ["one"]}"#,
+    ));
+    refuses(&read::<StoryCheckpoint>(r#"{"stage": 2}"#));
+}

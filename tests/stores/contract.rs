@@ -1,0 +1,279 @@
+//! The contract of `CheckpointStore`, as the testkit has it, on every store of the library.
+
+use crate::common;
+use crate::stores;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::json::CorruptCode;
+use agent_checkpoint::store::{Change, DeleteOptions, PutOptions};
+use agent_checkpoint::testkit::Harness;
+use agent_checkpoint::{
+    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, ClaimRequest, Document,
+    Error, ErrorKind, Expect, FileStore, Key, MemoryStore, RecoverOptions, Recovery, Revision,
+    Stored, store_conformance,
+};
+use common::key;
+use stores::{Files, HostFile, InMemory, OnlySwaps, Plain};
+
+store_conformance!(in_memory, InMemory);
+store_conformance!(only_compare_and_swap, Plain);
+store_conformance!(a_folder_of_files, Files::in_a_folder());
+// By these protocols an id is in its file, and several spellings are one agent: so the keys are theirs.
+store_conformance!(
+    a_folder_with_backups_of_the_protocol,
+    Files::in_a_folder().named(AgentCheckpoint::layout(), ["us_003", "adhoc_7"])
+);
+store_conformance!(
+    a_folder_with_ids_in_its_files,
+    Files::in_a_folder().named(SitebuilderCheckpoint::layout(), ["US-003", "adhoc-7"])
+);
+store_conformance!(one_file, Files::of_one_file());
+store_conformance!(without_history, Files::in_a_folder().without_history());
+store_conformance!(a_host_file, HostFile);
+
+fn document(text: &str) -> Document {
+    Document::from_text(text).unwrap()
+}
+
+fn put_numbers(store: &dyn CheckpointStore, key: &Key, numbers: impl IntoIterator<Item = u64>) {
+    for n in numbers {
+        let document = document(&format!("{{\"n\":{n}}}"));
+        store.put(key, &document, &PutOptions::new()).unwrap();
+    }
+}
+
+#[test]
+fn no_byte_of_a_damaged_file_is_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let host = folder.path().join("host.json");
+    let hosted = BuilderStateStore::open(&host);
+    let cases: [(&dyn CheckpointStore, &str, &Path); 2] = [
+        (&store, "a", &folder.path().join("a.json")),
+        (&hosted, "top", &host),
+    ];
+    for (store, name, path) in cases {
+        std::fs::write(path, "{\"n\": [1, 2").unwrap();
+        let key = key(name);
+        let corrupt = |result: Result<(), Error>| match result.unwrap_err().kind() {
+            ErrorKind::Corrupt(corrupt) => assert_eq!(corrupt.code, CorruptCode::Truncated),
+            other => panic!("{other:?}"),
+        };
+        corrupt(store.load(&key).map(drop));
+        for expect in [
+            Expect::Any,
+            Expect::Absent,
+            Expect::Revision(Revision::of(b"{}")),
+        ] {
+            let options = PutOptions::expecting(expect.clone());
+            corrupt(store.put(&key, &document("{}"), &options).map(drop));
+            corrupt(
+                store
+                    .delete(&key, &DeleteOptions::expecting(expect))
+                    .map(drop),
+            );
+        }
+        corrupt(
+            store
+                .transact(&key, &mut |_| Ok(Change::put(document("{}"))))
+                .map(drop),
+        );
+        assert_eq!(std::fs::read(path).unwrap(), b"{\"n\": [1, 2");
+    }
+}
+
+#[test]
+fn a_store_behind_any_pointer_counts_every_increment() {
+    let stores: [Box<dyn CheckpointStore>; 4] = [
+        Box::new(OnlySwaps::default()),
+        Box::new(Box::new(MemoryStore::new())),
+        Box::new(std::sync::Arc::new(MemoryStore::new())),
+        Box::new(Box::leak(Box::new(MemoryStore::new())) as &MemoryStore),
+    ];
+    for store in &stores {
+        let a = key("a");
+        store
+            .put(&a, &document("{\"n\":0}"), &PutOptions::new())
+            .unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        store
+                            .transact(&key("a"), &mut |present| {
+                                let mut document = present.unwrap().document.clone();
+                                let n = document.get("/n").unwrap().as_u64().unwrap();
+                                document.set("/n", &(n + 1)).unwrap();
+                                Ok(Change::put(document))
+                            })
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        let document = store.load(&a).unwrap().unwrap().document;
+        assert_eq!(document.get("/n").unwrap().as_u64(), Some(200));
+    }
+}
+
+/// An empty place in a larger file is nothing wrong.
+#[test]
+fn inside_a_host_file_nothing_is_brought_back_to_an_empty_place() {
+    let place = Harness::place(&HostFile).unwrap();
+    let (store, active) = (place.open().unwrap(), key("active"));
+    put_numbers(&*store, &active, [1]);
+    store.delete(&active, &DeleteOptions::new()).unwrap();
+    let newest = RecoverOptions::with(Recovery::Newest);
+    assert!(store.recover(&active, &newest).unwrap().document.is_none());
+}
+
+/// Damages the file and goes on with the newest state, with the good part, or anew.
+#[test]
+fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = FileStore::open(folder.path().join("store"));
+    let host = folder.path().join("host.json");
+    let hosted = BuilderStateStore::open(&host);
+    let cases: [(&dyn CheckpointStore, &str, PathBuf); 2] = [
+        (&files, "a", folder.path().join("store/a.json")),
+        (&hosted, "top", host),
+    ];
+    for (store, name, path) in cases {
+        let key = key(name);
+        put_numbers(store, &key, [1, 2]);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let torn = format!("{whole}}}");
+        std::fs::write(&path, &torn).unwrap();
+        let entries = store.history(&key).unwrap();
+        assert!(entries[0].is_current() && entries[0].revision.is_err());
+        assert!(store.load(&key).is_err());
+
+        // Only for whoever may write.
+        let claim = store
+            .claim(&key, &ClaimRequest::new("one", Duration::from_secs(3600)))
+            .unwrap();
+        let newest = RecoverOptions::with(Recovery::Newest);
+        let refused = store.recover(&key, &newest).unwrap_err();
+        assert!(
+            matches!(refused.kind(), ErrorKind::Claimed { .. }),
+            "{refused}"
+        );
+        let own = |with| RecoverOptions::with(with).fenced(Some(claim.fence));
+        let recovered = store.recover(&key, &own(Recovery::Newest)).unwrap();
+        assert_eq!(recovered.damage.unwrap().code, CorruptCode::TrailingBytes);
+        let number = |document: Option<Document>| document.unwrap().get("/n").unwrap().as_u64();
+        assert_eq!(number(recovered.document), Some(1));
+        assert_eq!(number(recovered.salvaged), Some(2));
+        let aside = recovered.put_aside.unwrap();
+        assert_eq!(std::fs::read_to_string(&aside).unwrap(), torn);
+
+        std::fs::write(&path, &torn).unwrap();
+        let salvaged = store.recover(&key, &own(Recovery::Salvage)).unwrap();
+        assert_eq!(number(salvaged.document), Some(2));
+        // The same damage is kept once.
+        assert_eq!(salvaged.put_aside.unwrap(), aside);
+        let load = |document: &Stored| document.document.get("/n").unwrap().as_u64();
+        assert_eq!(load(&store.load(&key).unwrap().unwrap()), Some(2));
+
+        std::fs::write(&path, "\0\0\0\0").unwrap();
+        let none = store.recover(&key, &own(Recovery::Salvage)).unwrap_err();
+        assert!(
+            matches!(none.kind(), ErrorKind::NotRecoverable { .. }),
+            "{none}"
+        );
+        let fresh = store.recover(&key, &own(Recovery::Fresh));
+        if store.capabilities().embedded {
+            // The builder's own state would go with it.
+            assert!(fresh.is_err());
+        } else {
+            assert!(fresh.unwrap().document.is_none());
+            assert!(store.load(&key).unwrap().is_none());
+        }
+        let newest = store.recover(&key, &own(Recovery::Newest));
+        if store.capabilities().embedded {
+            newest.unwrap();
+            assert!(store.load(&key).unwrap().is_some());
+        } else {
+            // Whoever began fresh does not get the old task back unasked.
+            let none = newest.unwrap_err();
+            assert!(matches!(none.kind(), ErrorKind::NotRecoverable { .. }));
+        }
+    }
+}
+
+/// What began anew under the name of a task that was over came back as that task.
+#[test]
+fn a_recovery_goes_back_to_no_task_that_ended() {
+    let number = |document: Option<Document>| document.unwrap().get("/n").unwrap().as_u64();
+    let harnesses: [(&dyn Harness, &str); 3] = [
+        (&InMemory, "a"),
+        (&Files::in_a_folder(), "a"),
+        (&HostFile, "active"),
+    ];
+    for (harness, name) in harnesses {
+        let place = harness.place().unwrap();
+        let (store, a) = (&*place.open().unwrap(), &key(name));
+        let newest = RecoverOptions::with(Recovery::Newest);
+        put_numbers(store, a, [1, 2]);
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        if store.capabilities().embedded {
+            put_numbers(store, a, [3]);
+            let since: Vec<_> = store.history(a).unwrap();
+            let since: Vec<_> = since.iter().map(|entry| entry.tasks_since).collect();
+            assert_eq!(since, [0, 1, 1]);
+            continue;
+        }
+        // A mere deletion is undone.
+        let back = store.recover(a, &newest).unwrap();
+        assert_eq!(number(back.document), Some(2));
+        put_numbers(store, a, [3]);
+        assert!(
+            store
+                .history(a)
+                .unwrap()
+                .iter()
+                .all(|it| it.tasks_since == 0)
+        );
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        // But a new document is another task, whose own states come back.
+        put_numbers(store, a, [4]);
+        let of_before = store.history(a).unwrap();
+        assert!(of_before[1..].iter().all(|entry| entry.tasks_since == 1));
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        let back = store.recover(a, &newest).unwrap();
+        assert_eq!(number(back.document), Some(4));
+        store.delete(a, &DeleteOptions::new()).unwrap();
+        let fresh = RecoverOptions::with(Recovery::Fresh);
+        store.recover(a, &fresh).unwrap();
+        let none = store.recover(a, &newest).unwrap_err();
+        assert!(
+            matches!(none.kind(), ErrorKind::NotRecoverable { .. }),
+            "{none}"
+        );
+        // By name every state is still to be had.
+        let entry = &store.history(a).unwrap()[0];
+        assert_eq!(entry.tasks_since, 1);
+        store.restore(a, &entry.id, &PutOptions::new()).unwrap();
+    }
+}
+
+#[test]
+fn a_clone_is_the_same_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = MemoryStore::new();
+    let files = FileStore::open(folder.path());
+    for [one, other] in [
+        [&memory as &dyn CheckpointStore, &memory.clone()],
+        [&files, &files.clone()],
+    ] {
+        put_numbers(one, &key("a"), [1]);
+        let seen = other.load(&key("a")).unwrap().unwrap();
+        assert_eq!(seen.document.text(), r#"{"n":1}"#);
+        other.delete(&key("a"), &DeleteOptions::new()).unwrap();
+        assert!(one.load(&key("a")).unwrap().is_none());
+    }
+}

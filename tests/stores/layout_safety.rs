@@ -1,0 +1,252 @@
+//! No key reaches what is not its own: twins in case, links that lead elsewhere, modes.
+
+use crate::common;
+
+use std::fs;
+use std::path::Path;
+
+use agent_checkpoint::checkpoint::Checkpoint;
+use agent_checkpoint::formats::AgentCheckpoint;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::resume::{TakeOver, take_over};
+use agent_checkpoint::store::{DeleteOptions, PutOptions};
+use agent_checkpoint::{CheckpointStore, ErrorKind, FileOptions, FileStore, Keep, Recovery};
+use agent_checkpoint::{ClaimRequest, RecoverOptions};
+use common::{key, time, tree};
+
+fn put(store: &FileStore, name: &str, text: &str) -> agent_checkpoint::Result<()> {
+    let document = Document::from_text(text).unwrap();
+    store
+        .put(&key(name), &document, &PutOptions::new())
+        .map(drop)
+}
+
+#[test]
+fn a_key_that_differs_only_in_case_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    put(&store, "US-1", "{}").unwrap();
+    for twin in ["us-1", "Us-1"] {
+        let error = put(&store, twin, "{}").unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Twin { other } if other.ends_with("US-1.json")));
+        assert!(error.to_string().contains("choose another key"), "{error}");
+        assert!(!folder.path().join(format!("{twin}.json")).exists());
+    }
+    put(&store, "US-1", "{\"a\":1}").unwrap();
+    put(&store, "US-2", "{}").unwrap();
+    // The name is free again when the other is gone.
+    store.delete(&key("US-1"), &DeleteOptions::new()).unwrap();
+    put(&store, "us-1", "{}").unwrap();
+    assert!(put(&store, "US-1", "{}").is_err());
+}
+
+#[test]
+fn twins_that_are_there_already_stay_two_unless_they_are_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("A.json", "{\"n\":1}"), ("a.json", "{\"n\":2}")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    if fs::read_dir(folder.path()).unwrap().count() == 1 {
+        return; // A file system that does not tell them apart.
+    }
+    let store = FileStore::open(folder.path());
+    put(&store, "A", "{\"n\":3}").unwrap();
+    put(&store, "a", "{\"n\":4}").unwrap();
+    let text = |name: &str| {
+        store
+            .load(&key(name))
+            .unwrap()
+            .unwrap()
+            .document
+            .text()
+            .to_owned()
+    };
+    assert_eq!(
+        (text("A"), text("a")),
+        ("{\"n\":3}".into(), "{\"n\":4}".into())
+    );
+
+    // What a file system that ignores case shows: two names of one file.
+    fs::remove_file(folder.path().join("a.json")).unwrap();
+    fs::hard_link(folder.path().join("A.json"), folder.path().join("a.json")).unwrap();
+    let mut refused = 0;
+    for name in ["A", "a"] {
+        refused += usize::from(put(&store, name, "{\"n\":5}").is_err());
+    }
+    assert_eq!(refused, 1, "one of the two names is the one that counts");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_the_folder_that_lead_outside_are_refused() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("store");
+    fs::create_dir(&inside).unwrap();
+    let secret = folder.path().join("secret.json");
+    fs::write(&secret, "{\"secret\":1}").unwrap();
+    symlink("../secret.json", inside.join("out.json")).unwrap();
+    fs::write(inside.join("real.json"), "{}").unwrap();
+    symlink("real.json", inside.join("in.json")).unwrap();
+    let store = FileStore::open(&inside);
+    let out = key("out");
+    let outside = |error: agent_checkpoint::Error| {
+        assert_eq!(*error.kind(), ErrorKind::LeadsOutside, "{error}");
+    };
+    outside(store.load(&out).unwrap_err());
+    outside(put(&store, "out", "{}").unwrap_err());
+    outside(store.delete(&out, &DeleteOptions::new()).unwrap_err());
+    outside(store.history(&out).unwrap_err());
+    let claim = ClaimRequest::new("a", std::time::Duration::from_secs(60));
+    outside(store.claim(&out, &claim).unwrap_err());
+    outside(
+        store
+            .recover(&out, &RecoverOptions::with(Recovery::Fresh))
+            .unwrap_err(),
+    );
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "{\"secret\":1}");
+    assert!(inside.join("out.json").is_symlink());
+
+    // One that stays inside is followed and stays a link.
+    put(&store, "in", "{\"a\":1}").unwrap();
+    assert_eq!(
+        fs::read_to_string(inside.join("real.json")).unwrap(),
+        "{\"a\":1}"
+    );
+    assert!(inside.join("in.json").is_symlink());
+    // A file that the caller names itself may be a link to anywhere.
+    let single = FileStore::single(inside.join("out.json"), FileOptions::default()).unwrap();
+    assert!(single.load(single.key().unwrap()).unwrap().is_some());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_of_ours_that_is_a_link_to_elsewhere_is_refused() {
+    use std::os::unix::fs::symlink;
+    for ours in [".agent-checkpoint", ".agent-checkpoint/history"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("store"), folder.path().join("outside"));
+        let link = inside.join(ours);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        fs::create_dir(&outside).unwrap();
+        symlink(&outside, &link).unwrap();
+        let store = FileStore::open(&inside);
+        let first = put(&store, "a", "{}");
+        let second = put(&store, "a", "{\"b\":1}");
+        let error = first.and(second).unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::LeadsOutside, "{ours}: {error}");
+        assert!(tree(&outside).is_empty(), "{ours}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_kept_beside_a_checkpoint_is_no_wider_open_than_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for options in [
+        FileOptions::default(),
+        FileOptions::default().copying_history(),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.json");
+        fs::write(&file, "{}").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let store = FileStore::with_options(folder.path(), options);
+        put(&store, "a", "{\"a\":1}").unwrap();
+        store.pin(&key("a"), &"1".parse().unwrap(), true).unwrap();
+        let request = ClaimRequest::new("me", std::time::Duration::from_secs(60));
+        let claim = store.claim(&key("a"), &request).unwrap();
+        fs::write(&file, "{").unwrap();
+        let recover = RecoverOptions::with(Recovery::Newest).fenced(Some(claim.fence));
+        store.recover(&key("a"), &recover).unwrap();
+        assert_eq!(mode(&file), 0o600);
+        let own = folder.path().join(".agent-checkpoint");
+        for name in tree(&own) {
+            let path = own.join(&name);
+            let is_bare = name.starts_with("locks") || name == ".gitignore";
+            if path.is_file() && !is_bare {
+                assert_eq!(mode(&path), 0o600, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_history_nothing_is_kept_and_its_absence_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::with_options(folder.path(), FileOptions::default().without_history());
+    put(&store, "a", "{}").unwrap();
+    put(&store, "a", "{\"a\":1}").unwrap();
+    assert!(!store.capabilities().history);
+    let error = store.history(&key("a")).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::NotOffered { what: "history" });
+    assert!(
+        !tree(folder.path())
+            .iter()
+            .any(|name| name.contains("history"))
+    );
+}
+
+#[test]
+fn history_lies_outside_of_the_folder_that_is_listed_and_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions::default().with_history(Keep::newest(3));
+    let store = FileStore::with_options(folder.path(), options);
+    for n in 0..20 {
+        put(&store, "a", &format!("{{\"n\":{n}}}")).unwrap();
+    }
+    let page = store
+        .list(&agent_checkpoint::store::Query::default())
+        .unwrap();
+    assert_eq!(page.keys, [key("a")]);
+    assert!(page.foreign.is_empty());
+    let history = store.history(&key("a")).unwrap();
+    assert_eq!(history.len(), 4, "the present one and three");
+    for (age, entry) in history.iter().enumerate() {
+        let stored = store.load_revision(&key("a"), &entry.id).unwrap();
+        assert_eq!(stored.document.text(), format!("{{\"n\":{}}}", 19 - age));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_that_comes_back_is_no_wider_open_than_it_was() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let narrow = |path: &Path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let file = folder.path().join("a.json");
+    let a = key("a");
+    put(&store, "a", "{}").unwrap();
+    narrow(&file);
+    // Deleted, then recovered.
+    store.delete(&a, &DeleteOptions::new()).unwrap();
+    let recover = RecoverOptions::with(Recovery::Newest);
+    store.recover(&a, &recover).unwrap();
+    assert_eq!(mode(&file), 0o600, "recovered");
+    // Deleted, then put again, as a restore does.
+    store.delete(&a, &DeleteOptions::new()).unwrap();
+    put(&store, "a", "{}").unwrap();
+    assert_eq!(mode(&file), 0o600, "restored");
+    // Taken over, the archive.
+    let agents = folder.path().join("agents");
+    let store = FileStore::open(&agents).with_layout(AgentCheckpoint::layout());
+    fs::create_dir(&agents).unwrap();
+    let old = agents.join("secondary_a.json");
+    let text = r#"{"agent_id": "Secondary-A", "status": "IN_PROGRESS", "last_checkpoint": "2026-03-02T08:00:00Z"}"#;
+    fs::write(&old, text).unwrap();
+    narrow(&old);
+    let later = time("2026-03-02T10:00:00Z");
+    let by = TakeOver::new("Secondary-A", "s2", "it crashed");
+    take_over(&store, &key("Secondary-A"), &by, later).unwrap();
+    let archives: Vec<String> = tree(&agents)
+        .into_iter()
+        .filter(|name| name.contains("_crashed_"))
+        .collect();
+    assert_eq!(archives.len(), 1, "{archives:?}");
+    assert_eq!(mode(&agents.join(&archives[0])), 0o600, "archived");
+}
