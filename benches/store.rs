@@ -15,12 +15,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::formats::task::{Decision, StepDone, TaskCheckpoint};
+use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Staleness;
-use agent_checkpoint::store::{PutOptions, Query};
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, Checkpoints, Document, FileOptions, FileStore, Key, Limits,
-    MemoryStore, Revision,
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, PutOptions, Query,
 };
+use agent_checkpoint::{Checkpoints, Key, Limits, Revision};
 
 /// One contender: its name, and what it does in round `n`.
 type Contender<'a> = (&'static str, Box<dyn FnMut(usize) + 'a>);

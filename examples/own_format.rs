@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{DoneItem, Evidence};
-use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Document, FileStore, Format, Formats, Handoff, Inspection, Key,
-    ResumeOptions, Status, Timestamp,
-};
+use agent_checkpoint::formats::{Evidence, Format, Formats, Inspection};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::resume::ResumeOptions;
+use agent_checkpoint::store::FileStore;
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, DoneItem, Handoff, Key, Status, Timestamp};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 

@@ -2,19 +2,21 @@
 //!
 //! An orchestrator that drives AI coding agents links this library and gets
 //!
-//! * typed **checkpoints** of what an agent did, decided and still has to do ([`TaskCheckpoint`], and
+//! * typed **checkpoints** of what an agent did, decided and still has to do ([`TaskCheckpoint`](formats::task::TaskCheckpoint), and
 //!   any type that implements [`Checkpoint`]);
-//! * a **store** that survives crashes, loss of power and rival writers ([`FileStore`],
-//!   [`BuilderStateStore`], [`MemoryStore`], and any type that implements [`CheckpointStore`]);
-//! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`]);
-//! * the **plan and the prompt** with which another agent carries on ([`Resume`]);
-//! * a **recorder**, held while an agent works, that does all of it call by call ([`Recorder`]).
+//! * a **store** that survives crashes, loss of power and rival writers ([`FileStore`](store::FileStore),
+//!   [`BuilderStateStore`](store::BuilderStateStore), [`MemoryStore`](store::MemoryStore), and any type that implements [`CheckpointStore`](store::CheckpointStore));
+//! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`](staleness::Staleness));
+//! * the **plan and the prompt** with which another agent carries on ([`Resume`](resume::Resume));
+//! * a **recorder**, held while an agent works, that does all of it call by call ([`Recorder`](recorder::Recorder)).
 //!
 //! # A first look
 //!
 //! ```
 //! use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-//! use agent_checkpoint::{CheckpointStoreExt, FileStore, Key, ResumeOptions};
+//! use agent_checkpoint::resume::ResumeOptions;
+//! use agent_checkpoint::store::FileStore;
+//! use agent_checkpoint::{CheckpointStoreExt, Key};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -47,8 +49,8 @@
 //! # Three rules
 //!
 //! **Reading has three outcomes.** A text is *corrupt* ([`ErrorKind::Corrupt`] with line, column and
-//! offset), *readable with violations* (a typed checkpoint and a list of [`Violation`]s, each with a
-//! JSON pointer and a stable [`Code`]), or *valid*.
+//! offset), *readable with violations* (a typed checkpoint and a list of [`Violation`](json::Violation)s, each with a
+//! JSON pointer and a stable [`Code`](json::Code)), or *valid*.
 //!
 //! **Writing changes only what changed.** Every byte outside the values that the caller changed stays:
 //! order, indentation, unknown keys, number spellings, line ends. A save that changes nothing writes
@@ -73,7 +75,7 @@
 //! | [`store`] | documents under keys: memory, folder, host file |
 //! | [`difference`] | what changed between two states of a checkpoint, in words |
 //! | [`formats`] | the formats and their registry |
-//! | [`checkpoint`] | the [`Checkpoint`] trait and the vocabulary all formats share |
+//! | this page | the [`Checkpoint`] trait and the vocabulary all formats share |
 //! | [`json`] | the ground floor: a lossless document |
 //!
 //! # Features
@@ -97,7 +99,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod checkpoint;
+mod checkpoint;
 mod checkpoints;
 pub mod difference;
 mod event;
@@ -123,34 +125,29 @@ mod template;
 pub mod testkit;
 
 pub use checkpoint::{
-    Checkpoint, Claim, ClaimRequest, Clock, Error, ErrorKind, Expect, Fence, FixedClock, Handoff,
-    Inspection, Key, Limits, Precision, Result, Revision, RuleContext, Status, SystemClock,
-    Timestamp, Truncation,
+    Checkpoint, Claim, ClaimRequest, Clock, ContextLevel, ContextUse, Counters, DecisionItem,
+    Detail, DoneItem, DropReason, Dropped, Error, ErrorKind, ExecutionSpec, Expect, Fence, Fenced,
+    FixedClock, Handoff, ItemKind, Key, Limits, OpenItem, Operation, OperationContext, OverBudget,
+    Precision, ProcessId, Progress, Result, Revision, RuleContext, SpecPhase, SpecWorkstream,
+    Status, SystemClock, Timestamp, Truncation, VerificationItem,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use chrono;
-pub use difference::Difference;
-pub use fleet::Fleet;
-pub use formats::{Format, Formats, TaskCheckpoint};
 pub use guide::guide;
-pub use json::{Code, Document, Violation};
-pub use liveness::Liveness;
-pub use recorder::Recorder;
 pub use redaction::Redaction;
-pub use resume::{Resume, ResumeDecision, ResumeOptions, ResumePlan, ResumeReason};
 pub use shown::{quoted, visible};
-pub use staleness::Staleness;
-pub use store::{
-    BuilderStateStore, CheckpointStore, EntryId, FileOptions, FileStore, Keep, MemoryStore,
-    Outcome, RecoverOptions, Recovered, Recovery, Saved, Stored,
-};
 
 /// What an agent's program needs: `use agent_checkpoint::prelude::*;`.
 pub mod prelude {
+    #[doc(no_inline)]
     pub use crate::formats::task::{StepDone, TaskCheckpoint};
+    #[doc(no_inline)]
     pub use crate::recorder::{Opened, Ran, Recorder, RecorderOptions, Step};
+    #[doc(no_inline)]
     pub use crate::resume::{ResumeDecision, ResumeOptions};
+    #[doc(no_inline)]
     pub use crate::store::FileStore;
+    #[doc(no_inline)]
     pub use crate::{Checkpoint, CheckpointStoreExt, Key};
 }
 

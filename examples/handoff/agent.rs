@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{ContextLevel, ContextUse};
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::recorder::{ContextAdvice, Ran, Recorder, RecorderOptions};
-use agent_checkpoint::{CheckpointStoreExt, FileOptions, FileStore, Precision, ResumeOptions};
+use agent_checkpoint::resume::ResumeOptions;
+use agent_checkpoint::store::{FileOptions, FileStore};
+use agent_checkpoint::{CheckpointStoreExt, ContextLevel, ContextUse, Precision};
 
 use super::Result;
 use super::effects::Effects;

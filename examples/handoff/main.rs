@@ -26,8 +26,10 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::{CheckpointStoreExt, Checkpoints, FileStore, Resume, ResumeOptions};
-use agent_checkpoint::{Staleness, Status};
+use agent_checkpoint::resume::{Resume, ResumeOptions};
+use agent_checkpoint::staleness::Staleness;
+use agent_checkpoint::store::FileStore;
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Status};
 
 use effects::Effects;
 use screen::{bold, dim, green, red, yellow};

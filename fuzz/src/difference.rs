@@ -1,7 +1,8 @@
 //! Two documents are told apart exactly when their values are not the same.
 
-use agent_checkpoint::difference::Side;
-use agent_checkpoint::{Difference, Document, Formats};
+use agent_checkpoint::difference::{Difference, Side};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::json::Document;
 
 use crate::damage::deviating;
 

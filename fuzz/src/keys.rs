@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use agent_checkpoint::Key;
-use agent_checkpoint::checkpoint::{FileRole, Layout};
+use agent_checkpoint::formats::{FileRole, Layout};
 
 /// Text to key to file name to key; and name to key to name.
 pub(crate) fn keys(bytes: &[u8]) {

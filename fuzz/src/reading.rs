@@ -1,11 +1,14 @@
 //! Any bytes are read in every format, or refused with a place; what was read and not changed is written as it was.
 
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint, TaskCheckpoint,
-};
+use agent_checkpoint::RuleContext;
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::builder_state::BuilderState;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{Document, Rewrite};
-use agent_checkpoint::{Formats, RuleContext};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

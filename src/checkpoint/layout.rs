@@ -160,7 +160,7 @@ fn split_archive(name: &str) -> Option<&str> {
 
 /// Whether a text is digits, perhaps followed by the store's own counter.
 #[must_use]
-pub fn is_unique_number(text: &str) -> bool {
+pub(crate) fn is_unique_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once(UNIQUE_SEPARATOR) {
         Some((number, counter)) => digits(number) && digits(counter),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_archive_is_of_one_stem_only() {
-        let formats = crate::Formats::default();
+        let formats = crate::formats::Formats::default();
         let layout = |name: &str| (formats.get(name).unwrap().layout)();
         let is = |format: &str, name, stem| layout(format).is_archive_of(name, stem);
         assert!(is("task", "US-1%complete-1700000000.json", "US-1"));

@@ -50,7 +50,8 @@ pub use interruption::Interruption;
 pub(crate) use judged::{Judged, judge};
 pub use key::Key;
 pub(crate) use layout::UNIQUE_SEPARATOR;
-pub use layout::{Archive, Backups, FileRole, Layout, is_unique_number};
+pub(crate) use layout::is_unique_number;
+pub use layout::{Archive, Backups, FileRole, Layout};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
@@ -124,7 +125,7 @@ pub trait Checkpoint:
 
     /// Violations that the protocol itself passes through, each a code and the JSON pointer at which it stands, such as
     /// a field that is written at the end of a stage. A save treats them differently:
-    /// [`Saved::transient`](crate::Saved::transient).
+    /// [`Saved::transient`](crate::store::Saved::transient).
     const TRANSIENT: &'static [(Code, &'static str)] = &[];
 
     /// Whether every change writes all members, also those that the document lacks and the change left as they were.

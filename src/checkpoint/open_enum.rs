@@ -40,7 +40,7 @@ macro_rules! open_enum {
             }
         }
 
-        impl $crate::checkpoint::OpenEnum for $name {
+        impl $crate::formats::OpenEnum for $name {
             const KNOWN: &'static [&'static str] = &[$($text),+];
 
             fn as_str(&self) -> &str {

@@ -37,7 +37,7 @@ impl From<&Status> for Activity {
 }
 
 /// What a checkpoint says about whether its agent is alive: stamps, and what the agent declared of the next
-/// ones. [`Liveness::judge`](crate::Liveness::judge) makes a verdict of it.
+/// ones. [`Liveness::judge`](crate::liveness::Liveness::judge) makes a verdict of it.
 ///
 /// A sign of life and progress are two signals: an agent may beat for hours and get nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

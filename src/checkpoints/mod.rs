@@ -46,7 +46,8 @@ pub(crate) const NEWEST: usize = 1000;
 ///
 /// ```
 /// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-/// use agent_checkpoint::{CheckpointStoreExt, Key, MemoryStore};
+/// use agent_checkpoint::store::MemoryStore;
+/// use agent_checkpoint::{CheckpointStoreExt, Key};
 ///
 /// # fn main() -> agent_checkpoint::Result<()> {
 /// let store = MemoryStore::new();

@@ -82,7 +82,8 @@ impl<'d> Side<'d> {
 ///
 /// ```
 /// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-/// use agent_checkpoint::{Difference, Document};
+/// use agent_checkpoint::difference::Difference;
+/// use agent_checkpoint::json::Document;
 ///
 /// let begin = "2026-03-02T08:00:00Z".parse()?;
 /// let mut task = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], begin);

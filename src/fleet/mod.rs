@@ -5,7 +5,7 @@
 //! nothing. A scan does not fail: a file that cannot be read is a row with the reason, and a `.json` file that is no
 //! row is [skipped](Fleet::skipped) with a reason.
 //!
-//! The verdicts are those of [`Liveness::judge`](crate::Liveness::judge), with the thresholds of each format or those
+//! The verdicts are those of [`Liveness::judge`](crate::liveness::Liveness::judge), with the thresholds of each format or those
 //! of the caller. How a fleet is shown is up to the program: `ckpt status` draws its tables from these rows.
 //!
 //! # Examples

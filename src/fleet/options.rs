@@ -74,7 +74,7 @@ impl fmt::Debug for Source<'_> {
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::checkpoint::Thresholds;
+/// use agent_checkpoint::liveness::Thresholds;
 /// use agent_checkpoint::fleet::FleetOptions;
 /// use chrono::TimeDelta;
 ///

@@ -14,14 +14,19 @@ pub mod story_pipeline;
 mod survey;
 pub mod task;
 
-pub use agent_session::AgentCheckpoint;
-pub use build_pipeline::BuildCheckpoint;
-pub use builder_state::BuilderState;
+pub use crate::checkpoint::{
+    Archive, Backups, Current, Evidence, FUTURE_TOLERANCE, FileRole, FilesTold, Inspection,
+    Interruption, ItemState, Layout, Migration, OpenEnum, SchemaVersion, SourceFiles,
+    UnreadableItem, read, violations,
+};
+pub(crate) use agent_session::AgentCheckpoint;
+pub(crate) use build_pipeline::BuildCheckpoint;
+pub(crate) use builder_state::BuilderState;
 pub use convert::{Converted, convert, convert_from, members_not_held};
 pub use detect::Detected;
 pub use format::{Examined, Format, Formats};
 pub use number::Number;
-pub use sitebuilder::SitebuilderCheckpoint;
-pub use story_pipeline::{PipelineState, StoryCheckpoint};
+pub(crate) use sitebuilder::SitebuilderCheckpoint;
+pub(crate) use story_pipeline::{PipelineState, StoryCheckpoint};
 pub use survey::Surveyed;
-pub use task::TaskCheckpoint;
+pub(crate) use task::TaskCheckpoint;

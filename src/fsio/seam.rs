@@ -295,7 +295,7 @@ mod watching {
     /// Calls `run` while call number `number`, from 0, that a file store makes on this thread fails. Returns whether
     /// `run` came to that call.
     ///
-    /// A harness for a store that keeps its documents in a [`FileStore`](crate::FileStore) has
+    /// A harness for a store that keeps its documents in a [`FileStore`](crate::store::FileStore) has
     /// [`Place::fail`](crate::testkit::Place::fail) from it.
     pub fn fail_call(number: usize, run: &mut dyn FnMut()) -> bool {
         let watch = Rc::new(RefCell::new(Nth { number, seen: 0 }));

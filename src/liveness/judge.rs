@@ -22,8 +22,9 @@ impl Liveness {
     /// # Examples
     ///
     /// ```
-    /// use agent_checkpoint::checkpoint::{Pulse, Thresholds};
-    /// use agent_checkpoint::{Liveness, Timestamp};
+    /// use agent_checkpoint::liveness::{Pulse, Thresholds};
+    /// use agent_checkpoint::liveness::Liveness;
+    /// use agent_checkpoint::Timestamp;
     ///
     /// let pulse = Pulse::default().with_progress(Some(Timestamp::parse("2026-03-02T08:00:00Z")));
     /// let at = |text| Timestamp::parse(text).time().expect("a time").to_utc();

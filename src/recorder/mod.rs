@@ -9,7 +9,8 @@
 //! ```
 //! use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 //! use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder};
-//! use agent_checkpoint::{CheckpointStoreExt, Key, MemoryStore};
+//! use agent_checkpoint::store::MemoryStore;
+//! use agent_checkpoint::{CheckpointStoreExt, Key};
 //!
 //! # fn main() -> agent_checkpoint::Result<()> {
 //! let store = MemoryStore::new();
@@ -63,7 +64,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hold::{Hold, Holder};
 
-pub use crate::formats::task::StepDone;
 pub use batch::Batch;
 pub use begin::{Found, Opened};
 pub use context::ContextAdvice;

@@ -1,7 +1,8 @@
 //! The calls that report one thing, of a recorder and of a batch.
 
-use super::{Batch, Recorded, Recorder, StepDone};
+use super::{Batch, Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, ItemKind, Operation, Result};
+use crate::formats::task::StepDone;
 
 /// Each call is written once, and is there twice: in a batch it is added, on a recorder it is one write.
 macro_rules! reports {

@@ -3,9 +3,10 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use super::{Broken, Found, Opened, Recorder, RecorderOptions, StepDone};
+use super::{Broken, Found, Opened, Recorder, RecorderOptions};
 use crate::checkpoint::{Checkpoint, ContextLevel, Error, Interruption, Key, Operation, Result};
 use crate::checkpoints::Checkpoints;
+use crate::formats::task::StepDone;
 use crate::resume::Resume;
 
 /// A step of the plan that is to be done, as [`Recorder::run`] hands it to the work.
@@ -140,7 +141,8 @@ impl<C: Checkpoint> Recorder<C> {
     /// ```
     /// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
     /// use agent_checkpoint::recorder::{Ran, Recorder};
-    /// use agent_checkpoint::{CheckpointStoreExt, Key, MemoryStore};
+    /// use agent_checkpoint::store::MemoryStore;
+    /// use agent_checkpoint::{CheckpointStoreExt, Key};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let tasks = MemoryStore::new().checkpoints::<TaskCheckpoint>();

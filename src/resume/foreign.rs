@@ -159,7 +159,7 @@ fn write(node: Node<'_>, into: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TaskCheckpoint;
+    use crate::formats::task::TaskCheckpoint;
 
     #[test]
     fn what_nobody_declared_is_named_and_what_is_for_the_next_agent_is_said() {

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use agent_checkpoint::schema::Schemas;
-//! # use agent_checkpoint::TaskCheckpoint as Errand;
+//! # use agent_checkpoint::formats::task::TaskCheckpoint as Errand;
 //!
 //! # fn build() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;

@@ -18,7 +18,8 @@
 //!
 //! ```
 //! use agent_checkpoint::strategies::{as_agents_write_it, with_unknown_fields};
-//! use agent_checkpoint::{Document, TaskCheckpoint};
+//! use agent_checkpoint::formats::task::TaskCheckpoint;
+//! use agent_checkpoint::json::Document;
 //! use proptest::prelude::*;
 //!
 //! proptest! {

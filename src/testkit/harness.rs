@@ -95,7 +95,7 @@ pub trait Place: Send + Sync {
     /// Calls `run` while call number `number`, from 0, that the store makes to what is beneath it (a file
     /// system, a database) fails. Says whether `run` came to that call; `None` where there is no such seam.
     ///
-    /// A store that keeps its documents in a [`FileStore`](crate::FileStore) has one already:
+    /// A store that keeps its documents in a [`FileStore`](crate::store::FileStore) has one already:
     /// [`fail_call`](super::seam::fail_call).
     fn fail(&self, number: usize, run: &mut dyn FnMut()) -> Option<bool> {
         let _ = (number, run);

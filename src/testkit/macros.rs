@@ -13,7 +13,8 @@
 /// [`Report`]: crate::testkit::Report
 ///
 /// ```no_run
-/// # use agent_checkpoint::{CheckpointStore, MemoryStore, Result};
+/// # use agent_checkpoint::store::{CheckpointStore, MemoryStore};
+/// # use agent_checkpoint::Result;
 /// # use agent_checkpoint::testkit::{Harness, Place};
 /// # use std::sync::Arc;
 /// struct InMemory;
@@ -193,7 +194,7 @@ macro_rules! __each_rule {
 /// The samples are a list of checkpoints that have something in every field.
 ///
 /// ```no_run
-/// use agent_checkpoint::TaskCheckpoint;
+/// use agent_checkpoint::formats::task::TaskCheckpoint;
 ///
 /// agent_checkpoint::checkpoint_conformance!(
 ///     task,

@@ -8,7 +8,7 @@
 //!
 //! # A store
 //!
-//! Whoever writes a [`CheckpointStore`](crate::CheckpointStore) tells the kit where to get an empty place
+//! Whoever writes a [`CheckpointStore`](crate::store::CheckpointStore) tells the kit where to get an empty place
 //! ([`Harness`], [`Place`]), and [`store_conformance!`](crate::store_conformance) makes one test of each
 //! [rule](rules) of the contract. Rules on what the store does not offer
 //! ([`Capabilities`](crate::store::Capabilities)) are skipped, each with a line
@@ -21,12 +21,14 @@
 //! use std::collections::BTreeMap;
 //! use std::sync::{Arc, Mutex};
 //!
-//! use agent_checkpoint::checkpoint::Dropped;
+//! use agent_checkpoint::Dropped;
 //! use agent_checkpoint::store::{
 //!     Capabilities, DeleteOptions, Outcome, Page, PutOptions, Query, check_expected,
 //! };
 //! use agent_checkpoint::testkit::{self, Harness, Place};
-//! use agent_checkpoint::{CheckpointStore, Document, Key, Result, Saved, Stored};
+//! use agent_checkpoint::json::Document;
+//! use agent_checkpoint::store::{CheckpointStore, Saved, Stored};
+//! use agent_checkpoint::{Key, Result};
 //!
 //! /// Documents with what was cut from them.
 //! #[derive(Clone, Default)]

@@ -5,14 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_checkpoint::checkpoint::{Dropped, Layout};
-use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
+use agent_checkpoint::formats::Layout;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{
+    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep,
+    MemoryStore, Page, PutOptions, Query, Saved, Stored,
+};
 use agent_checkpoint::testkit::seam::fail_call;
 use agent_checkpoint::testkit::{Harness, MovableClock, Place};
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, Document, FileOptions, FileStore, Keep, Key, MemoryStore,
-    Result, Saved, Stored,
-};
+use agent_checkpoint::{Dropped, Key, Result};
 use tempfile::TempDir;
 
 /// More than this is refused by the stores of files here.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Operation, OperationContext};
+use agent_checkpoint::formats::Inspection;
+use agent_checkpoint::json::Document;
 use agent_checkpoint::testkit::Verdict;
 use agent_checkpoint::testkit::checkpoint::{check, checks};
 use agent_checkpoint::{
-    Checkpoint, Document, Error, Handoff, Inspection, Limits, Timestamp, Truncation,
+    Checkpoint, Error, Handoff, Limits, Operation, OperationContext, Timestamp, Truncation,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};

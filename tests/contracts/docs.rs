@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use agent_checkpoint::Checkpoint;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 
 /// The texts of all files with this ending below a folder.
 fn texts(folder: &Path, ending: &str, into: &mut Vec<(String, String)>) {
@@ -152,7 +154,7 @@ fn the_record_of_the_public_api_has_what_every_program_uses() {
     let record = fs::read_to_string(root.join("docs/public-api.txt")).unwrap();
     for item in [
         "pub trait agent_checkpoint::Checkpoint:",
-        "pub trait agent_checkpoint::CheckpointStore:",
+        "pub trait agent_checkpoint::store::CheckpointStore:",
         "pub struct agent_checkpoint::Key(",
         "pub mod agent_checkpoint::schema",
         "pub mod agent_checkpoint::strategies",

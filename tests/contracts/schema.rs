@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::RuleContext;
+use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::schema::{Contract, Schemas};
-use agent_checkpoint::{Checkpoint, Formats};
+use agent_checkpoint::{Checkpoint, RuleContext};
 use serde_json::Value;
 
 fn root() -> &'static Path {
@@ -220,8 +220,11 @@ fn every_member_is_described_with_its_source_and_numbers_with_their_unit() {
 /// A save edits the text that is there, and adds nothing that it lacks: files that others began fit all the same.
 #[test]
 fn what_a_save_writes_fits_the_write_schema() {
-    use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint};
-    use agent_checkpoint::{BuilderStateStore, CheckpointStoreExt, FileStore, Key, TaskCheckpoint};
+    use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+    use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+    use agent_checkpoint::formats::task::TaskCheckpoint;
+    use agent_checkpoint::store::{BuilderStateStore, FileStore};
+    use agent_checkpoint::{CheckpointStoreExt, Key};
     let folder = tempfile::tempdir().unwrap();
     let now = chrono::Utc::now();
     let fits = |path: &Path, format: &str| {
@@ -296,8 +299,8 @@ fn every_version_has_a_summary_in_one_line_and_the_last_is_in_the_id() {
         let comment = schema["$comment"].as_str().unwrap();
         assert!(comment.contains(last.summary));
     }
-    let task = agent_checkpoint::TaskCheckpoint::SCHEMA_VERSIONS;
-    let latest = agent_checkpoint::TaskCheckpoint::latest_version();
+    let task = agent_checkpoint::formats::task::TaskCheckpoint::SCHEMA_VERSIONS;
+    let latest = agent_checkpoint::formats::task::TaskCheckpoint::latest_version();
     assert_eq!(task.last().map(|version| version.number), latest);
 }
 
@@ -401,7 +404,7 @@ fn a_name_that_leads_out_of_the_folder_is_refused() {
         fn handoff(&self) -> agent_checkpoint::Handoff {
             agent_checkpoint::Handoff::default()
         }
-        fn inspect(&self, _: &mut agent_checkpoint::Inspection<'_>) {}
+        fn inspect(&self, _: &mut agent_checkpoint::formats::Inspection<'_>) {}
     }
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");

@@ -1,15 +1,16 @@
 //! A schema accepts a document exactly when it loads without a violation of shape: for every format, both contracts,
 //! over JSON of any shape.
 
-use agent_checkpoint::Formats;
+use agent_checkpoint::formats::Formats;
 use std::cell::Cell;
 
-use agent_checkpoint::TaskCheckpoint;
-use agent_checkpoint::checkpoint::RuleContext;
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint,
-};
+use agent_checkpoint::RuleContext;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::builder_state::BuilderState;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::schema::{Contract, Schemas};
 use agent_checkpoint::strategies::{Examine, any_shape};

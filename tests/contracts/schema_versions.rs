@@ -4,13 +4,15 @@ use crate::common;
 
 use std::sync::Arc;
 
-use agent_checkpoint::checkpoint::{RuleContext, SchemaVersion};
+use agent_checkpoint::formats::{Format, Inspection, SchemaVersion};
 use agent_checkpoint::json::{Code, Document};
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::resume::ResumeOptions;
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, FileStore, MemoryStore, Outcome, PutOptions,
+};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind,
-    Expect, FileStore, Format, Handoff, Inspection, MemoryStore, Outcome, PutMode, Result,
-    ResumeOptions, Timestamp,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, Expect, Handoff, PutMode, Result,
+    RuleContext, Timestamp,
 };
 use chrono::{DateTime, Utc};
 use common::key;

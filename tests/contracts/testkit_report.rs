@@ -6,9 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::store::{CheckpointStore, MemoryStore};
 use agent_checkpoint::testkit::checkpoint::checks;
 use agent_checkpoint::testkit::{Conformance, Harness, Place, Report, Verdict, report, rules};
-use agent_checkpoint::{CheckpointStore, MemoryStore, Result, TaskCheckpoint, store_conformance};
+use agent_checkpoint::{Result, store_conformance};
 use stores::{Files, InMemory, Plain};
 
 mod named {
@@ -194,7 +196,8 @@ mod with_names_of_its_own {
     use core::prelude::v1::global_allocator as test;
 
     use super::InMemory;
-    use agent_checkpoint::{TaskCheckpoint, checkpoint_conformance, store_conformance};
+    use agent_checkpoint::formats::task::TaskCheckpoint;
+    use agent_checkpoint::{checkpoint_conformance, store_conformance};
 
     struct Vec;
     struct Report;
@@ -318,9 +321,11 @@ mod right {
     use std::thread::{ThreadId, current};
     use std::time::Duration;
 
-    use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Clock, Dropped, Fence};
+    use agent_checkpoint::json::Document;
     use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
-    use agent_checkpoint::{Document, Error, ErrorKind, Expect, Keep, Key, Saved, Stored};
+    use agent_checkpoint::store::{Keep, Saved, Stored};
+    use agent_checkpoint::{Claim, ClaimRequest, Clock, Dropped, Fence};
+    use agent_checkpoint::{Error, ErrorKind, Expect, Key};
     use chrono::{DateTime, SubsecRound, Utc};
 
     use super::*;

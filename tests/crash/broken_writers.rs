@@ -4,8 +4,8 @@ use crate::explorer as crash;
 
 use std::path::Path;
 
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{CheckpointStore, Document};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, PutOptions};
 use crash::{Depth, Recorded, Scenario, Step, Tree, broken, scenarios, scratch};
 
 /// What the explorer finds in what a broken writer may leave. Of the right one `crash_states` finds nothing.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped};
-use agent_checkpoint::store::{DeleteOptions, PutOptions};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, FileStore, PutOptions};
 use agent_checkpoint::testkit::seam::{Call, Operation};
-use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, FileStore, Revision};
+use agent_checkpoint::{Claim, ClaimRequest, Dropped, Error, ErrorKind, Revision};
 use crash::faults::*;
 use crash::{Depth, Scenario, Seen, Tree, depth, next_save_works, observe, scenarios, scratch};
 

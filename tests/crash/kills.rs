@@ -16,15 +16,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use agent_checkpoint::checkpoint::Archive;
+use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::Durability;
-use agent_checkpoint::store::{DeleteOptions, PutOptions};
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, CheckpointStoreExt, ClaimRequest, ErrorKind, Fence,
-    FileOptions, FileStore, Keep, RecoverOptions, Recovery, Stored,
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, DeleteOptions, Durability, FileOptions, FileStore, Keep,
+    PutOptions, RecoverOptions, Recovery, Stored,
 };
+use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, ErrorKind, Fence};
 use common::children::{Given, Running, say};
 use common::{key, task, time, tree};
 

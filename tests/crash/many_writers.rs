@@ -13,16 +13,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use agent_checkpoint::checkpoint::Fenced;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::Durability;
-use agent_checkpoint::store::{Change, DeleteOptions, PutOptions};
-use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, Checkpoints, ClaimRequest, ErrorKind, Expect, Fence,
-    FileOptions, FileStore, Limits, RecoverOptions, Recovery,
+use agent_checkpoint::store::{
+    BuilderStateStore, Change, CheckpointStore, DeleteOptions, Durability, FileOptions, FileStore,
+    PutOptions, RecoverOptions, Recovery,
 };
+use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
+use agent_checkpoint::{Checkpoints, ClaimRequest, ErrorKind, Expect, Fence, Fenced, Limits};
 use common::children::{Given, Running, open_gate, say, wait_at_gate, wait_until};
 use common::{clock, key, task};
 

@@ -12,9 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Archive, ClaimRequest};
-use agent_checkpoint::store::{DeleteOptions, EntryId, PutOptions, RecoverOptions, Recovery};
-use agent_checkpoint::{CheckpointStore, Document, ErrorKind, FileOptions, FileStore, Result};
+use agent_checkpoint::formats::Archive;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{
+    CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore, PutOptions, RecoverOptions,
+    Recovery,
+};
+use agent_checkpoint::{ClaimRequest, ErrorKind, Result};
 use common::{key, time, tree};
 
 /// Makes this program the child of a test: the folder to work in.

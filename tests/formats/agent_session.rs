@@ -5,23 +5,22 @@ use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::{
-    Archive, ContextUse, Detail, FileRole, ItemKind, Operation, OperationContext, violations,
-};
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
     backups_in, corrupt_plan, messages, newest_backup, take_over_id,
 };
-use agent_checkpoint::formats::convert;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
-use agent_checkpoint::json::Document;
-use agent_checkpoint::resume::{TakeOver, take_over};
-use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
+use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
+use agent_checkpoint::json::{Code, Document, Violation};
+use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, TakeOver, take_over};
+use agent_checkpoint::store::{
+    CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, PutOptions, Query,
+    RecoverOptions, Recovery,
+};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, Code, ErrorKind, Expect, FileOptions,
-    FileStore, Formats, Key, MemoryStore, Outcome, ResumeDecision, ResumeOptions, RuleContext,
-    Status, Timestamp, Violation,
+    Checkpoint, CheckpointStoreExt, ContextUse, Detail, ErrorKind, Expect, ItemKind, Key,
+    Operation, OperationContext, RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -1201,7 +1200,7 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
     // Whose checkpoint is claimed has not crashed: nothing is changed, and nothing is left.
     let (held, claimed) = stored(&[("secondary_a.json", UPDATED)]);
     let hour = std::time::Duration::from_secs(3600);
-    let request = agent_checkpoint::checkpoint::ClaimRequest::new("Secondary-A", hour);
+    let request = agent_checkpoint::ClaimRequest::new("Secondary-A", hour);
     let fence = claimed.claim(&agent, &request).unwrap().fence;
     for new in [new.as_str(), "Secondary-A"] {
         let by = TakeOver::new(new, "fresh", "Crashed");
@@ -2012,7 +2011,7 @@ fn the_hand_off_names_the_place_and_who_was_there_before() {
     assert_eq!(back.can_resume, Some(true));
     // A step that was begun and is in the plan is not planned twice.
     handoff.in_progress = ["First", "Write checklist.md questions", "Third"]
-        .map(agent_checkpoint::checkpoint::OpenItem::new)
+        .map(agent_checkpoint::OpenItem::new)
         .to_vec();
     assert_eq!(
         from(&handoff).next_steps,

@@ -4,20 +4,18 @@ use crate::common;
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::{
-    Evidence, ExecutionSpec, FileRole, ItemKind, Operation, OperationContext, SpecPhase, violations,
-};
 use agent_checkpoint::formats::build_pipeline::{
     AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, FOLDER, FidelityGate, Fix,
     PresenceGate, RenderProofWaiver, Verdict,
 };
-use agent_checkpoint::formats::convert;
+use agent_checkpoint::formats::{Evidence, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Outcome, PutOptions};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileStore, Formats,
-    MemoryStore, Outcome, ResumeDecision, RuleContext, Status, Timestamp,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, ExecutionSpec, ItemKind, Operation,
+    OperationContext, RuleContext, SpecPhase, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -70,7 +68,7 @@ fn found(text: &str, context: &RuleContext<'_>) -> Vec<(String, String)> {
     let document = Document::from_text(text).unwrap();
     let format = *Formats::default().get("build-pipeline").unwrap();
     let all = (format.examine)(&document, context).unwrap();
-    let pair = |violation: &agent_checkpoint::Violation| {
+    let pair = |violation: &agent_checkpoint::json::Violation| {
         (violation.pointer.clone(), violation.code.to_string())
     };
     let mut pairs: Vec<_> = all.iter().map(pair).collect();
@@ -1625,7 +1623,7 @@ fn the_last_of_two_statuses_is_edited_and_nothing_else() {
 
 // Resume
 
-fn plan_of(build: &BuildCheckpoint) -> agent_checkpoint::ResumePlan {
+fn plan_of(build: &BuildCheckpoint) -> agent_checkpoint::resume::ResumePlan {
     let spec = spec();
     build.resume_plan(&RuleContext::none().with_execution_spec(&spec))
 }
@@ -1920,7 +1918,7 @@ fn a_file_is_named_by_its_id_and_an_id_never_leaves_the_folder() {
     assert!(!odd.contains('/'), "{odd}");
     let stem = (layout.archive_stem)(
         "PRD-009",
-        agent_checkpoint::checkpoint::Archive::Aborted,
+        agent_checkpoint::formats::Archive::Aborted,
         time("2026-01-01T00:00:00Z"),
     );
     assert_eq!((layout.role)(&format!("{stem}.json")), FileRole::Archive);
@@ -2130,7 +2128,7 @@ proptest! {
     }
 
     #[test]
-    fn a_task_becomes_a_build_that_keeps_the_rules(task in any::<agent_checkpoint::TaskCheckpoint>()) {
+    fn a_task_becomes_a_build_that_keeps_the_rules(task in any::<agent_checkpoint::formats::task::TaskCheckpoint>()) {
         let now = time("2031-01-01T00:00:00Z");
         let mut handoff = task.handoff();
         handoff.task = Some("PRD-001".to_owned());

@@ -2,12 +2,14 @@
 
 use crate::common;
 
-use agent_checkpoint::checkpoint::DoneItem;
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, convert,
-    convert_from, members_not_held,
-};
-use agent_checkpoint::{Checkpoint, Document, Handoff, TaskCheckpoint};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{convert, convert_from, members_not_held};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{Checkpoint, DoneItem, Handoff};
 use common::time;
 use proptest::prelude::*;
 

@@ -5,20 +5,21 @@ use crate::common;
 use std::collections::HashSet;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{
-    Archive, FileRole, ItemKind, Operation, OperationContext, ResumeDecision, violations,
-};
 use agent_checkpoint::formats::sitebuilder::{
     Context, HEARTBEAT_INTERVAL, Heartbeat, STATUS_HEADING, SitebuilderCheckpoint, Subtask,
     SubtaskDone, SubtaskStatus, Subtasks, TaskError, TaskStatus,
 };
-use agent_checkpoint::formats::{Formats, convert};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{PutOptions, Query};
+use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::store::{
+    CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, PutOptions, Query,
+};
 use agent_checkpoint::strategies::{json_object, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, Error, ErrorKind, FileOptions, FileStore,
-    MemoryStore, Outcome, RuleContext, Status, TaskCheckpoint, Timestamp,
+    Checkpoint, CheckpointStoreExt, Error, ErrorKind, ItemKind, Operation, OperationContext,
+    RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -43,8 +44,8 @@ fn forced() -> OperationContext<'static> {
     now().with_force(true)
 }
 
-fn places(found: &[agent_checkpoint::Violation]) -> Vec<(String, String)> {
-    let place = |v: &agent_checkpoint::Violation| (v.pointer.clone(), v.code.to_string());
+fn places(found: &[agent_checkpoint::json::Violation]) -> Vec<(String, String)> {
+    let place = |v: &agent_checkpoint::json::Violation| (v.pointer.clone(), v.code.to_string());
     let mut places: Vec<_> = found.iter().map(place).collect();
     places.sort();
     places
@@ -1236,7 +1237,7 @@ fn stamps_have_the_precision_of_the_file() {
 
 // Resume
 
-fn plan(task: &SitebuilderCheckpoint) -> agent_checkpoint::ResumePlan {
+fn plan(task: &SitebuilderCheckpoint) -> agent_checkpoint::resume::ResumePlan {
     task.resume_plan(&RuleContext::none())
 }
 
@@ -1377,7 +1378,7 @@ fn the_prompt_tells_the_next_agent_where_it_is() {
         .checkpoints::<SitebuilderCheckpoint>()
         .resume(
             &key("migration-T060"),
-            &agent_checkpoint::ResumeOptions::new(root.path()),
+            &agent_checkpoint::resume::ResumeOptions::new(root.path()),
         )
         .unwrap();
     assert_eq!(resume.task, "T060");

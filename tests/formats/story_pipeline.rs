@@ -4,22 +4,21 @@ use crate::common;
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{
-    Archive, FileRole, ItemKind, Operation, OperationContext, violations,
-};
 use agent_checkpoint::formats::story_pipeline::{
     AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, PipelineState,
     ProjectBrief, Spelling, StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState,
     Verdict, Waiting, checkpoint_path, is_story_id, pipeline_folder, pipeline_name,
     require_absolute, resume_block, retry_name, state_path, when_to_write, worker_name,
 };
-use agent_checkpoint::formats::{Formats, convert};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, PutOptions};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, MemoryStore, Outcome,
-    ResumeDecision, RuleContext, Status, TaskCheckpoint, Timestamp,
+    Checkpoint, CheckpointStoreExt, ErrorKind, ItemKind, Operation, OperationContext, RuleContext,
+    Status, Timestamp,
 };
 use common::{clock, key, time};
 use proptest::prelude::*;
@@ -48,7 +47,7 @@ fn found<C: Checkpoint>(text: &str) -> Vec<(String, String)> {
     found_with::<C>(text, &RuleContext::none())
 }
 
-fn pairs(violations: &[agent_checkpoint::Violation]) -> Vec<(String, String)> {
+fn pairs(violations: &[agent_checkpoint::json::Violation]) -> Vec<(String, String)> {
     let mut pairs: Vec<_> = violations
         .iter()
         .map(|v| (v.pointer.clone(), v.code.as_str().to_owned()))

@@ -3,13 +3,13 @@
 
 use crate::common;
 
-use agent_checkpoint::checkpoint::{
-    ContextLevel, ContextUse, Detail, Interruption, Operation, OperationContext,
-};
-use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
+use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::{Formats, Interruption};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::{
-    Checkpoint, Document, ErrorKind, Formats, RuleContext, Staleness, Status, TaskCheckpoint,
-    Timestamp,
+    Checkpoint, ContextLevel, ContextUse, Detail, ErrorKind, Operation, OperationContext,
+    RuleContext, Status, Timestamp,
 };
 use common::{EXAMPLE, task, time};
 use proptest::prelude::*;
@@ -699,14 +699,14 @@ proptest! {
 
 #[test]
 fn the_plan_changes_in_one_edit_each() {
-    let store = agent_checkpoint::MemoryStore::new();
+    let store = agent_checkpoint::store::MemoryStore::new();
     let tasks = agent_checkpoint::CheckpointStoreExt::checkpoints::<TaskCheckpoint>(&store);
     let key = agent_checkpoint::Key::new("T").unwrap();
     let at = time("2026-03-02T08:10:00Z");
     let first = TaskCheckpoint::begin("dev", ["a", "b", "c"], at);
     tasks.create(&key, &first).unwrap();
     let text = || {
-        let stored = agent_checkpoint::CheckpointStore::load(&store, &key);
+        let stored = agent_checkpoint::store::CheckpointStore::load(&store, &key);
         stored.unwrap().unwrap().document.text().to_owned()
     };
     let report = |operation: Operation| -> agent_checkpoint::Result<Vec<String>> {

@@ -3,17 +3,18 @@
 
 use crate::common;
 
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint,
-};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::builder_state::BuilderState;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{Document, Kind, Node};
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::resume::ResumeOptions;
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, PutOptions};
 use agent_checkpoint::strategies::as_agents_write_it;
-use agent_checkpoint::{
-    Checkpoint, CheckpointStore, Checkpoints, Formats, Limits, MemoryStore, Outcome, ResumeOptions,
-    RuleContext, TaskCheckpoint,
-};
+use agent_checkpoint::{Checkpoint, Checkpoints, Limits, RuleContext};
 use common::{clock, key, time};
 use proptest::prelude::*;
 

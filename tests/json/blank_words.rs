@@ -2,11 +2,13 @@
 
 use crate::common;
 
-use agent_checkpoint::checkpoint::{ItemKind, Operation, OperationContext};
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint, TaskCheckpoint,
-};
-use agent_checkpoint::{Checkpoint, Document};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{Checkpoint, ItemKind, Operation, OperationContext};
 use common::time;
 
 fn blank_reports() -> Vec<Operation> {

@@ -2,21 +2,21 @@
 
 use crate::common;
 
-use agent_checkpoint::checkpoint::{DropReason, Dropped, violations};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::builder_state::BuilderState;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::{
     CompletedStep, CurrentStep, Decision, Metadata, TaskCheckpoint, Verification,
     VerificationResult,
 };
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint,
-};
+use agent_checkpoint::formats::{Formats, violations};
 use agent_checkpoint::json::{Document, Kind, Node, salvage};
-use agent_checkpoint::store::PutOptions;
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, PutOptions};
 use agent_checkpoint::strategies::{json_object, restyled, valid};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, Formats, Limits, MemoryStore,
-    Outcome, RuleContext,
+    Checkpoint, CheckpointStoreExt, DropReason, Dropped, ErrorKind, Limits, RuleContext,
 };
 use common::{key, time};
 use proptest::prelude::*;

@@ -4,13 +4,15 @@
 use crate::common;
 
 use agent_checkpoint::difference::{Change, Difference, Side, StepState};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::{ResultStatus, StepDone, TaskCheckpoint};
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
-};
 use agent_checkpoint::json::{Document, pointer};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
-use agent_checkpoint::{Checkpoint, Formats, Status};
+use agent_checkpoint::{Checkpoint, Status};
 use common::{EXAMPLE, task, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};

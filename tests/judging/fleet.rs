@@ -7,16 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::ClaimRequest;
 use agent_checkpoint::fleet::{
-    EventKind, Finding, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
+    EventKind, Finding, Fleet, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
 };
-use agent_checkpoint::formats::AgentCheckpoint;
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, Document, FileOptions, FileStore, Fleet,
-    MemoryStore, ResumeDecision,
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, PutOptions,
 };
+use agent_checkpoint::{Checkpoint, ClaimRequest};
 use common::{clock, key, time, tree};
 
 const NOW: &str = "2026-03-02T08:05:00Z";
@@ -837,7 +837,7 @@ fn the_caller_may_judge_by_other_thresholds() {
     let fleet = project.scan_with(&options);
     assert_eq!(results(&fleet), ["active", "active"]);
     assert!(fleet.rows()[1].liveness().unwrap().session_timed_out());
-    let strict = agent_checkpoint::checkpoint::Thresholds::at(
+    let strict = agent_checkpoint::liveness::Thresholds::at(
         chrono::TimeDelta::minutes(1),
         chrono::TimeDelta::minutes(5),
     );

@@ -9,8 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use agent_checkpoint::Fleet;
-use agent_checkpoint::fleet::{FleetOptions, Source};
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
 use common::time;
 
 /// Names the folder for the child; without it the child's test does nothing.

@@ -2,16 +2,14 @@
 
 use crate::common;
 
-use agent_checkpoint::checkpoint::{Activity, Pulse, Thresholds};
-use agent_checkpoint::formats::sitebuilder::supervisor_thresholds;
-use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, TaskCheckpoint};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::sitebuilder::{SitebuilderCheckpoint, supervisor_thresholds};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::liveness::{Limit, Signal};
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Formats, Handoff, Liveness,
-    MemoryStore, RuleContext, Status, Timestamp,
-};
+use agent_checkpoint::liveness::{Activity, Limit, Liveness, Pulse, Signal, Thresholds};
+use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Handoff, RuleContext, Status, Timestamp};
 use chrono::TimeDelta;
 use common::{clock, key, time};
 
@@ -350,7 +348,7 @@ fn the_view_of_a_store_and_the_fleet_ask_the_same_function() {
         let view = view.with_clock(agent_checkpoint::FixedClock(now));
         let one = view.liveness(&id).unwrap();
         let sources = [agent_checkpoint::fleet::Source::store("memory", &store)];
-        let fleet = agent_checkpoint::Fleet::scan(&sources, &Default::default(), now);
+        let fleet = agent_checkpoint::fleet::Fleet::scan(&sources, &Default::default(), now);
         assert_eq!(fleet.rows()[0].liveness(), Some(&one));
         assert_eq!(one, verdict("agent-session", &text, seconds));
     }

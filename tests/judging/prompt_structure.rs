@@ -2,16 +2,15 @@
 
 use crate::common;
 
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
-    TaskCheckpoint,
-};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::resume::{PromptOptions, Prompts};
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, MemoryStore, Resume, ResumeOptions,
-};
+use agent_checkpoint::resume::{PromptOptions, Prompts, Resume, ResumeOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt};
 use common::{clock, key};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};

@@ -4,17 +4,15 @@ use crate::common;
 
 use std::fs;
 
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::formats::task::{CompletedStep, Decision, TaskCheckpoint};
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, StoryCheckpoint,
-};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::resume::{Budget, PromptOptions, Prompts};
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, MemoryStore, Redaction, Resume,
-    ResumeOptions,
-};
+use agent_checkpoint::resume::{Budget, PromptOptions, Prompts, Resume, ResumeOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ErrorKind, Redaction};
 use common::{clock, key, task};
 use serde_json::{Value, json};
 

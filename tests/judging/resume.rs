@@ -4,16 +4,19 @@ use crate::common;
 
 use std::fs;
 
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::formats::task::{
     CompletedStep, Reason, ResultStatus, StepDone, TaskCheckpoint, Verification, VerificationResult,
 };
-use agent_checkpoint::formats::{SitebuilderCheckpoint, StoryCheckpoint};
-use agent_checkpoint::resume::{PromptOptions, Prompts};
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, ClaimRequest, Document,
-    ErrorKind, FileStore, MemoryStore, Resume, ResumeDecision, ResumeOptions, ResumeReason,
+use agent_checkpoint::json::Document;
+use agent_checkpoint::resume::{
+    PromptOptions, Prompts, Resume, ResumeDecision, ResumeOptions, ResumeReason,
 };
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, FileStore, MemoryStore, PutOptions,
+};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ClaimRequest, ErrorKind};
 use common::{EXAMPLE, clock, key, task, time};
 
 fn resume_of(checkpoint: &TaskCheckpoint) -> Resume {
@@ -125,9 +128,9 @@ fn the_gravest_reason_decides() {
     let store = MemoryStore::new();
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let text = r#"{"phase":"implementation","completedSteps":[{"step":"a"}],"pendingSteps":[{"step":"b"}]}"#;
-    let document = agent_checkpoint::Document::from_text(text).unwrap();
+    let document = agent_checkpoint::json::Document::from_text(text).unwrap();
     let put = agent_checkpoint::store::PutOptions::new();
-    agent_checkpoint::CheckpointStore::put(&store, &key("a"), &document, &put).unwrap();
+    agent_checkpoint::store::CheckpointStore::put(&store, &key("a"), &document, &put).unwrap();
     let options = ResumeOptions::new(std::env::temp_dir());
     let partial = tasks.resume(&key("a"), &options).unwrap();
     assert_eq!(partial.plan.decision, ResumeDecision::Ask);

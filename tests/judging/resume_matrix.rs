@@ -6,15 +6,15 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
-    TaskCheckpoint,
-};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    Checkpoint, CheckpointStore, CheckpointStoreExt, MemoryStore, Resume, ResumeOptions,
-};
+use agent_checkpoint::resume::{Resume, ResumeOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt};
 use common::{clock, key, time};
 use serde_json::{Value, json};
 
@@ -264,7 +264,7 @@ fn stories(rows: &mut Rows<'_>) {
         let status = format!("stage 2, `{state}` in the pipeline");
         rows.add_with::<StoryCheckpoint>(&status, &running, options);
     }
-    let mut counters = agent_checkpoint::checkpoint::Counters::default();
+    let mut counters = agent_checkpoint::Counters::default();
     counters.crashes = 1;
     let options = ResumeOptions::default().with_counters(counters);
     rows.add_with::<StoryCheckpoint>("stage 2, crashed once before", &running, options);

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
-use agent_checkpoint::{CheckpointStoreExt, Checkpoints, FileStore, Timestamp};
+use agent_checkpoint::store::FileStore;
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Timestamp};
 use common::{key, task};
 
 /// The file that every row is about.
@@ -534,7 +535,7 @@ fn a_checkpoint_from_another_branch_is_not_trusted() {
         matches!(judged().reasons(), [Reason::OtherBranch { saved: Some(saved), now: Some(now) }]
         if saved == "main" && now == "side")
     );
-    let options = agent_checkpoint::ResumeOptions::new(root);
+    let options = agent_checkpoint::resume::ResumeOptions::new(root);
     let resume = tasks.resume(&key("a"), &options).unwrap();
     assert!(
         resume

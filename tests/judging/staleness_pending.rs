@@ -5,13 +5,14 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{ContextUse, Operation, OperationContext};
-use agent_checkpoint::formats::AgentCheckpoint;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::staleness::Tracking;
+use agent_checkpoint::store::{FileStore, MemoryStore, Saved};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, Error, FileStore, FixedClock, MemoryStore, Saved,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ContextUse, Error, FixedClock, Operation,
+    OperationContext,
 };
 use common::{key, time};
 

@@ -1,13 +1,13 @@
 //! The triggers of the agent-session document: heartbeat, phase completion, blocker, sync points, transition.
 
-use agent_checkpoint::formats::AgentCheckpoint;
-use agent_checkpoint::formats::agent_session::{AgentStatus, messages};
-use agent_checkpoint::recorder::{Opened, Owner, Recorder, StepDone};
+use agent_checkpoint::formats::agent_session::{AgentCheckpoint, AgentStatus, messages};
+use agent_checkpoint::formats::task::StepDone;
+use agent_checkpoint::recorder::{Opened, Owner, Recorder};
 use agent_checkpoint::{ErrorKind, Timestamp};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};
-use agent_checkpoint::checkpoint::Clock;
+use agent_checkpoint::Clock;
 
 fn agent(scene: &Scene) -> Recorder<AgentCheckpoint> {
     let plan = ["Read S2.P1 guide", "Research"];

@@ -3,17 +3,15 @@
 use std::fs;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::Clock;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::builder_state::BuilderState;
-use agent_checkpoint::formats::{
-    BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint, TaskCheckpoint,
-};
-use agent_checkpoint::recorder::{Recorder, StepDone};
-use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, ErrorKind, FileOptions,
-    FileStore, Staleness,
-};
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::Recorder;
+use agent_checkpoint::staleness::{Staleness, Tracking};
+use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Clock, ErrorKind};
 
 use crate::common::{EXAMPLE, children::wait_until, key};
 use crate::scenes::{Scene, Watch, begun};
@@ -176,11 +174,8 @@ fn the_lead_of_a_pipeline_beats_and_formats_without_a_heartbeat_of_their_own_ref
     let now = scene.watch.now();
     let story = StoryCheckpoint::planned("PROJ-1", "a", 4_u8.into(), ["PROJ-2"], now).unwrap();
     refuses(&begun(&scene.view(), "PROJ-1", "a", &story));
-    let spec = agent_checkpoint::checkpoint::ExecutionSpec::new(
-        [agent_checkpoint::checkpoint::SpecPhase::new(
-            1,
-            [("WS1", "x")],
-        )],
+    let spec = agent_checkpoint::ExecutionSpec::new(
+        [agent_checkpoint::SpecPhase::new(1, [("WS1", "x")])],
         ["lint"],
     );
     let build = BuildCheckpoint::initialize("PRD-001", "x", &spec, now).unwrap();

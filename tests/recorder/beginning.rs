@@ -1,10 +1,10 @@
 //! A checkpoint that is there is never overwritten: the caller gets it and decides.
 
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, ErrorKind, FileStore, MemoryStore, ResumeDecision,
-};
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
+use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind};
 
 use crate::common::key;
 use crate::scenes::{Plain, Scene, begun};

@@ -1,8 +1,8 @@
 //! Workstreams and gates, and a build whose work fails.
 
-use agent_checkpoint::checkpoint::{Clock, ExecutionSpec, ItemKind::Workstream, SpecPhase};
-use agent_checkpoint::formats::BuildCheckpoint;
-use agent_checkpoint::{Checkpoint, Status};
+use agent_checkpoint::ItemKind::Workstream;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::{Checkpoint, Clock, ExecutionSpec, SpecPhase, Status};
 
 use crate::scenes::{Scene, begun};
 

@@ -1,9 +1,10 @@
 //! The triggers of the builder-state document: "Checkpoints update on significant state transitions".
 
-use agent_checkpoint::checkpoint::OpenEnum;
-use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus};
-use agent_checkpoint::recorder::{ContextAdvice, StepDone};
-use agent_checkpoint::{ErrorKind, Key, Outcome};
+use agent_checkpoint::formats::OpenEnum;
+use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
+use agent_checkpoint::recorder::ContextAdvice;
+use agent_checkpoint::store::Outcome;
+use agent_checkpoint::{ErrorKind, Key};
 
 use crate::scenes::Scene;
 

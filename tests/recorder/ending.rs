@@ -2,11 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use agent_checkpoint::checkpoint::Interruption;
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::formats::task::Reason;
-use agent_checkpoint::recorder::{Recorder, StepDone};
-use agent_checkpoint::{CheckpointStore, MemoryStore, ResumeDecision};
+use agent_checkpoint::formats::Interruption;
+use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::Recorder;
+use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::store::{CheckpointStore, MemoryStore};
 
 use crate::common::key;
 use crate::scenes::{Plain, Scene, begun};
@@ -124,10 +124,12 @@ mod signals {
     use std::process::Command;
     use std::time::Duration;
 
-    use agent_checkpoint::formats::TaskCheckpoint;
+    use agent_checkpoint::CheckpointStoreExt;
     use agent_checkpoint::formats::task::Reason;
-    use agent_checkpoint::recorder::{Opened, Recorder, StepDone};
-    use agent_checkpoint::{CheckpointStoreExt, FileStore};
+    use agent_checkpoint::formats::task::StepDone;
+    use agent_checkpoint::formats::task::TaskCheckpoint;
+    use agent_checkpoint::recorder::{Opened, Recorder};
+    use agent_checkpoint::store::FileStore;
 
     use crate::common::children::{Given, Running, say, wait_until};
     use crate::common::key;

@@ -6,13 +6,12 @@ use std::fmt::Debug;
 use std::sync::Once;
 use std::time::Duration;
 
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::store::{Change, DeleteOptions};
-use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, Expect, FileStore, Limits, PutMode, RecoverOptions,
-    Recovery,
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
+use agent_checkpoint::store::{
+    Change, CheckpointStore, DeleteOptions, FileStore, RecoverOptions, Recovery,
 };
+use agent_checkpoint::{CheckpointStoreExt, Expect, Limits, PutMode};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -146,7 +145,7 @@ fn each_event_has_its_name_key_revision_agent_and_duration() {
     let holder = std::thread::spawn({
         let (store, key) = (store.clone(), key.clone());
         move || {
-            let mut hold = |_: Option<&agent_checkpoint::Stored>| {
+            let mut hold = |_: Option<&agent_checkpoint::store::Stored>| {
                 locked.send(()).unwrap();
                 std::thread::sleep(Duration::from_millis(200));
                 Ok(Change::Keep)

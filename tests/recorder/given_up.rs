@@ -4,8 +4,8 @@ use agent_checkpoint::ErrorKind;
 
 use crate::common::key;
 use crate::scenes::Scene;
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{Recorder, StepDone};
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::Recorder;
 
 #[test]
 fn a_task_that_was_given_away_is_the_others_at_once() {

@@ -2,12 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::formats::task::Reason;
-use agent_checkpoint::recorder::{AsyncRecorder, Opened, Ran, RunError, StepDone};
-use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, ErrorKind, FileOptions, FileStore, Key, MemoryStore,
-};
+use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{AsyncRecorder, Opened, Ran, RunError};
+use agent_checkpoint::store::{CheckpointStore, FileOptions, FileStore, MemoryStore};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Key};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};
@@ -43,7 +41,8 @@ fn an_async_run_does_every_step_and_can_be_spawned() {
         let name = String::from("did ");
         AsyncRecorder::run(&view, &key("US-003"), "dev", &first, async |step| {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            let decided = |recorder: &_| agent_checkpoint::Recorder::decide(recorder, "x", None);
+            let decided =
+                |recorder: &_| agent_checkpoint::recorder::Recorder::decide(recorder, "x", None);
             step.recorder
                 .call(decided)
                 .await
@@ -172,7 +171,7 @@ fn a_call_that_waits_for_a_lock_holds_up_no_other_task_and_is_made_whole_when_it
         let holder = std::thread::spawn({
             let (store, key) = (store.clone(), key.clone());
             move || {
-                let mut hold = |_: Option<&agent_checkpoint::Stored>| {
+                let mut hold = |_: Option<&agent_checkpoint::store::Stored>| {
                     locked.send(()).unwrap();
                     is_freed.recv().unwrap();
                     Ok(agent_checkpoint::store::Change::Keep)
@@ -187,7 +186,9 @@ fn a_call_that_waits_for_a_lock_holds_up_no_other_task_and_is_made_whole_when_it
         free.send(()).unwrap();
         holder.join().unwrap();
         // The next call waits for the one that was dropped.
-        let next = recorder.call(agent_checkpoint::Recorder::next_step).await;
+        let next = recorder
+            .call(agent_checkpoint::recorder::Recorder::next_step)
+            .await;
         assert_eq!(next.unwrap().as_deref(), Some("b"));
         // A clone that is left when the claim was given back cannot write any more.
         let late = recorder.clone();

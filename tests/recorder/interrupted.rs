@@ -6,13 +6,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::store::Durability;
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
+use agent_checkpoint::store::{Durability, FileOptions, FileStore};
 use agent_checkpoint::testkit::seam::{Call, Verdict, Watch, watched};
-use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, FileOptions, FileStore, Handoff,
-};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Checkpoints, Handoff};
 
 use crate::common::key;
 

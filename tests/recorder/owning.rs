@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind, FileStore, MemoryStore,
-};
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions};
+use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore};
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind};
 
 use crate::common::children::{Given, Running, say};
 use crate::common::key;

@@ -1,13 +1,14 @@
 //! The usual loop in one call.
 
-use agent_checkpoint::checkpoint::{Clock, Interruption};
+use agent_checkpoint::formats::Interruption;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
-use agent_checkpoint::formats::task::Reason;
-use agent_checkpoint::formats::{AgentCheckpoint, SitebuilderCheckpoint, TaskCheckpoint};
-use agent_checkpoint::recorder::{
-    Opened, Owner, Ran, Recorder, RecorderOptions, RunError, StepDone,
-};
-use agent_checkpoint::{Checkpoint, CheckpointStore, ClaimRequest, ErrorKind, ResumeReason};
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions, RunError};
+use agent_checkpoint::resume::ResumeReason;
+use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::{Checkpoint, ClaimRequest, Clock, ErrorKind};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_checkpoint::checkpoint::Clock;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
-use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
-use agent_checkpoint::{
-    Checkpoint, CheckpointStore, Checkpoints, Key, MemoryStore, Result, Saved, Stored,
+use agent_checkpoint::store::{
+    Capabilities, CheckpointStore, DeleteOptions, MemoryStore, Page, PutOptions, Query, Saved,
+    Stored,
 };
+use agent_checkpoint::{Checkpoint, Checkpoints, Clock, Key, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::common::{key, time};
@@ -103,7 +103,7 @@ impl CheckpointStore for Plain {
         self.0.list(query)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<agent_checkpoint::checkpoint::Dropped>> {
+    fn overflow(&self, key: &Key) -> Result<Vec<agent_checkpoint::Dropped>> {
         self.0.overflow(key)
     }
 

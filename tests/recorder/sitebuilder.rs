@@ -1,10 +1,10 @@
 //! The table "Checkpoint Frequency" of the sitebuilder document.
 
-use agent_checkpoint::ErrorKind;
-use agent_checkpoint::checkpoint::{Clock, ItemKind::Subtask};
-use agent_checkpoint::formats::SitebuilderCheckpoint;
-use agent_checkpoint::formats::sitebuilder::TaskStatus;
-use agent_checkpoint::recorder::{Recorder, StepDone};
+use agent_checkpoint::ItemKind::Subtask;
+use agent_checkpoint::formats::sitebuilder::{SitebuilderCheckpoint, TaskStatus};
+use agent_checkpoint::formats::task::StepDone;
+use agent_checkpoint::recorder::Recorder;
+use agent_checkpoint::{Clock, ErrorKind};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};

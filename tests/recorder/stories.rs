@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::fs;
 use std::io;
 
-use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
-use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOptions, StepDone};
-use agent_checkpoint::resume::{PromptOptions, Prompts};
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStoreExt, Precision, ResumeDecision, ResumeOptions, ResumeReason,
-    Staleness,
+use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOptions};
+use agent_checkpoint::resume::{
+    PromptOptions, Prompts, ResumeDecision, ResumeOptions, ResumeReason,
 };
+use agent_checkpoint::staleness::Staleness;
+use agent_checkpoint::store::BuilderStateStore;
+use agent_checkpoint::{CheckpointStoreExt, Precision};
 
 use crate::common::{EXAMPLE, key};
 use crate::scenes::Scene;
@@ -121,7 +122,7 @@ fn us_005_resume_from_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let file = root.join("a.rs");
-    let store = agent_checkpoint::FileStore::open(root.join("checkpoints"));
+    let store = agent_checkpoint::store::FileStore::open(root.join("checkpoints"));
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let name = key("US-003");
     let first = TaskCheckpoint::begin("react-dev", ["Make a", "Make b", "Make c"], tasks.now())

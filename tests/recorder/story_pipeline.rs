@@ -1,10 +1,10 @@
 //! "Worker Write Protocol" of the story-pipeline document: what each stage writes, after which event.
 
-use agent_checkpoint::checkpoint::{Clock, Counters, ItemKind::Task};
-use agent_checkpoint::formats::StoryCheckpoint;
-use agent_checkpoint::formats::story_pipeline::{Gate, Number, Verdict};
+use agent_checkpoint::ItemKind::Task;
+use agent_checkpoint::formats::story_pipeline::{Gate, Number, StoryCheckpoint, Verdict};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
-use agent_checkpoint::{Checkpoint, ErrorKind, ResumeOptions};
+use agent_checkpoint::resume::ResumeOptions;
+use agent_checkpoint::{Checkpoint, Clock, Counters, ErrorKind};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};

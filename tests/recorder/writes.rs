@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use agent_checkpoint::checkpoint::SourceFiles;
-use agent_checkpoint::formats::TaskCheckpoint;
-use agent_checkpoint::recorder::{RecorderOptions, StepDone};
+use agent_checkpoint::CheckpointStoreExt;
+use agent_checkpoint::formats::SourceFiles;
+use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::recorder::RecorderOptions;
+use agent_checkpoint::store::{FileStore, Outcome};
 use agent_checkpoint::testkit::seam::{Call, Operation, Watch, watched};
-use agent_checkpoint::{CheckpointStoreExt, FileStore, Outcome};
 
 use crate::scenes::{Scene, begun};
 

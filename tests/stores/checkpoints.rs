@@ -5,12 +5,11 @@ use crate::common;
 use std::fs;
 
 use agent_checkpoint::formats::task::{Phase, StepDone, TaskCheckpoint};
-use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{DeleteOptions, PutOptions};
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, Code, ErrorKind, Expect,
-    FileStore, MemoryStore, Outcome, PutMode, Redaction,
+use agent_checkpoint::json::{Code, Document};
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, PutOptions,
 };
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind, Expect, PutMode, Redaction};
 use common::{EXAMPLE, clock, key, task, time};
 
 /// A memory store with one document.
@@ -146,7 +145,7 @@ fn a_newer_version_is_read_and_reported_and_never_written() {
     let tasks = tasks(&store);
     let loaded = tasks.get(&key("a")).unwrap();
     assert_eq!(loaded.checkpoint.phase, Some(Phase::Planning));
-    let newer = |v: &agent_checkpoint::Violation| v.code == Code::NEWER_SCHEMA;
+    let newer = |v: &agent_checkpoint::json::Violation| v.code == Code::NEWER_SCHEMA;
     assert_eq!(loaded.violations.iter().filter(|v| newer(v)).count(), 1);
     let refused = ErrorKind::NewerSchema { found: 2, known: 1 };
     let update = tasks.update(&key("a"), |task| task.blockers.push("b".into()));
@@ -313,7 +312,7 @@ fn every_writing_path_leaves_what_resumes() {
             task.start_step("one", now).unwrap();
         })
         .unwrap();
-    let options = agent_checkpoint::ResumeOptions::new(folder.path());
+    let options = agent_checkpoint::resume::ResumeOptions::new(folder.path());
     let resume = tasks.resume(&key("a"), &options).unwrap();
     assert_eq!(resume.plan.start_at.as_deref(), Some("one"));
     tasks
@@ -325,7 +324,7 @@ fn every_writing_path_leaves_what_resumes() {
     assert_eq!(resume.plan.start_at.as_deref(), Some("two"));
     assert_eq!(
         resume.plan.decision,
-        agent_checkpoint::ResumeDecision::Continue
+        agent_checkpoint::resume::ResumeDecision::Continue
     );
 }
 
@@ -339,7 +338,9 @@ fn long(first: &str) -> MemoryStore {
     ))
 }
 
-fn finish_one_more(store: &MemoryStore) -> agent_checkpoint::Result<agent_checkpoint::Saved> {
+fn finish_one_more(
+    store: &MemoryStore,
+) -> agent_checkpoint::Result<agent_checkpoint::store::Saved> {
     let now = time("2026-03-02T08:00:00Z");
     tasks(store).try_update(&key("a"), |task| {
         task.finish_step(&StepDone::new("10"), now)

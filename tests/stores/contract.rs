@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
-use agent_checkpoint::json::CorruptCode;
-use agent_checkpoint::store::{Change, DeleteOptions, PutOptions};
+use agent_checkpoint::json::{CorruptCode, Document};
+use agent_checkpoint::store::{
+    BuilderStateStore, Change, CheckpointStore, DeleteOptions, FileStore, MemoryStore, PutOptions,
+    RecoverOptions, Recovery, Stored,
+};
 use agent_checkpoint::testkit::Harness;
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, ClaimRequest, Document,
-    Error, ErrorKind, Expect, FileStore, Key, MemoryStore, RecoverOptions, Recovery, Revision,
-    Stored, store_conformance,
+    Checkpoint, CheckpointStoreExt, ClaimRequest, Error, ErrorKind, Expect, Key, Revision,
+    store_conformance,
 };
 use common::key;
 use stores::{Files, HostFile, InMemory, OnlySwaps, Plain};

@@ -12,12 +12,13 @@ use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{CorruptCode, Document};
-use agent_checkpoint::store::{Change, PutOptions, Query};
-use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
-use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, ErrorKind, Expect, FileOptions, FileStore, Keep, PutMode,
-    RecoverOptions, Recovery, ResumeDecision, ResumeOptions,
+use agent_checkpoint::resume::{ResumeDecision, ResumeOptions};
+use agent_checkpoint::store::{
+    Change, CheckpointStore, FileOptions, FileStore, Keep, PutOptions, Query, RecoverOptions,
+    Recovery,
 };
+use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Expect, PutMode};
 use common::{clock, key, task};
 
 struct Store {

@@ -9,15 +9,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_checkpoint::checkpoint::{Archive, ClaimRequest, DropReason, Dropped};
-use agent_checkpoint::formats::AgentCheckpoint;
+use agent_checkpoint::formats::Archive;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{DeleteOptions, Durability, EntryId, PutOptions, Query, RolledBack};
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
+    Keep, MemoryStore, PutOptions, Query, RecoverOptions, Recovery, RolledBack,
+};
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, ErrorKind,
-    FileOptions, FileStore, Keep, MemoryStore, RecoverOptions, Recovery,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, DropReason, Dropped, ErrorKind,
 };
 use common::{EXAMPLE, key, task, time, tree};
 
@@ -423,11 +425,8 @@ fn the_record_of_what_was_cut_is_no_wider_open_than_the_checkpoint() {
     put(&store, "a", "{}");
     let path = folder.path().join("a.json");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let cut = agent_checkpoint::checkpoint::Dropped::new(
-        "/x",
-        agent_checkpoint::checkpoint::DropReason::Elements(1),
-        1.into(),
-    );
+    let cut =
+        agent_checkpoint::Dropped::new("/x", agent_checkpoint::DropReason::Elements(1), 1.into());
     let document = Document::from_text("{\"n\":1}").unwrap();
     let options = PutOptions::new().with_overflow(vec![cut]);
     let saved = store.put(&key("a"), &document, &options).unwrap();
@@ -547,7 +546,7 @@ fn an_idle_host_has_no_checkpoint_and_that_is_no_error() {
 /// An orchestrator that named its files otherwise can switch without renaming them.
 #[test]
 fn a_file_of_another_name_is_found_by_the_id_inside() {
-    use agent_checkpoint::formats::AgentCheckpoint;
+    use agent_checkpoint::formats::agent_session::AgentCheckpoint;
     let folder = tempfile::tempdir().unwrap();
     let agent = include_str!("../cases/agent-session/valid.json");
     let id = "Secondary-C";
@@ -562,7 +561,7 @@ fn a_file_of_another_name_is_found_by_the_id_inside() {
             agent.current_step = Some("Section 5".into())
         })
         .unwrap();
-    assert_eq!(saved.outcome, agent_checkpoint::Outcome::Replaced);
+    assert_eq!(saved.outcome, agent_checkpoint::store::Outcome::Replaced);
     assert!(!folder.path().join("secondary_c.json").exists());
     // Beside the id's own file the other counts no more, and is named.
     fs::write(folder.path().join("secondary_c.json"), agent).unwrap();
@@ -586,7 +585,7 @@ fn a_file_of_another_name_is_found_by_the_id_inside() {
 
 #[test]
 fn a_store_of_one_file_keeps_the_protocols_backups_and_archives() {
-    use agent_checkpoint::formats::AgentCheckpoint;
+    use agent_checkpoint::formats::agent_session::AgentCheckpoint;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("of-mine.json");
     fs::write(&path, include_str!("../cases/agent-session/valid.json")).unwrap();
@@ -1155,7 +1154,7 @@ fn a_save_whose_new_contents_another_takes_for_abandoned_is_made_again() {
         sweep,
         save,
     );
-    let text = |stored: agent_checkpoint::Stored| stored.document.text().to_owned();
+    let text = |stored: agent_checkpoint::store::Stored| stored.document.text().to_owned();
     let now = store.load(&key("a")).unwrap().unwrap();
     assert_eq!(text(now), r#"{"n":2}"#);
     let history = store.history(&key("a")).unwrap();

@@ -5,13 +5,14 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Checkpoint;
-use agent_checkpoint::formats::AgentCheckpoint;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{TakeOver, take_over};
-use agent_checkpoint::store::{DeleteOptions, PutOptions};
-use agent_checkpoint::{CheckpointStore, ErrorKind, FileOptions, FileStore, Keep, Recovery};
-use agent_checkpoint::{ClaimRequest, RecoverOptions};
+use agent_checkpoint::store::{
+    CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, PutOptions, RecoverOptions,
+    Recovery,
+};
+use agent_checkpoint::{Checkpoint, ClaimRequest, ErrorKind};
 use common::{key, time, tree};
 
 fn put(store: &FileStore, name: &str, text: &str) -> agent_checkpoint::Result<()> {

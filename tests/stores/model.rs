@@ -6,15 +6,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use agent_checkpoint::checkpoint::Dropped;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::Durability;
-use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
-use agent_checkpoint::testkit::MovableClock;
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, FileOptions, FileStore, Keep, Key, MemoryStore, Result,
-    Saved, Stored,
+use agent_checkpoint::store::{
+    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, Durability, FileOptions,
+    FileStore, Keep, MemoryStore, Page, PutOptions, Query, Saved, Stored,
 };
+use agent_checkpoint::testkit::MovableClock;
+use agent_checkpoint::{Dropped, Key, Result};
 use model::{Subject, follow, steps};
 use proptest::prelude::*;
 use proptest::test_runner::Config;

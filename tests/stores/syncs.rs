@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use agent_checkpoint::Checkpoints;
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::{BuilderStateStore, CheckpointStore, Checkpoints, FileStore};
+use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileStore};
 use common::{EXAMPLE, key, task};
 
 /// Makes this program the child of a test: the folder to work in.

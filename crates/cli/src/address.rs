@@ -3,15 +3,17 @@
 use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::{Archive, FileRole, Layout};
 use agent_checkpoint::formats::builder_state::{self, Slot};
-use agent_checkpoint::formats::{Format, Formats, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{Archive, FileRole, Format, Formats, Layout};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::store::{DeleteOptions, HistoryEntry, read_document};
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,
+    HistoryEntry, read_document,
+};
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, EntryId,
-    Error, ErrorKind, FileOptions, FileStore, FixedClock, Key, Redaction,
+    Checkpoint, CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction,
 };
 
 use chrono::{DateTime, Utc};

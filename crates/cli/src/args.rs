@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::ContextUse;
 use agent_checkpoint::formats::builder_state::Slot;
-use agent_checkpoint::{Fence, Timestamp};
+use agent_checkpoint::{ContextUse, Fence, Timestamp};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,9 +1,9 @@
 //! From the name of a format to its type.
 
-use agent_checkpoint::Format;
+use agent_checkpoint::formats::Format;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Layout;
+use agent_checkpoint::formats::Layout;
 
 use crate::failure::Failure;
 
@@ -17,10 +17,12 @@ macro_rules! dispatch {
     };
     ($format:expr, $C:ident => $work:expr, else $other:expr) => {{
         use agent_checkpoint::Checkpoint as _;
-        use agent_checkpoint::formats::{
-            AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint,
-            StoryCheckpoint, TaskCheckpoint, builder_state,
-        };
+        use agent_checkpoint::formats::builder_state;
+        use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+        use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+        use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+        use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+        use agent_checkpoint::formats::task::TaskCheckpoint;
         match $format {
             TaskCheckpoint::FORMAT | builder_state::FORMAT => {
                 type $C = TaskCheckpoint;
@@ -68,7 +70,7 @@ pub(crate) fn layout_of(format: &Format) -> Layout {
 
 #[cfg(test)]
 mod tests {
-    use agent_checkpoint::Formats;
+    use agent_checkpoint::formats::Formats;
 
     #[test]
     fn every_format_has_its_type() {

@@ -5,9 +5,8 @@ use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use agent_checkpoint::checkpoint::Fenced;
 use agent_checkpoint::json::{Corrupt, CorruptCode};
-use agent_checkpoint::{Error, ErrorKind, quoted};
+use agent_checkpoint::{Error, ErrorKind, Fenced, quoted};
 use serde::Serialize;
 
 use crate::address::Target;

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{self, ExecutionSpec, FileRole, RuleContext};
-use agent_checkpoint::formats::{BuildCheckpoint, PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats;
+use agent_checkpoint::formats::FileRole;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::store::read_document;
-use agent_checkpoint::{Checkpoint, Error};
+use agent_checkpoint::{Checkpoint, Error, ExecutionSpec, RuleContext};
 
 use crate::args::{Global, Known};
 use crate::failure::Failure;
@@ -151,7 +153,7 @@ fn read_state(path: &Path, advice: &str, global: &Global) -> Result<PipelineStat
             "{place}: is no state of a pipeline, such as .pipeline/state.json; name that with --state"
         )));
     }
-    let reading = checkpoint::read::<PipelineState>(&document)
+    let reading = formats::read::<PipelineState>(&document)
         .map_err(|error| error.with_path(path))?
         .reading;
     // A count that cannot be read is not zero.
@@ -223,7 +225,7 @@ pub(crate) fn refuse_worktree(path: &Path, format: &str, global: &Global) -> Res
     // An unreadable state says nothing about worktrees here; the caller that needs it reports the error.
     let state = read_document(&whole.with_file_name("state.json"), global.max_bytes);
     if let Ok(Some(document)) = state
-        && let Ok(current) = checkpoint::read::<PipelineState>(&document)
+        && let Ok(current) = formats::read::<PipelineState>(&document)
     {
         current.reading.value.check_root(root)?;
     }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{self, Document};
-use agent_checkpoint::store::{HistoryEntry, read_document, read_file};
-use agent_checkpoint::{
-    CheckpointStore, Error, ErrorKind, FileOptions, FileStore, Format, Formats,
+use agent_checkpoint::store::{
+    CheckpointStore, FileOptions, FileStore, HistoryEntry, read_document, read_file,
 };
+use agent_checkpoint::{Error, ErrorKind};
 
 use crate::args::Global;
 use crate::failure::Failure;

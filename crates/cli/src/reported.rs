@@ -3,7 +3,7 @@
 use agent_checkpoint::quoted;
 use std::fmt;
 
-use agent_checkpoint::checkpoint::{ContextUse, Detail, ItemKind, Operation};
+use agent_checkpoint::{ContextUse, Detail, ItemKind, Operation};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

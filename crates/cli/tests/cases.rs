@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-use agent_checkpoint::Formats;
+use agent_checkpoint::formats::Formats;
 use serde_json::Value;
 
 fn cases() -> PathBuf {

@@ -1,11 +1,12 @@
 //! A format of this orchestrator's own.
 
-use agent_checkpoint::checkpoint::{
-    DoneItem, OpenItem, Operation, OperationContext, SchemaVersion,
-};
+use agent_checkpoint::formats::{Inspection, SchemaVersion};
 #[cfg(feature = "schema")]
 use agent_checkpoint::schema::Shape;
-use agent_checkpoint::{Checkpoint, Error, Handoff, Inspection, Result, Status, Timestamp};
+use agent_checkpoint::{
+    Checkpoint, DoneItem, Error, Handoff, OpenItem, Operation, OperationContext, Result, Status,
+    Timestamp,
+};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 

@@ -10,9 +10,9 @@ mod team;
 
 use std::path::Path;
 
-use agent_checkpoint::{
-    Begun, Checkpoints, Format, Formats, Key, Result, Resume, ResumeDecision, ResumeOptions,
-};
+use agent_checkpoint::formats::{Format, Formats};
+use agent_checkpoint::resume::{Resume, ResumeDecision, ResumeOptions};
+use agent_checkpoint::{Begun, Checkpoints, Key, Result};
 use chrono::Utc;
 
 pub use errand::Errand;

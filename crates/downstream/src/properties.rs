@@ -1,9 +1,11 @@
 //! Errands as the strategies of the library make them.
 
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{MemoryStore, Outcome};
 use agent_checkpoint::strategies::{
     any_shape, as_agents_write_it, oversized, valid, with_unknown_fields,
 };
-use agent_checkpoint::{CheckpointStoreExt, Document, Key, MemoryStore, Outcome, Timestamp};
+use agent_checkpoint::{CheckpointStoreExt, Key, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -62,7 +64,7 @@ proptest! {
         let store = MemoryStore::new();
         let (errands, key) = (store.checkpoints::<Errand>(), Key::new("shopping")?);
         let document = Document::from_text(text)?;
-        agent_checkpoint::CheckpointStore::put(&store, &key, &document, &Default::default())?;
+        agent_checkpoint::store::CheckpointStore::put(&store, &key, &document, &Default::default())?;
         prop_assert_eq!(errands.update(&key, |_| {})?.outcome, Outcome::Unchanged);
     }
 

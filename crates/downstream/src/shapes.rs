@@ -1,9 +1,9 @@
 //! The schema of errands accepts exactly what loads without a violation: the property that the library's own formats
 //! have, on a type of ours.
 
+use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::schema::schema;
 use agent_checkpoint::strategies::{Examine, any_shape};
-use agent_checkpoint::{Document, json::Code};
 use proptest::prelude::*;
 
 use crate::Errand;

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped, Fence};
-use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query, Saved};
-use agent_checkpoint::{CheckpointStore, Document, Error, FileStore, Key, Result, Stored};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{
+    Capabilities, CheckpointStore, DeleteOptions, FileStore, Page, PutOptions, Query, Saved, Stored,
+};
+use agent_checkpoint::{Claim, ClaimRequest, Dropped, Error, Fence, Key, Result};
 
 /// The checkpoints of one team: a store of files under keys that begin with the team's name.
 #[derive(Clone, Debug)]

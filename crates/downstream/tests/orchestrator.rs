@@ -6,13 +6,12 @@
 
 use std::path::Path;
 
-use agent_checkpoint::fleet::{FleetOptions, Source};
-use agent_checkpoint::recorder::{Opened, Recorder, StepDone};
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, Document, ErrorKind, FileStore, Fleet, Key, MemoryStore,
-    RuleContext, Timestamp,
-};
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
+use agent_checkpoint::formats::task::StepDone;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::recorder::{Opened, Recorder};
+use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, PutOptions};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Key, RuleContext, Timestamp};
 use agent_checkpoint_downstream::{Errand, Next, Team, formats, next};
 
 #[test]
@@ -165,8 +164,9 @@ fn an_errand_is_watched_like_every_other_checkpoint() {
 
 #[cfg(feature = "proptest")]
 mod properties {
+    use agent_checkpoint::formats::task::TaskCheckpoint;
+    use agent_checkpoint::store::Outcome;
     use agent_checkpoint::strategies::as_agents_write_it;
-    use agent_checkpoint::{Outcome, TaskCheckpoint};
     use proptest::prelude::*;
 
     use super::*;

@@ -7,8 +7,9 @@
 
 use std::path::Path;
 
+use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::testkit::{Harness, Place};
-use agent_checkpoint::{CheckpointStore, Result, checkpoint_conformance, store_conformance};
+use agent_checkpoint::{Result, checkpoint_conformance, store_conformance};
 use agent_checkpoint_downstream::{Errand, Team};
 use tempfile::TempDir;
 

@@ -8,8 +8,7 @@ use super::operations::{next_stage, stage_name};
 use super::recovery::FIRST_STAGE;
 use super::{AgentCheckpoint, take_over_id};
 #[cfg(feature = "template")]
-use crate::checkpoint::Result;
-use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key, Status};
+use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key, Result, Status};
 #[cfg(feature = "template")]
 use crate::template::message;
 

@@ -33,11 +33,10 @@ pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
-use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Activity, Checkpoint, Dropped, Error, Evidence, Handoff, Inspection, ItemState, Layout, Limits,
     Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
-    Status, Timestamp, Truncation, open_enum,
+    Shape, Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Code, Document, Identity};
 

@@ -11,8 +11,7 @@ pub use slots::{Slot, SlotPlace};
 use super::fields::{self, null_is_default};
 use super::task::{TaskCheckpoint, rules};
 #[cfg(feature = "schema")]
-use crate::checkpoint::Shape;
-use crate::checkpoint::{Inspection, SchemaVersion, Timestamp};
+use crate::checkpoint::{Inspection, SchemaVersion, Shape, Timestamp};
 
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";

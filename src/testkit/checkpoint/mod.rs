@@ -157,7 +157,7 @@ mod tests {
     /// The macro has the names, the list of checks has all the rest.
     #[test]
     fn every_check_is_a_test_and_every_test_is_a_check() {
-        let checks = super::checks::<crate::TaskCheckpoint>();
+        let checks = super::checks::<crate::formats::task::TaskCheckpoint>();
         let names: Vec<&str> = checks.map(|check| check.name).collect();
         assert_eq!(names, crate::__checkpoint_checks!(names));
     }

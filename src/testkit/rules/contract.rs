@@ -7,8 +7,9 @@ use crate::checkpoints::Checkpoints;
 use crate::formats::TaskCheckpoint;
 use crate::store::{Change, DeleteOptions, Outcome, PutOptions, Query};
 use crate::testkit::rule::{Need, Rule, Ruling, ensure};
-use crate::testkit::scene::{Scene, document, is_conflict, number_of, numbered, put, put_over};
-use crate::testkit::scene::{present, refused, there};
+use crate::testkit::scene::{
+    Scene, document, is_conflict, number_of, numbered, present, put, put_over, refused, there,
+};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(

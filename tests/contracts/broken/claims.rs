@@ -1,7 +1,7 @@
 //! How broken stores claim, and what fences they take.
 
-use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Fence};
-use agent_checkpoint::{CheckpointStore, Clock, Error, Key, Result};
+use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::{Claim, ClaimRequest, Clock, Error, Fence, Key, Result};
 
 use super::Broken;
 use super::Fault::*;

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use agent_checkpoint::checkpoint::Dropped;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, Keep, MemoryStore, Stored};
 use agent_checkpoint::testkit::{Harness, MovableClock, Place};
-use agent_checkpoint::{CheckpointStore, Document, Keep, Key, MemoryStore, Result, Stored};
+use agent_checkpoint::{Dropped, Key, Result};
 
 use crate::stores::{Files, FilesPlace, InMemory};
 

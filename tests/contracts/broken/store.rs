@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Claim, ClaimRequest, Dropped, Fence, Revision};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Capabilities, Change, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome, Page, PutOptions,
-    Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
+    Page, PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
-use agent_checkpoint::{CheckpointStore, ErrorKind, Expect, Key, Result};
+use agent_checkpoint::{
+    Claim, ClaimRequest, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision,
+};
 use chrono::{DateTime, Utc};
 
 use super::Broken;

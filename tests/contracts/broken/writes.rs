@@ -4,12 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use agent_checkpoint::TaskCheckpoint;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Change, DeleteOptions, Keep, Outcome, PutOptions, RecoverOptions, Recovery, Saved, Stored,
+    Change, CheckpointStore, DeleteOptions, Keep, Outcome, PutOptions, RecoverOptions, Recovery,
+    Saved, Stored,
 };
-use agent_checkpoint::{CheckpointStore, Clock, Error, ErrorKind, Expect, Key, Result, Revision};
+use agent_checkpoint::{Clock, Error, ErrorKind, Expect, Key, Result, Revision};
 
 use super::Broken;
 use super::Fault::*;

@@ -1,7 +1,6 @@
 //! `any_shape`: objects around the shape of a type.
 
-use agent_checkpoint::Document;
-use agent_checkpoint::json::{Kind, Node};
+use agent_checkpoint::json::{Document, Kind, Node};
 use agent_checkpoint::strategies::{Examine, any_shape};
 use proptest::arbitrary::Arbitrary;
 

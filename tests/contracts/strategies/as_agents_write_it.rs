@@ -1,7 +1,6 @@
 //! `as_agents_write_it`: JSON objects, mostly with violations.
 
-use agent_checkpoint::Document;
-use agent_checkpoint::json::Code;
+use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::strategies::{Examine, as_agents_write_it};
 use proptest::arbitrary::Arbitrary;
 

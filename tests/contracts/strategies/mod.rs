@@ -7,10 +7,12 @@ mod shares;
 mod valid;
 mod with_unknown_fields;
 
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint, TaskCheckpoint,
-};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::builder_state::BuilderState;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 

@@ -1,10 +1,10 @@
 //! `oversized`: valid but for its size, and what a save makes of it.
 
-use agent_checkpoint::json::Code;
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::json::{Code, Document};
+use agent_checkpoint::store::MemoryStore;
 use agent_checkpoint::strategies::{Examine, oversized};
-use agent_checkpoint::{
-    Checkpoint, Checkpoints, Document, Key, Limits, MemoryStore, TaskCheckpoint,
-};
+use agent_checkpoint::{Checkpoint, Checkpoints, Key, Limits};
 use proptest::arbitrary::Arbitrary;
 use proptest::prelude::*;
 

@@ -1,12 +1,12 @@
 //! How often `any` gives what its documentation says.
 
-use agent_checkpoint::checkpoint::{OpenEnum, Precision};
+use agent_checkpoint::formats::OpenEnum;
 use agent_checkpoint::formats::agent_session::{AgentStatus, AgentType};
 use agent_checkpoint::formats::build_pipeline::BuildStatus;
 use agent_checkpoint::formats::sitebuilder::TaskStatus;
 use agent_checkpoint::formats::task::Phase;
 use agent_checkpoint::strategies::any_spelling;
-use agent_checkpoint::{Key, Revision, Status, Timestamp};
+use agent_checkpoint::{Key, Precision, Revision, Status, Timestamp};
 use proptest::arbitrary::{Arbitrary, any};
 use proptest::strategy::Strategy;
 

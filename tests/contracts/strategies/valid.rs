@@ -1,7 +1,7 @@
 //! `any` and `valid`: nothing that breaks a rule.
 
-use agent_checkpoint::Document;
-use agent_checkpoint::formats::StoryCheckpoint;
+use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
+use agent_checkpoint::json::Document;
 use agent_checkpoint::strategies::{Examine, valid};
 use proptest::arbitrary::{Arbitrary, any};
 use proptest::strategy::{Strategy, ValueTree};

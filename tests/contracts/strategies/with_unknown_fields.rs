@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_checkpoint::Document;
-use agent_checkpoint::json::{Kind, Node, pointer};
+use agent_checkpoint::json::{Document, Kind, Node, pointer};
 use agent_checkpoint::strategies::{Examine, with_unknown_fields};
 use proptest::arbitrary::Arbitrary;
 use proptest::prelude::*;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::Fence;
-use agent_checkpoint::store::{PutOptions, Query, RecoverOptions, Recovery};
-use agent_checkpoint::{CheckpointStore, Document, Error, ErrorKind, Key};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, PutOptions, Query, RecoverOptions, Recovery};
+use agent_checkpoint::{Error, ErrorKind, Fence, Key};
 
 use super::scenario::{Look, Recorded, Scenario};
 

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use agent_checkpoint::{CheckpointStore, Key};
+use agent_checkpoint::Key;
+use agent_checkpoint::store::CheckpointStore;
 
 use super::disk::{Depth, Disk};
 use super::explore::{State, explore};

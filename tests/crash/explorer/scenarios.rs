@@ -3,16 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{Archive, ClaimRequest, Dropped, Fence};
-use agent_checkpoint::formats::AgentCheckpoint;
+use agent_checkpoint::formats::Archive;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::task::{CompletedStep, StepDone, TaskCheckpoint};
+use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    DeleteOptions, Durability, EntryId, Keep, PutOptions, RecoverOptions, Recovery,
+    BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
+    Keep, PutOptions, RecoverOptions, Recovery,
 };
 use agent_checkpoint::testkit::seam;
 use agent_checkpoint::{
-    BuilderStateStore, Checkpoint, CheckpointStore, CheckpointStoreExt, Checkpoints, Document,
-    ErrorKind, Expect, FileOptions, FileStore, Key, PutMode, Result,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, Dropped, ErrorKind, Expect, Fence,
+    Key, PutMode, Result,
 };
 
 use super::oracle::{Seen, told};

@@ -7,13 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::{DropReason, Dropped, Fenced};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{Change, DeleteOptions, Put, PutOptions, Query};
+use agent_checkpoint::store::{
+    Change, CheckpointStore, DeleteOptions, EntryId, Keep, Outcome, Put, PutOptions, Query,
+    RecoverOptions, Recovery, Stored,
+};
 use agent_checkpoint::testkit::MovableClock;
 use agent_checkpoint::{
-    CheckpointStore, CheckpointStoreExt, ClaimRequest, Clock, EntryId, Error, ErrorKind, Expect,
-    Fence, Keep, Key, Outcome, RecoverOptions, Recovery, Revision, Stored,
+    CheckpointStoreExt, ClaimRequest, Clock, DropReason, Dropped, Error, ErrorKind, Expect, Fence,
+    Fenced, Key, Revision,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;

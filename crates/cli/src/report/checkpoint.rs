@@ -1,10 +1,10 @@
 //! A checkpoint for a person.
 
-use agent_checkpoint::checkpoint::Handoff;
 use agent_checkpoint::formats::Examined;
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::ForeignMember;
-use agent_checkpoint::{Revision, Stored};
+use agent_checkpoint::store::Stored;
+use agent_checkpoint::{Handoff, Revision};
 use serde::Serialize;
 
 use super::{Style, age, count, violation};

@@ -3,8 +3,7 @@
 use agent_checkpoint::quoted;
 use std::collections::{HashMap, HashSet};
 
-use agent_checkpoint::Handoff;
-use agent_checkpoint::checkpoint::Operation;
+use agent_checkpoint::{Handoff, Operation};
 
 /// How much of a text is compared: the beginning distinguishes steps.
 const COMPARED: usize = 120;

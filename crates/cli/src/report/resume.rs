@@ -1,6 +1,6 @@
 //! The verdict of a resume.
 
-use agent_checkpoint::{ResumeDecision, ResumePlan, ResumeReason};
+use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 
 use crate::exit::Exit;
 use crate::failure::Failure;

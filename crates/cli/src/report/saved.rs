@@ -1,7 +1,8 @@
 //! What came of a change.
 
-use agent_checkpoint::Saved;
-use agent_checkpoint::checkpoint::{DropReason, Dropped, FilesTold, OverBudget, Truncation};
+use agent_checkpoint::formats::FilesTold;
+use agent_checkpoint::store::Saved;
+use agent_checkpoint::{DropReason, Dropped, OverBudget, Truncation};
 use serde::Serialize;
 
 use super::{count, violation};

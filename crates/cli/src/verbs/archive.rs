@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Archive, RuleContext};
+use agent_checkpoint::formats::Archive;
 use agent_checkpoint::store::DeleteOptions;
-use agent_checkpoint::{Error, ErrorKind, Expect, Revision, Status};
+use agent_checkpoint::{Error, ErrorKind, Expect, Revision, RuleContext, Status};
 use serde::Serialize;
 
 use super::now;

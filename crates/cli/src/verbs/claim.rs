@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::ProcessId;
-use agent_checkpoint::{Claim, ClaimRequest};
+use agent_checkpoint::{Claim, ClaimRequest, ProcessId};
 use chrono::SecondsFormat;
 use serde::Serialize;
 

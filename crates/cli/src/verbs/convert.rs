@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{DoneItem, RuleContext};
-use agent_checkpoint::formats::{builder_state, convert, members_not_held};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{Format, Formats, builder_state, convert, members_not_held};
 use agent_checkpoint::json::{Document, Violation};
+use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::create_file;
-use agent_checkpoint::{
-    Checkpoint, Error, Format, Formats, Handoff, ResumeOptions, TaskCheckpoint,
-};
+use agent_checkpoint::{Checkpoint, DoneItem, Error, Handoff, RuleContext};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::Formats;
+use agent_checkpoint::formats::Formats;
 use serde::Serialize;
 
 use crate::address::files_or_store;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use agent_checkpoint::difference::Difference;
-use agent_checkpoint::store::HistoryEntry;
-use agent_checkpoint::{EntryId, Error, ErrorKind, visible};
+use agent_checkpoint::store::{EntryId, HistoryEntry};
+use agent_checkpoint::{Error, ErrorKind, visible};
 use serde::Serialize;
 
 use super::history::{entries, find, of_which_task};

@@ -1,6 +1,7 @@
 //! `ckpt guide`: the page to give an agent.
 
-use agent_checkpoint::{Formats, guide};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::guide;
 use serde::Serialize;
 
 use crate::args::Global;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use agent_checkpoint::store::HistoryEntry;
-use agent_checkpoint::{EntryId, Error, ErrorKind, Keep, Timestamp};
+use agent_checkpoint::store::{EntryId, HistoryEntry, Keep};
+use agent_checkpoint::{Error, ErrorKind, Timestamp};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint;
-use agent_checkpoint::formats::story_pipeline::{AfterCrash, NextStep};
-use agent_checkpoint::formats::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats;
+use agent_checkpoint::formats::story_pipeline::{
+    AfterCrash, NextStep, PipelineState, StoryCheckpoint,
+};
 use agent_checkpoint::store::read_document;
 use agent_checkpoint::{Checkpoint, Error, Key};
 use serde_json::json;
@@ -110,7 +111,7 @@ fn story_beside(state: &Path, story: &str, global: &Global) -> Result<StoryCheck
     let path: PathBuf = state.with_file_name(name);
     let document =
         read_document(&path, global.max_bytes)?.ok_or_else(|| read::no_such_file(&path))?;
-    let current = checkpoint::read::<StoryCheckpoint>(&document);
+    let current = formats::read::<StoryCheckpoint>(&document);
     let reading = current.map_err(|error| error.with_path(&path))?.reading;
     // What could not be read may be what the story waits for.
     if let Some(found) = reading.is_partial().then(|| reading.violations.first()) {

@@ -24,7 +24,7 @@ mod validate;
 
 use std::path::PathBuf;
 
-use agent_checkpoint::{Keep, Recovery};
+use agent_checkpoint::store::{Keep, Recovery};
 use chrono::{DateTime, Utc};
 
 use crate::args::{Args, Global, Verb};

@@ -3,16 +3,18 @@
 use agent_checkpoint::quoted;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{
-    ContextLevel, ContextUse, ExecutionSpec, ItemKind, Operation, OperationContext, RuleContext,
-    SourceFiles,
-};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::PipelineState;
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, SitebuilderCheckpoint, builder_state,
-};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{SourceFiles, builder_state};
 use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Saved, TaskCheckpoint};
+use agent_checkpoint::store::Saved;
+use agent_checkpoint::{
+    Checkpoint, ContextLevel, ContextUse, Error, ErrorKind, ExecutionSpec, Handoff, ItemKind,
+    Operation, OperationContext, RuleContext,
+};
 
 use crate::address::Target;
 use crate::args::{Global, Report};

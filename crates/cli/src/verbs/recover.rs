@@ -4,13 +4,11 @@ use agent_checkpoint::quoted;
 use std::fmt;
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::RuleContext;
 use agent_checkpoint::difference::{Change, Difference, StepState};
+use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
-use agent_checkpoint::store::HistoryEntry;
-use agent_checkpoint::{
-    EntryId, Error, ErrorKind, Formats, RecoverOptions, Recovered, Recovery, Revision,
-};
+use agent_checkpoint::store::{EntryId, HistoryEntry, RecoverOptions, Recovered, Recovery};
+use agent_checkpoint::{Error, ErrorKind, Revision, RuleContext};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use agent_checkpoint::store::Outcome as Wrote;
 use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{CheckpointStoreExt, Expect, Outcome as Wrote, Revision};
+use agent_checkpoint::{CheckpointStoreExt, Expect, Revision};
 use serde::Serialize;
 
 use super::history::find;

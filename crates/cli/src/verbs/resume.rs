@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint;
 use agent_checkpoint::fleet::{Finding, Fleet, FleetOptions, Source};
-use agent_checkpoint::formats::{AgentCheckpoint, PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats;
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Violation};
-use agent_checkpoint::resume::{ForeignMember, PromptOptions, Prompts, Rendered};
-use agent_checkpoint::staleness::{Reason, TrackedFile};
-use agent_checkpoint::{
-    Checkpoint, EntryId, Error, ErrorKind, Resume, ResumeDecision, ResumeOptions, ResumePlan,
+use agent_checkpoint::resume::{
+    ForeignMember, PromptOptions, Prompts, Rendered, Resume, ResumeDecision, ResumeOptions,
+    ResumePlan,
 };
+use agent_checkpoint::staleness::{Reason, TrackedFile};
+use agent_checkpoint::store::EntryId;
+use agent_checkpoint::{Checkpoint, Error, ErrorKind};
 use chrono::TimeDelta;
 use serde::Serialize;
 
@@ -340,7 +343,7 @@ fn give_inputs(
     let Some(document) = target.load()? else {
         return Ok(());
     };
-    let story = checkpoint::read::<StoryCheckpoint>(&document);
+    let story = formats::read::<StoryCheckpoint>(&document);
     let story = story.map_err(|error| target.error(error))?.reading.value;
     let whole = |path: &Path| {
         std::path::absolute(path)

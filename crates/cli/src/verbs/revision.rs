@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use agent_checkpoint::formats::builder_state;
+use agent_checkpoint::formats::{Formats, builder_state};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::{Error, Formats, Revision};
+use agent_checkpoint::{Error, Revision};
 use serde::Serialize;
 
 use crate::address::{file_or_store, only_slot};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::Formats;
+use agent_checkpoint::formats::Formats;
 use agent_checkpoint::schema::{self, Schemas};
 use serde_json::{Map, Value};
 

@@ -3,13 +3,10 @@
 use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::checkpoint::RuleContext;
-use agent_checkpoint::json::{Document, Violation};
-use agent_checkpoint::store::{Change, Put};
-use agent_checkpoint::{
-    CheckpointStore, Code, Error, ErrorKind, Expect, FileOptions, Format, Formats,
-    Outcome as Wrote, Revision, Saved,
-};
+use agent_checkpoint::formats::{Format, Formats};
+use agent_checkpoint::json::{Code, Document, Violation};
+use agent_checkpoint::store::{Change, CheckpointStore, FileOptions, Outcome as Wrote, Put, Saved};
+use agent_checkpoint::{Error, ErrorKind, Expect, Revision, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::{Handoff, RuleContext};
-use agent_checkpoint::{Checkpoint, Error, ErrorKind};
+use agent_checkpoint::{Checkpoint, Error, ErrorKind, Handoff, RuleContext};
 
 use crate::address::Target;
 use crate::args::Global;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use agent_checkpoint::staleness::{Reason, TrackedFile};
-use agent_checkpoint::{Checkpoint, Staleness};
+use agent_checkpoint::Checkpoint;
+use agent_checkpoint::staleness::{Reason, Staleness, TrackedFile};
 use comfy_table::Cell;
 use serde::Serialize;
 

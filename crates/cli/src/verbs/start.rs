@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use agent_checkpoint::checkpoint::FileRole;
-use agent_checkpoint::formats::builder_state;
-use agent_checkpoint::formats::{
-    AgentCheckpoint, BuildCheckpoint, PipelineState, SitebuilderCheckpoint, StoryCheckpoint,
-};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::formats::{FileRole, builder_state};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::read_document;
-use agent_checkpoint::{Begun, Checkpoint, Error, TaskCheckpoint};
+use agent_checkpoint::{Begun, Checkpoint, Error};
 
 use super::show::view;
 use crate::address::Target;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::{Document, Violation};
-use agent_checkpoint::{Error, ErrorKind, Formats, Key};
+use agent_checkpoint::{Error, ErrorKind, Key};
 use serde::Serialize;
 
 use crate::address::files_or_store;

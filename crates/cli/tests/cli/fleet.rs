@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use agent_checkpoint::formats::SitebuilderCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 
 use crate::project::Project;
 
@@ -228,7 +228,7 @@ fn the_status_table_has_the_rows_of_the_protocol() {
     let now = "2026-03-02T08:05:00Z";
     let arguments = ["status", ".", "--markdown", "--now", now, "--planned"];
     let run = project.expect(0, &[&arguments[..], &["T9@content"]].concat());
-    let document = agent_checkpoint::Document::from_text(text).unwrap();
+    let document = agent_checkpoint::json::Document::from_text(text).unwrap();
     let checkpoint = document.read::<SitebuilderCheckpoint>().unwrap().value;
     assert!(run.out.ends_with(&format!(
         "{}\n{}\n",

@@ -4,12 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::store::Durability;
-use agent_checkpoint::store::PutOptions;
-use agent_checkpoint::{
-    BuilderStateStore, CheckpointStore, CheckpointStoreExt, Checkpoints, ClaimRequest, Expect,
-    FileOptions, FileStore, Key, Limits,
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, Durability, FileOptions, FileStore, PutOptions,
 };
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ClaimRequest, Expect, Key, Limits};
 
 use crate::project::{EXAMPLE, Project, TASK};
 

@@ -7,9 +7,11 @@ mod watch;
 
 use std::time::Duration;
 
-use agent_checkpoint::checkpoint::Notice;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason, Source};
-use agent_checkpoint::{Error, ErrorKind, Formats, Liveness, Resume};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::liveness::{Liveness, Notice};
+use agent_checkpoint::resume::Resume;
+use agent_checkpoint::{Error, ErrorKind};
 use chrono::TimeDelta;
 
 use super::{now, resume};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use agent_checkpoint::Timestamp;
-use agent_checkpoint::checkpoint::FUTURE_TOLERANCE;
 use agent_checkpoint::fleet::{Fleet, Row, RowState, SkipReason};
+use agent_checkpoint::formats::FUTURE_TOLERANCE;
 use chrono::{DateTime, TimeDelta, Utc};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
