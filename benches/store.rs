@@ -18,7 +18,7 @@ use agent_checkpoint::formats::task::{Decision, StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, PutOptions, Query,
+    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Put, Query,
 };
 use agent_checkpoint::{Checkpoints, Key, Limits, Revision};
 
@@ -118,7 +118,7 @@ fn main() {
                 Box::new(|n| {
                     let mut document = Document::from_text(text.clone()).unwrap();
                     document.set("/phase", &format!("phase {n}")).unwrap();
-                    black_box(store.put(&key, &document, &PutOptions::new()).unwrap());
+                    black_box(store.put(&key, Put::new(document.clone())).unwrap());
                 }),
             ),
             (
@@ -126,7 +126,7 @@ fn main() {
                 Box::new(|n| {
                     let mut document = Document::from_text(text.clone()).unwrap();
                     document.set("/phase", &format!("phase {n}")).unwrap();
-                    black_box(bare.put(&key, &document, &PutOptions::new()).unwrap());
+                    black_box(bare.put(&key, Put::new(document.clone())).unwrap());
                 }),
             ),
             (

@@ -25,13 +25,11 @@ use crate::redaction::Redaction;
 use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
-use crate::store::{
-    Change, CheckpointStore, EntryId, Outcome, PutOptions, Saved, Stored, TaskContext,
-};
+use crate::store::{CheckpointStore, EntryId, Outcome, Put, Saved, Stored, TaskContext};
 use serde_json::Value;
 
-use saving::Prepared;
 pub use saving::PutMode;
+use saving::{Prepared, Report};
 
 /// How many of the newest dropped items are read for a resume or a record of files.
 pub(crate) const NEWEST: usize = 1000;
@@ -376,8 +374,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             }
             Ok::<_, Error>(prepared)
         };
-        // Tracked files may be large. They are read before the lock is taken; what came of it counts if the
-        // checkpoint is then as it was.
+        // Tracked files may be large. They are read before the lock is taken; the result counts if the checkpoint
+        // is then as it was.
         let mut ahead = None;
         if self.tracking.is_some()
             && self.store.capabilities().excludes_processes
@@ -386,23 +384,23 @@ impl<C: Checkpoint> Checkpoints<C> {
             let prepared = prepare(Some(&stored)).map_err(|error| error.with_key(key))?;
             ahead = Some((stored.revision, prepared));
         }
-        let mut prepared = None;
-        let mut came_back = None;
-        let saved = self.store.transact(key, &mut |stored| {
+        let saved = crate::store::transact(&*self.store, key, |stored| {
             // After this save the note names the new state, so this is the last chance to report it.
-            came_back = stored.and_then(|stored| self.told_of_rollback(key, stored));
+            let came_back = stored.and_then(|stored| self.told_of_rollback(key, stored));
             let of = stored.map(|stored| &stored.revision);
-            prepared = match ahead.take() {
+            let prepared = match ahead.take() {
                 Some((revision, prepared)) if Some(&revision) == of => prepared,
                 _ => prepare(stored)?,
             };
-            Ok(prepared.as_ref().map_or(Change::Keep, |prepared| {
-                prepared.change(self.fence, self.archives())
-            }))
+            let Some(prepared) = prepared else {
+                return Ok((None, (None, came_back)));
+            };
+            let (put, report) = prepared.put(self.fence, self.archives());
+            Ok((Some(put), (Some(report), came_back)))
         });
-        let mut saved = ended(key, saved, prepared.as_ref(), began)?;
-        saved.came_back = came_back;
-        Ok(saving::complete(saved, prepared))
+        let saved =
+            saved.map(|(saved, (report, came_back))| (Saved { came_back, ..saved }, report));
+        ended(key, saved, began)
     }
 
     /// Saves a new checkpoint under a key that has none.
@@ -472,8 +470,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     ) -> Result<Saved> {
         let began = Instant::now();
         let standalone = !self.store.capabilities().embedded;
-        let mut prepared = None;
-        let saved = self.store.transact(key, &mut |stored| {
+        let saved = crate::store::transact(&*self.store, key, |stored| {
             crate::store::check_expected(key, expect, stored)?;
             let present = stored.map(|stored| &stored.document);
             let mut next = self.whole(key, present, checkpoint.clone(), mode, standalone)?;
@@ -481,12 +478,10 @@ impl<C: Checkpoint> Checkpoints<C> {
                 next.goes_on_from(of, old, checkpoint);
             }
             next.look_at_files(self, key, stored)?;
-            let change = next.change(self.fence, self.archives());
-            prepared = Some(next);
-            Ok(change)
+            let (put, report) = next.put(self.fence, self.archives());
+            Ok((Some(put), Some(report)))
         });
-        let saved = ended(key, saved, prepared.as_ref(), began)?;
-        Ok(saving::complete(saved, prepared))
+        ended(key, saved, began)
     }
 
     /// One state of the history of a checkpoint, as [`CheckpointStore::history`] lists them.
@@ -894,30 +889,25 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 }
 
-/// Reports how a save ended.
-fn ended(
-    key: &Key,
-    saved: Result<Saved>,
-    prepared: Option<&Prepared>,
-    began: Instant,
-) -> Result<Saved> {
-    let agent = prepared.and_then(Prepared::agent);
-    let tell = |event, revision| event::happened(event, key, revision, agent, began);
-    match &saved {
-        Ok(saved) if saved.outcome != Outcome::Unchanged => {
-            tell("saved", Some(&saved.revision));
-            if prepared.is_some_and(Prepared::is_truncated) {
-                tell("truncated", Some(&saved.revision));
-            }
+/// Adds what the typed view knows to what the store reports, and emits the events of a save.
+fn ended(key: &Key, saved: Result<(Saved, Option<Report>)>, began: Instant) -> Result<Saved> {
+    let (saved, report) = saved.map_err(|error| {
+        if let ErrorKind::Conflict { found, .. } = error.kind() {
+            event::happened("conflict", key, found.as_ref(), None, began);
         }
-        Err(error) => {
-            if let ErrorKind::Conflict { found, .. } = error.kind() {
-                tell("conflict", found.as_ref());
-            }
+        error.with_key(key)
+    })?;
+    let agent = report.as_ref().and_then(|report| report.agent.as_deref());
+    if saved.outcome != Outcome::Unchanged {
+        event::happened("saved", key, Some(&saved.revision), agent, began);
+        if report.as_ref().is_some_and(Report::is_truncated) {
+            event::happened("truncated", key, Some(&saved.revision), agent, began);
         }
-        Ok(_) => {}
     }
-    saved.map_err(|error| error.with_key(key))
+    Ok(match report {
+        Some(report) => report.complete(saved),
+        None => saved,
+    })
 }
 
 /// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint still has: a
@@ -986,7 +976,7 @@ fn alone(dropped: &Dropped) -> Option<Value> {
     Some(serde_json::json!({ list: [dropped.value] }))
 }
 
-/// Conveniences over any store; nobody implements it.
+/// Conveniences over any store. Every store has them; none implements them.
 pub trait CheckpointStoreExt: CheckpointStore {
     /// The checkpoints of one format in this store, of which the view has a clone. A store that cannot be cloned
     /// is shared as an `Arc`.
@@ -997,19 +987,83 @@ pub trait CheckpointStoreExt: CheckpointStore {
         Checkpoints::new(self.clone())
     }
 
-    /// Puts an earlier state of a key in place again, to the byte. The state that was there is in the
-    /// history afterwards. A state of the task that was deleted brings it back, with what was left out of it.
+    /// Reads, lets `decide` choose, and writes, as one step that no other writer comes between. `None` leaves what
+    /// is there.
+    ///
+    /// `decide` may run more than once, on what a faster writer left. So it must decide from what it is given
+    /// alone, and do nothing that cannot be done twice.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](CheckpointStore::load) and [`put`](CheckpointStore::put); the errors of `decide`, after
+    /// which nothing was written; [`ErrorKind::NotFound`] when it leaves what is not there;
+    /// [`ErrorKind::Conflict`] when other writers were faster again and again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::store::Put;
+    /// use agent_checkpoint::{CheckpointStoreExt, Document, Key, MemoryStore};
+    ///
+    /// # fn main() -> agent_checkpoint::Result<()> {
+    /// let store = MemoryStore::new();
+    /// let saved = store.transact(&Key::new("US-003")?, |stored| {
+    ///     let mut document = match stored {
+    ///         Some(stored) => stored.document.clone(),
+    ///         None => Document::new(&serde_json::json!({}))?,
+    ///     };
+    ///     document.set("/status", &"in_progress")?;
+    ///     Ok(Some(Put::new(document)))
+    /// })?;
+    /// assert!(saved.previous.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn transact(
+        &self,
+        key: &Key,
+        mut decide: impl FnMut(Option<&Stored>) -> Result<Option<Put>>,
+    ) -> Result<Saved> {
+        let (saved, ()) = crate::store::transact(self, key, |stored| Ok((decide(stored)?, ())))?;
+        Ok(saved)
+    }
+
+    /// As [`transact`](CheckpointStoreExt::transact), and gives what the last run of `decide` made beside the put.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`transact`](CheckpointStoreExt::transact).
+    fn transact_with<T>(
+        &self,
+        key: &Key,
+        decide: impl FnMut(Option<&Stored>) -> Result<(Option<Put>, T)>,
+    ) -> Result<(Saved, T)> {
+        crate::store::transact(self, key, decide)
+    }
+
+    /// Puts an earlier state of a key in place again, to the byte, over what is expected. The state that was there
+    /// is in the history afterwards. A state of the task that was deleted brings it back, with its dropped items.
     ///
     /// # Errors
     ///
     /// Those of [`CheckpointStore::load_revision`] and of [`CheckpointStore::put`].
-    fn restore(&self, key: &Key, entry: &EntryId, options: &PutOptions) -> Result<Saved> {
+    fn restore(
+        &self,
+        key: &Key,
+        entry: &EntryId,
+        expect: Expect,
+        fence: Option<Fence>,
+    ) -> Result<Saved> {
         let stored = self.load_revision(key, entry)?;
         let history = self.history(key)?;
         let mut history = history.iter();
-        let is_of_this_task = history.any(|known| known.id == *entry && known.tasks_since == 0);
-        let options = options.clone().as_brought_back(is_of_this_task);
-        self.put(key, &stored.document, &options)
+        let mut put = Put::new(stored.document)
+            .with_expect(expect)
+            .with_fence(fence);
+        if history.any(|known| known.id == *entry && known.tasks_since == 0) {
+            put = put.continue_task();
+        }
+        self.put(key, put)
     }
 }
 

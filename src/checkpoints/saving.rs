@@ -15,7 +15,7 @@ use crate::checkpoint::{
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
 use crate::staleness::Renewal;
-use crate::store::{Change, Put, Saved, Stored};
+use crate::store::{Put, Saved, Stored};
 
 /// What a whole checkpoint does to the text that is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,50 +28,63 @@ pub enum PutMode {
     Replace,
 }
 
-/// A text that is ready to be saved.
+/// A put that is ready for the store, and what its save will report.
 pub(super) struct Prepared {
-    document: Document,
+    put: Put,
+    report: Report,
+    /// The files that the checkpoint names.
+    files: Vec<String>,
+    /// What the save reports of the work; `None` when it changes nothing.
+    work: Option<Work>,
+    /// The checkpoint that the work goes on from, where it is another one than is replaced.
+    goes_on_from: Option<(Key, Revision)>,
+}
+
+/// What the typed view adds to the [`Saved`] of the store.
+#[derive(Default)]
+pub(super) struct Report {
     truncation: Truncation,
     lost: Vec<String>,
     violations: Vec<Violation>,
     transient: Vec<Violation>,
-    /// The files that the checkpoint names.
-    files: Vec<String>,
-    companion: Option<String>,
-    /// What the save tells of the work; `None` when it changes nothing.
-    work: Option<Work>,
-    /// The checkpoint that the work goes on from, where it is another one than is replaced.
-    goes_on_from: Option<(Key, Revision)>,
-    told: FilesTold,
-    /// Whether nothing but a sign of life changed.
-    sign_of_life: bool,
+    files: FilesTold,
+    /// The agent that the checkpoint names.
+    pub(super) agent: Option<String>,
 }
 
-impl Prepared {
-    fn new(document: Document) -> Self {
-        Prepared {
-            document,
-            truncation: Truncation::default(),
-            lost: Vec::new(),
-            violations: Vec::new(),
-            transient: Vec::new(),
-            files: Vec::new(),
-            companion: None,
-            work: None,
-            goes_on_from: None,
-            told: FilesTold::default(),
-            sign_of_life: false,
-        }
-    }
-
+impl Report {
     /// Whether something was moved out of the checkpoint or cut.
     pub(super) fn is_truncated(&self) -> bool {
         !self.truncation.dropped.is_empty()
     }
 
-    /// The agent that the checkpoint names.
-    pub(super) fn agent(&self) -> Option<&str> {
-        self.work.as_ref()?.agent(true)
+    /// Adds this to the report of the store.
+    pub(super) fn complete(self, saved: Saved) -> Saved {
+        let kept_in = saved.truncation.kept_in;
+        Saved {
+            truncation: Truncation {
+                kept_in,
+                ..self.truncation
+            },
+            lost: self.lost,
+            violations: self.violations,
+            transient: self.transient,
+            files: self.files,
+            ..saved
+        }
+    }
+}
+
+impl Prepared {
+    /// A text that changes nothing.
+    fn unchanged(document: Document) -> Self {
+        Prepared {
+            put: Put::new(document),
+            report: Report::default(),
+            files: Vec::new(),
+            work: None,
+            goes_on_from: None,
+        }
     }
 
     /// Looks at the files that the checkpoint names, and those that were cut from it, for whoever judges
@@ -91,7 +104,7 @@ impl Prepared {
             (None, None) => None,
         };
         let recorded_by = before.as_ref().and_then(|before| before.agent.as_deref());
-        let vouches = !self.sign_of_life && !checkpoints.keeps_verdict;
+        let vouches = !self.put.skips_history && !checkpoints.keeps_verdict;
         let is_progress = vouches && work.is_progress(recorded_by);
         let own_file = || checkpoints.store.document_file(key);
         let tracking = checkpoints.tracking.clone();
@@ -110,7 +123,7 @@ impl Prepared {
         let moved_out = moved_out.filter(|file| !work.named_before.contains(*file));
         let cut: Vec<String> = recorded
             .iter()
-            .chain(&self.truncation.dropped)
+            .chain(&self.report.truncation.dropped)
             .filter_map(super::as_checkpoint::<C>)
             .flat_map(|cut| own(cut.files()))
             .chain(moved_out.cloned())
@@ -126,15 +139,15 @@ impl Prepared {
         };
         let prints = match tracking {
             // A heartbeat does not vouch for files.
-            Some(tracking) if !self.sign_of_life => {
+            Some(tracking) if !self.put.skips_history => {
                 let (prints, told) = renewal.of(files, &tracking);
-                self.told = told;
+                self.report.files = told;
                 prints
             }
             _ => renewal.unseen(files),
         };
         // Plain data: it has a text.
-        self.companion = serde_json::to_string(&prints).ok();
+        self.put.fingerprints = serde_json::to_string(&prints).ok();
         Ok(())
     }
 
@@ -144,37 +157,23 @@ impl Prepared {
         self.goes_on_from = Some((key.clone(), old.revision.clone()));
     }
 
-    pub(super) fn change(
-        &self,
+    /// The put, and what its save will report.
+    pub(super) fn put(
+        self,
         fence: Option<Fence>,
         archive: Option<(Archive, DateTime<Utc>)>,
-    ) -> Change {
-        let put = Put::new(self.document.clone());
-        let put = put.with_overflow(self.truncation.dropped.clone());
-        let put = put.fenced(fence).with_companion(self.companion.clone());
-        // What is kept whole with what was cut needs no archive.
-        let is_kept = self
-            .truncation
-            .dropped
-            .iter()
-            .any(|cut| cut.pointer.is_empty());
-        let put = put.archiving(archive.filter(|_| !is_kept));
-        Change::Put(put.as_sign_of_life(self.sign_of_life))
+    ) -> (Put, Report) {
+        let mut report = self.report;
+        report.agent = self
+            .work
+            .as_ref()
+            .and_then(|work| work.agent(true).map(str::to_owned));
+        let dropped = report.truncation.dropped.clone();
+        // A checkpoint that is dropped whole needs no archive.
+        let is_kept = dropped.iter().any(|item| item.pointer.is_empty());
+        let put = self.put.with_fence(fence).with_dropped(dropped);
+        (put.with_archive(archive.filter(|_| !is_kept)), report)
     }
-}
-
-/// Adds what the typed view knows to what the store says.
-pub(super) fn complete(mut saved: Saved, prepared: Option<Prepared>) -> Saved {
-    if let Some(prepared) = prepared {
-        let kept_in = saved.truncation.kept_in.take();
-        saved.truncation = prepared.truncation;
-        saved.truncation.kept_in = kept_in;
-        saved.lost = prepared.lost;
-        saved.violations = prepared.violations;
-        saved.transient = prepared.transient;
-        saved.files = prepared.told;
-    }
-    saved
 }
 
 impl<C: Checkpoint> Checkpoints<C> {
@@ -226,7 +225,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         match (present, &current) {
             (Some(present), Some(current)) if mode == PutMode::Edit => {
                 if wanted == current.reading.value {
-                    return Ok(Prepared::new(present.clone()));
+                    return Ok(Prepared::unchanged(present.clone()));
                 }
                 self.edited(key, &current.document, &current.reading, wanted)
             }
@@ -276,12 +275,15 @@ impl<C: Checkpoint> Checkpoints<C> {
         };
         Ok(Prepared {
             files: own(read_back.value.files()),
-            truncation,
-            lost,
-            violations,
-            transient,
+            report: Report {
+                truncation,
+                lost,
+                violations,
+                transient,
+                ..Report::default()
+            },
             work: Some(work),
-            ..Prepared::new(document)
+            ..Prepared::unchanged(document)
         })
     }
 
@@ -318,15 +320,20 @@ impl<C: Checkpoint> Checkpoints<C> {
         let before = violations(document, reading, &RuleContext::none());
         let after = violations(&text, &read_back, &RuleContext::none());
         let (transient, violations) = by_transience::<C>(&text, new_violations(&before, after));
+        let mut put = Put::new(text);
+        put.skips_history = read_back.value.is_sign_of_life(&reading.value);
         Ok(Prepared {
-            lost: not_below(lost, reading, document, &truncation_of_lists(&truncation)),
-            truncation,
-            violations,
-            transient,
+            put,
+            report: Report {
+                lost: not_below(lost, reading, document, &truncation_of_lists(&truncation)),
+                truncation,
+                violations,
+                transient,
+                ..Report::default()
+            },
             files: own(read_back.value.files()),
             work: Some(Work::between(&reading.value, &read_back.value)),
-            sign_of_life: read_back.value.is_sign_of_life(&reading.value),
-            ..Prepared::new(text)
+            goes_on_from: None,
         })
     }
 

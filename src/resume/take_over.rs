@@ -164,7 +164,7 @@ fn beside(
     };
     let archive = if by.archive {
         // One that was written meanwhile is not put aside: its agent has not crashed.
-        let mut as_it_was = DeleteOptions::expecting(Expect::Revision(old.revision));
+        let mut as_it_was = DeleteOptions::new().with_expect(Expect::Revision(old.revision));
         as_it_was.fence = by.fence;
         match store.archive(key, Archive::Crashed, now, &as_it_was) {
             Ok(archive) => Some(archive),
@@ -176,7 +176,8 @@ fn beside(
                         | ErrorKind::Fenced { .. }
                 );
                 if nothing_changed && begun.outcome == Outcome::Created {
-                    let created = DeleteOptions::expecting(Expect::Revision(begun.revision));
+                    let created =
+                        DeleteOptions::new().with_expect(Expect::Revision(begun.revision));
                     store.delete(&new, &created)?;
                 }
                 return Err(error);

@@ -8,11 +8,11 @@ use chrono::{DateTime, Utc};
 
 use super::file::{
     DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, OnAbsent, OverflowFile,
-    Owner, discard, entry_named, listed, no_history, no_such, not_recoverable, recover_with,
+    Owner, Undo, entry_named, listed, no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
-    Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
-    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
+    Capabilities, CheckpointStore, Decide, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep,
+    Outcome, Page, Put, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
     check_expected,
 };
 use crate::checkpoint::{
@@ -177,48 +177,30 @@ impl BuilderStateStore {
         now: DateTime<Utc>,
         options: &DeleteOptions,
     ) -> Result<PathBuf> {
-        let mut aside = None;
-        let emptied = self.empty(key, options, &mut |file, text| {
-            // It may run again, on what a faster writer left.
-            discard(aside.take());
-            aside = Some(file.archive_text(text, &archive_name(archive, now))?);
-            Ok(())
-        });
-        match emptied {
-            Ok(true) => {}
-            Ok(false) => {
-                discard(aside);
-                return Err(self.with_place(Error::new(ErrorKind::NotFound), key));
-            }
-            Err(error) => {
-                if *error.kind() != ErrorKind::NotDurable {
-                    discard(aside);
-                }
-                return Err(error);
-            }
-        }
-        aside.ok_or_else(|| self.with_place(Error::new(ErrorKind::NotFound), key))
+        let emptied = self.empty(key, options, Some((archive, now)))?;
+        emptied
+            .flatten()
+            .ok_or_else(|| self.with_place(Error::new(ErrorKind::NotFound), key))
     }
 
-    /// Makes a slot `null`; `before` gets its text first, under the lock. `false` when it was empty.
+    /// Makes a slot `null`, and archives its text first where that is asked for, under the lock. Gives where the
+    /// archive is; `None` when the slot was empty.
     fn empty(
         &self,
         key: &Key,
         options: &DeleteOptions,
-        before: &mut dyn FnMut(&DurableFile<'_>, &str) -> Result<()>,
-    ) -> Result<bool> {
+        archive: Option<(Archive, DateTime<Utc>)>,
+    ) -> Result<Option<Option<PathBuf>>> {
         let slot = self.slot(key)?;
         let file = self.file_of(key);
-        let mut deleted = false;
-        file.transact(&mut |host, beside| {
-            deleted = false;
+        let emptied = file.transact(&mut |host, beside| {
             let place = match host {
                 Some(host) => find(&slot, &host.document)?,
                 None => None,
             };
             let (Some(host), Some(place)) = (host, place) else {
                 check_expected(key, &options.expect, None)?;
-                return Ok(None);
+                return Ok((None, None));
             };
             // What is no object can be deleted too: it holds no checkpoint.
             let is_object = host
@@ -229,29 +211,29 @@ impl BuilderStateStore {
                 check_expected(key, &options.expect, stored(host, &place)?.as_ref())?;
             }
             if !place.occupied {
-                return Ok(None);
+                return Ok((None, None));
             }
-            let whole = Owner {
-                slot: Some(key.as_str()),
-                task: None,
-            };
-            beside.claims.check(whole, options.fence, beside.now)?;
-            if let Some(node) = host.document.get(&place.pointer) {
-                before(&file, node.raw())?;
-            }
+            beside
+                .claims
+                .check(whole_slot(key), options.fence, beside.now)?;
             let mut changed = host.document.clone();
-            deleted = changed.set(&place.pointer, &())?;
-            Ok(Some(Next {
+            changed.set(&place.pointer, &())?;
+            let mut undo = Undo::default();
+            if let (Some((why, at)), Some(node)) = (archive, host.document.get(&place.pointer)) {
+                undo.archive = Some(file.archive_text(node.raw(), &archive_name(why, at))?);
+            }
+            let next = Next {
                 text: changed.into_text(),
                 revision: None,
                 record: Entries::default(),
-                companion: None,
-                sign_of_life: false,
-                goes_on: false,
-            }))
-        })
-        .map_err(|error| self.with_place(error, key))?;
-        Ok(deleted)
+                fingerprints: None,
+                skips_history: false,
+                continues_task: false,
+                undo,
+            };
+            Ok((Some(next.undo.archive.clone()), Some(next)))
+        });
+        emptied.map_err(|error| self.with_place(error, key))
     }
 
     fn slot(&self, key: &Key) -> Result<Slot> {
@@ -335,6 +317,100 @@ fn in_slot(slot: &Slot, host: Option<Stored>) -> Result<Option<Stored>> {
     place.map_or(Ok(None), |place| stored(&host, &place))
 }
 
+impl Exclusive for BuilderStateStore {
+    fn with_lock(&self, key: &Key, decide: &mut Decide<'_>) -> Result<Saved> {
+        let slot = self.slot(key)?;
+        let _span = tracing::debug_span!("transact", %key).entered();
+        let mut on_absent = OnAbsent::default();
+        let file = self.file_of(key);
+        let saved = file.transact(&mut |host, beside| {
+            let is_host = host.is_some();
+            let empty;
+            let host = match host {
+                Some(host) => host,
+                None if slot == Slot::Top => {
+                    empty = Stored::new(Document::from_text("{}\n")?);
+                    &empty
+                }
+                None => return Err(no_host(&slot)),
+            };
+            let place = slot.find(&host.document)?;
+            let mut present = stored(host, &place)?;
+            if let Some(present) = &mut present {
+                self.say_former_task(key, &slot, &host.document, present)?;
+                let changed = beside.noted.changed_without(&present.revision);
+                present.changed_without = Some(changed.is_some());
+            }
+            let present = present.as_ref();
+            let put = match is_host {
+                true => decide(present)?,
+                false => on_absent.decide(None, decide)?,
+            };
+            let Some(put) = put else {
+                return Ok((Saved::unchanged(key, present)?, None));
+            };
+            check_expected(key, &put.expect, present)?;
+            beside
+                .claims
+                .check(whole_slot(key), put.fence, beside.now)?;
+            let mut changed = host.document.clone();
+            let is_new_text = changed.graft(&place.pointer, &put.document)?;
+            let previous = present.map(|present| present.revision.clone());
+            // Grafting reindents a text that comes from elsewhere, so the revision is that of the slot afterwards.
+            let revision = changed
+                .get(&place.pointer)
+                .map(|node| Revision::of(node.raw().as_bytes()))
+                .ok_or_else(|| no_host(&slot))?;
+            let outcome = Outcome::of(previous.as_ref(), &revision);
+            // A checkpoint stays that of its task until another begins in its place.
+            let before = match (&previous, put.archive) {
+                (Some(previous), None) => self.saved_for(key, &slot, previous)?,
+                _ => None,
+            };
+            let task = before.or_else(|| place.task.clone());
+            let fingerprints = beside_text(task.as_deref(), put.fingerprints());
+            let mut saved = Saved::new(outcome, revision.clone(), previous);
+            if !put.dropped.is_empty() {
+                saved.truncation.kept_in = Some(beside.overflow.place());
+            }
+            let owner = Owner {
+                slot: Some(key.as_str()),
+                task: place.task.as_deref(),
+            };
+            let begins = outcome == Outcome::Created && !put.continues_task;
+            let record =
+                beside
+                    .overflow
+                    .entries(owner, begins || put.ends_task(outcome), &put.dropped)?;
+            let mut undo = Undo::default();
+            if let (Some((why, at)), Some(present), true) = (put.archive, present, is_new_text) {
+                let text = present.document.text();
+                undo.archive = Some(file.archive_text(text, &archive_name(why, at))?);
+                saved.archive.clone_from(&undo.archive);
+            }
+            let next = is_new_text.then(|| Next {
+                text: changed.into_text(),
+                revision: Some(revision),
+                record,
+                fingerprints: Some(fingerprints),
+                skips_history: put.skips_history,
+                continues_task: put.continues_task,
+                undo,
+            });
+            Ok((saved, next))
+        });
+        saved.map_err(|error| self.with_place(error, key))
+    }
+}
+
+/// A slot, whatever task is in it.
+fn whole_slot(key: &Key) -> Owner<'_> {
+    Owner {
+        slot: Some(key.as_str()),
+        task: None,
+    }
+}
+
 impl CheckpointStore for BuilderStateStore {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
         let slot = self.slot(key)?;
@@ -352,131 +428,16 @@ impl CheckpointStore for BuilderStateStore {
         load().map_err(|error| self.with_place(error, key))
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        self.transact(key, &mut |present| {
-            check_expected(key, &options.expect, present)?;
-            let put = Put::new(document.clone());
-            let put = put.with_overflow(options.overflow.clone());
-            let put = put.with_companion(options.companion.clone());
-            let put = put.as_sign_of_life(options.sign_of_life);
-            let put = put.archiving(options.archive);
-            let put = put.as_brought_back(options.brings_back);
-            Ok(Change::Put(put.fenced(options.fence)))
-        })
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.with_lock(key, &mut |_| Ok(Some(put.clone())))
     }
 
-    fn transact(
-        &self,
-        key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-    ) -> Result<Saved> {
-        let slot = self.slot(key)?;
-        let _span = tracing::debug_span!("transact", %key).entered();
-        let mut saved = None;
-        let mut archive = None;
-        let mut once = OnAbsent::default();
-        let file = self.file_of(key);
-        let result = file
-            .transact(&mut |host, beside| {
-                discard(archive.take());
-                let is_host = host.is_some();
-                let empty;
-                let host = match host {
-                    Some(host) => host,
-                    None if slot == Slot::Top => {
-                        empty = Stored::new(Document::from_text("{}\n")?);
-                        &empty
-                    }
-                    None => return Err(no_host(&slot)),
-                };
-                let place = slot.find(&host.document)?;
-                let mut present = stored(host, &place)?;
-                if let Some(present) = &mut present {
-                    self.say_former_task(key, &slot, &host.document, present)?;
-                    let changed = beside.noted.changed_without(&present.revision);
-                    present.changed_without = Some(changed.is_some());
-                }
-                let change = match is_host {
-                    true => change(present.as_ref())?,
-                    false => once.change(None, change)?,
-                };
-                let put = match change {
-                    Change::Keep => {
-                        saved = Some(Saved::unchanged(key, present.as_ref())?);
-                        return Ok(None);
-                    }
-                    Change::Put(put) => put,
-                };
-                let whole = Owner {
-                    slot: Some(key.as_str()),
-                    task: None,
-                };
-                beside.claims.check(whole, put.fence, beside.now)?;
-                let mut changed = host.document.clone();
-                let is_new_text = changed.graft(&place.pointer, &put.document)?;
-                let previous = present.as_ref().map(|present| present.revision.clone());
-                // Grafting lays a text anew that comes from elsewhere, so the revision is that of
-                // the slot afterwards.
-                let revision = changed
-                    .get(&place.pointer)
-                    .map(|node| Revision::of(node.raw().as_bytes()))
-                    .ok_or_else(|| no_host(&slot))?;
-                let outcome = Outcome::of(previous.as_ref(), &revision);
-                let mut result = Saved::new(outcome, revision, previous);
-                if !put.overflow.is_empty() {
-                    result.truncation.kept_in = Some(beside.overflow.place());
-                }
-                let owner = Owner {
-                    slot: Some(key.as_str()),
-                    task: place.task.as_deref(),
-                };
-                let begins = outcome == Outcome::Created;
-                let goes_on = begins && put.brings_back;
-                // Of what is archived nothing is of a later task, but whoever takes over goes on with it.
-                let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
-                let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
-                let record =
-                    beside
-                        .overflow
-                        .entries(owner, (begins && !goes_on) || ends, &put.overflow)?;
-                let revision = Some(result.revision.clone());
-                // Whose it was it stays, until another begins in its place.
-                let before = match (&result.previous, put.archive) {
-                    (Some(previous), None) => self.saved_for(key, &slot, previous)?,
-                    _ => None,
-                };
-                let task = before.or_else(|| place.task.clone());
-                let text = beside_text(task.as_deref(), put.companion.as_deref());
-                saved = Some(result);
-                if let (Some((why, at)), Some(present), true) = (put.archive, &present, is_new_text)
-                {
-                    let text = present.document.text();
-                    archive = Some(file.archive_text(text, &archive_name(why, at))?);
-                }
-                Ok(is_new_text.then(|| Next {
-                    text: changed.into_text(),
-                    revision,
-                    record,
-                    companion: Some(text),
-                    sign_of_life: put.sign_of_life,
-                    goes_on,
-                }))
-            })
-            .map_err(|error| self.with_place(error, key));
-        if let Err(error) = result {
-            if *error.kind() != ErrorKind::NotDurable {
-                discard(archive);
-            }
-            return Err(error);
-        }
-        if let Some(saved) = &mut saved {
-            saved.archive = archive;
-        }
-        saved.ok_or_else(|| self.with_place(Error::new(ErrorKind::ChangedMeanwhile), key))
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        Some(self)
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.empty(key, options, &mut |_, _| Ok(()))
+        Ok(self.empty(key, options, None)?.is_some())
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
@@ -514,45 +475,35 @@ impl CheckpointStore for BuilderStateStore {
     /// The sign of life is the session's own `lastHeartbeat`; a host without one gets it.
     fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
         let slot = self.slot(key)?;
-        let mut saved = None;
-        self.file_of(key)
-            .transact(&mut |host, beside| {
-                let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
-                let place = find(&slot, &host.document)?;
-                let present = place.map_or(Ok(None), |place| stored(host, &place))?;
-                let mut present = present.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
-                self.say_former_task(key, &slot, &host.document, &mut present)?;
-                present.context.refuse_former_task()?;
-                let whole = Owner {
-                    slot: Some(key.as_str()),
-                    task: None,
-                };
-                beside.claims.check(whole, fence, beside.now)?;
-                let beat = Timestamp::like(present.context.heartbeat.as_ref(), now);
-                let mut changed = host.document.clone();
-                let is_new = changed.set(HEARTBEAT, &beat)?;
-                let outcome = if is_new {
-                    Outcome::Replaced
-                } else {
-                    Outcome::Unchanged
-                };
-                let revision = present.revision.clone();
-                saved = Some(Saved::new(
-                    outcome,
-                    revision.clone(),
-                    Some(present.revision),
-                ));
-                Ok(is_new.then(|| Next {
-                    text: changed.into_text(),
-                    revision: Some(revision),
-                    record: Entries::default(),
-                    companion: None,
-                    sign_of_life: true,
-                    goes_on: false,
-                }))
-            })
-            .map_err(|error| self.with_place(error, key))?;
-        saved.ok_or_else(|| self.with_place(Error::new(ErrorKind::ChangedMeanwhile), key))
+        let beat = self.file_of(key).transact(&mut |host, beside| {
+            let host = host.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            let place = find(&slot, &host.document)?;
+            let present = place.map_or(Ok(None), |place| stored(host, &place))?;
+            let mut present = present.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            self.say_former_task(key, &slot, &host.document, &mut present)?;
+            present.context.refuse_former_task()?;
+            beside.claims.check(whole_slot(key), fence, beside.now)?;
+            let beat = Timestamp::like(present.context.heartbeat.as_ref(), now);
+            let mut changed = host.document.clone();
+            let is_new = changed.set(HEARTBEAT, &beat)?;
+            let outcome = match is_new {
+                true => Outcome::Replaced,
+                false => Outcome::Unchanged,
+            };
+            let revision = present.revision;
+            let saved = Saved::new(outcome, revision.clone(), Some(revision.clone()));
+            let next = is_new.then(|| Next {
+                text: changed.into_text(),
+                revision: Some(revision),
+                record: Entries::default(),
+                fingerprints: None,
+                skips_history: true,
+                continues_task: false,
+                undo: Undo::default(),
+            });
+            Ok((saved, next))
+        });
+        beat.map_err(|error| self.with_place(error, key))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {

@@ -9,14 +9,13 @@ use chrono::{DateTime, Utc};
 
 use super::file::of_earlier_tasks;
 use super::{
-    Capabilities, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome, Page,
-    PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
+    Capabilities, CheckpointStore, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep, Outcome,
+    Page, Put, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Archive, Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision,
+    Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision,
     SystemClock,
 };
-use crate::json::Document;
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
 ///
@@ -56,10 +55,10 @@ struct Entries {
 #[derive(Default)]
 struct Entry {
     document: Option<Stored>,
-    overflow: Vec<Dropped>,
+    dropped: Vec<Dropped>,
     claim: Option<Claim>,
     /// With the document it belongs to.
-    companion: Option<String>,
+    fingerprints: Option<String>,
     /// Oldest first.
     history: VecDeque<Past>,
     last_number: u64,
@@ -139,16 +138,16 @@ impl CheckpointStore for MemoryStore {
             .and_then(|entry| entry.document.clone()))
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
         let mut entries = self.entries();
-        let entry = self.checked(&mut entries, key, &options.expect, options.fence)?;
+        let entry = self.checked(&mut entries, key, &put.expect, put.fence)?;
         let now = SystemTime::from(self.clock.now());
-        let keep = (!options.sign_of_life).then_some(&self.keep);
-        let saved = entry.put(document, options, keep, now);
-        if saved.outcome != Outcome::Unchanged {
-            entry.companion.clone_from(&options.companion);
-        }
-        Ok(saved)
+        let keep = (!put.skips_history).then_some(&self.keep);
+        Ok(entry.put(put, keep, now))
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        None
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
@@ -169,9 +168,7 @@ impl CheckpointStore for MemoryStore {
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
         let entries = self.entries();
         let entry = entries.by_key.get(key);
-        Ok(entry
-            .map(|entry| entry.overflow.clone())
-            .unwrap_or_default())
+        Ok(entry.map(|entry| entry.dropped.clone()).unwrap_or_default())
     }
 
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
@@ -179,7 +176,7 @@ impl CheckpointStore for MemoryStore {
         let entry = entries.by_key.get(key);
         let is_it = |stored: &Stored| stored.revision == *revision;
         let there = entry.filter(|entry| entry.document.as_ref().is_some_and(is_it));
-        Ok(there.and_then(|entry| entry.companion.clone()))
+        Ok(there.and_then(|entry| entry.fingerprints.clone()))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
@@ -310,8 +307,10 @@ impl CheckpointStore for MemoryStore {
         recovered.entry = Some(newest.id());
         recovered.written = newest.stored.modified;
         let now = SystemTime::from(self.clock.now());
-        let options = PutOptions::new().as_brought_back(true);
-        recovered.saved = Some(entry.put(&document, &options, Some(&self.keep), now));
+        let put = Put::new(document.clone())
+            .continue_task()
+            .with_fingerprints(entry.fingerprints.clone());
+        recovered.saved = Some(entry.put(put, Some(&self.keep), now));
         recovered.document = Some(document);
         recovered.report(key, began);
         Ok(recovered)
@@ -339,14 +338,8 @@ impl Past {
 }
 
 impl Entry {
-    fn put(
-        &mut self,
-        document: &Document,
-        options: &PutOptions,
-        keep: Option<&Keep>,
-        now: SystemTime,
-    ) -> Saved {
-        let mut stored = Stored::new(document.clone());
+    fn put(&mut self, put: Put, keep: Option<&Keep>, now: SystemTime) -> Saved {
+        let mut stored = Stored::new(put.document.clone());
         stored.modified = Some(now);
         let revision = stored.revision.clone();
         let previous = self
@@ -355,26 +348,24 @@ impl Entry {
             .map(|present| present.revision.clone());
         let outcome = Outcome::of(previous.as_ref(), &revision);
         let mut saved = Saved::new(outcome, revision, previous);
-        // Brought back, a task is not created anew: what was left out of it still belongs to it, and so does its
-        // history.
-        if outcome == Outcome::Created && !options.brings_back {
-            self.overflow.clear();
+        // A task that goes on keeps its dropped items and its history.
+        if outcome == Outcome::Created && !put.continues_task {
+            self.dropped.clear();
             self.end_task();
         }
-        // Where it would be archived it ends a task, although there are no archives here.
-        let asked = options.archive.filter(|_| outcome == Outcome::Replaced);
-        let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
+        // An archive ends the task, although there are no archives here.
+        let ends = put.ends_task(outcome);
         if ends {
-            self.overflow.clear();
+            self.dropped.clear();
         }
         if outcome != Outcome::Unchanged {
-            for piece in &options.overflow {
-                if !self.overflow.contains(piece) {
-                    self.overflow.push(piece.clone());
-                }
-            }
-            if !options.overflow.is_empty() {
+            if !put.dropped.is_empty() {
                 saved.truncation.kept_in = Some("memory".to_owned());
+            }
+            for item in put.dropped {
+                if !self.dropped.contains(&item) {
+                    self.dropped.push(item);
+                }
             }
             if let Some(keep) = keep {
                 self.remember(keep, now);
@@ -383,6 +374,7 @@ impl Entry {
                 self.end_task();
             }
             self.document = Some(stored);
+            self.fingerprints = put.fingerprints;
         }
         saved
     }

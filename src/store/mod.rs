@@ -8,6 +8,7 @@ mod listing;
 mod memory;
 mod recovery;
 mod stored;
+mod transact;
 
 pub use crate::fsio::Durability;
 pub use builder_state::BuilderStateStore;
@@ -17,9 +18,10 @@ pub use history::{EntryId, HistoryEntry, Keep, RolledBack};
 pub use listing::{Page, Query};
 pub use memory::MemoryStore;
 pub use recovery::{RecoverOptions, Recovered, Recovery};
-pub use stored::{
-    Capabilities, Change, DeleteOptions, Outcome, Put, PutOptions, Saved, Stored, TaskContext,
-};
+pub use stored::{Capabilities, DeleteOptions, Outcome, Put, Saved, Stored, TaskContext};
+
+pub use transact::Exclusive;
+pub(crate) use transact::{Decide, transact};
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -29,10 +31,6 @@ use chrono::{DateTime, Utc};
 use crate::checkpoint::{
     Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
 };
-use crate::json::Document;
-
-/// How often [`CheckpointStore::transact`] reads again when another writer was faster.
-const TRANSACT_ATTEMPTS: usize = 16;
 
 /// A store of documents under keys.
 ///
@@ -60,12 +58,12 @@ const TRANSACT_ATTEMPTS: usize = 16;
 ///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences
 ///   of a key only grow, also over reloads, releases, and deletes.
 /// * What a write replaces or deletes is in the history afterwards ([`Capabilities::history`]), where a
-///   failed write leaves nothing; the newest entry, and those that are pinned, never go. Only a mere sign
-///   of life ([`PutOptions::sign_of_life`]) replaces without that.
+///   failed write leaves nothing; the newest entry, and those that are pinned, never go. Only a
+///   heartbeat ([`Put::skip_history`]) replaces without that.
 /// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where none was
 ///   end the one before: the history has its states ([`HistoryEntry::tasks_since`]), and they come back by their
 ///   names, but no recovery goes back to them. A mere deletion ends nothing yet, and a put may bring the task back
-///   ([`PutOptions::brings_back`]). Inside a larger file
+///   ([`Put::continue_task`]). Inside a larger file
 ///   ([`Capabilities::embedded`]) the recovery is of that file, whatever tasks it has.
 /// * Nothing recovers by itself: what cannot be read stays until
 ///   [`recover`](CheckpointStore::recover) is called, and is put aside, not lost.
@@ -88,57 +86,15 @@ pub trait CheckpointStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when what is there is not what `options` expect,
+    /// [`ErrorKind::Conflict`] when what is there is not what the put expects,
     /// [`ErrorKind::Corrupt`] when what is there is no document, [`ErrorKind::ReadOnly`] in a store
     /// opened for reading only, and whatever keeps it from being written. The old document is then
     /// still there.
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved>;
+    fn put(&self, key: &Key, put: Put) -> Result<Saved>;
 
-    /// Reads, lets `change` decide, and writes, as one step that no other writer comes between.
-    ///
-    /// `change` may run more than once: where the store compares and swaps, it runs again on what a
-    /// faster writer left. So it must decide from what it is given alone, and do nothing that
-    /// cannot be done twice.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`load`](CheckpointStore::load) and [`put`](CheckpointStore::put); the errors of
-    /// `change`, after which nothing was written; [`ErrorKind::NotFound`] when it keeps what is not
-    /// there; [`ErrorKind::Conflict`] when other writers were faster again and again.
-    fn transact(
-        &self,
-        key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-    ) -> Result<Saved> {
-        let mut last = None;
-        for attempt in 0..TRANSACT_ATTEMPTS {
-            let stored = self.load(key)?;
-            let expect = match &stored {
-                Some(stored) => Expect::Revision(stored.revision.clone()),
-                None => Expect::Absent,
-            };
-            let put = match change(stored.as_ref())? {
-                Change::Keep => return Saved::unchanged(key, stored.as_ref()),
-                Change::Put(put) => put,
-            };
-            let options = PutOptions::expecting(expect)
-                .with_overflow(put.overflow)
-                .fenced(put.fence)
-                .with_companion(put.companion)
-                .as_sign_of_life(put.sign_of_life)
-                .archiving(put.archive)
-                .as_brought_back(put.brings_back);
-            match self.put(key, &put.document, &options) {
-                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
-                    last = Some(error);
-                    // Who lost again and again should not keep the others from their turn.
-                    std::thread::sleep(std::time::Duration::from_micros(50 << attempt.min(8)));
-                }
-                result => return result,
-            }
-        }
-        Err(last.unwrap_or_else(|| Error::new(ErrorKind::ChangedMeanwhile).with_key(key)))
-    }
+    /// The lock of this store, where it has one: with it a change runs once, and no other writer comes between.
+    /// Elsewhere [`transact`](crate::CheckpointStoreExt::transact) compares and swaps in a loop.
+    fn exclusive(&self) -> Option<&dyn Exclusive>;
 
     /// Removes the document under a key; `false` when there was none.
     ///
@@ -365,16 +321,12 @@ macro_rules! forward {
                 (**self).load(key)
             }
 
-            fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-                (**self).put(key, document, options)
+            fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+                (**self).put(key, put)
             }
 
-            fn transact(
-                &self,
-                key: &Key,
-                change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-            ) -> Result<Saved> {
-                (**self).transact(key, change)
+            fn exclusive(&self) -> Option<&dyn Exclusive> {
+                (**self).exclusive()
             }
 
             fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {

@@ -35,14 +35,14 @@ pub struct RecoverOptions {
 impl RecoverOptions {
     /// Goes on with this.
     #[must_use]
-    pub const fn with(with: Recovery) -> Self {
+    pub const fn new(with: Recovery) -> Self {
         RecoverOptions { with, fence: None }
     }
 
-    /// Shows the fence of a claim.
+    /// Sets the fence of the writer's claim.
     #[must_use]
-    pub const fn fenced(mut self, fence: Option<Fence>) -> Self {
-        self.fence = fence;
+    pub fn with_fence(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
         self
     }
 }

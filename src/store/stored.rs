@@ -72,220 +72,203 @@ impl TaskContext {
     }
 }
 
-/// What a put asks of the store.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct PutOptions {
-    /// What must be there.
-    pub expect: Expect,
-    /// What was left out of the document; the store keeps it before it writes the document.
-    pub overflow: Vec<Dropped>,
-    /// The fence of the writer's claim; without one a write to a key that is claimed is refused.
-    pub fence: Option<Fence>,
-    /// What is known of the files that the document names, as a text of the caller's: see
-    /// [`CheckpointStore::companion`](super::CheckpointStore::companion).
-    pub companion: Option<String>,
-    /// Whether the document shows no more than that its agent is alive: then what it replaces is no state of
-    /// the history.
-    pub sign_of_life: bool,
-    /// Why what it replaces is archived before it goes, and when; a store that has no archives replaces it all the
-    /// same.
-    pub archive: Option<(Archive, DateTime<Utc>)>,
-    /// Whether the document is a state of the task that was deleted: then that goes on where nothing is, with its
-    /// history and what was left out of it.
-    pub brings_back: bool,
-}
-
-impl PutOptions {
-    /// Over whatever is there.
-    #[must_use]
-    pub fn new() -> Self {
-        PutOptions::default()
-    }
-
-    /// Only over what is expected.
-    #[must_use]
-    pub fn expecting(expect: Expect) -> Self {
-        PutOptions {
-            expect,
-            ..PutOptions::default()
-        }
-    }
-
-    /// Keeps what was left out of the document.
-    #[must_use]
-    pub fn with_overflow(mut self, overflow: Vec<Dropped>) -> Self {
-        self.overflow = overflow;
-        self
-    }
-
-    /// Shows the fence of the writer's claim.
-    #[must_use]
-    pub fn fenced(mut self, fence: Option<Fence>) -> Self {
-        self.fence = fence;
-        self
-    }
-
-    /// Keeps a text beside the document, for as long as it is at this revision.
-    #[must_use]
-    pub fn with_companion(mut self, companion: Option<String>) -> Self {
-        self.companion = companion;
-        self
-    }
-
-    /// Says that the document shows no more than that its agent is alive.
-    #[must_use]
-    pub fn as_sign_of_life(mut self, sign_of_life: bool) -> Self {
-        self.sign_of_life = sign_of_life;
-        self
-    }
-
-    /// Archives what it replaces, at this time.
-    #[must_use]
-    pub fn archiving(mut self, archive: Option<(Archive, DateTime<Utc>)>) -> Self {
-        self.archive = archive;
-        self
-    }
-
-    /// Says that the document is a state of the task that was deleted.
-    #[must_use]
-    pub fn as_brought_back(mut self, brings_back: bool) -> Self {
-        self.brings_back = brings_back;
-        self
-    }
-}
-
-/// What a transaction decided.
+/// A document to put, and what the store is to do with it.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::store::Put;
+/// use agent_checkpoint::{CheckpointStore, Document, Expect, Key, MemoryStore};
+///
+/// # fn main() -> agent_checkpoint::Result<()> {
+/// let store = MemoryStore::new();
+/// let document = Document::new(&serde_json::json!({ "status": "in_progress" }))?;
+/// let key = Key::new("US-003")?;
+/// store.put(&key, Put::new(document).with_expect(Expect::Absent))?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Change {
-    /// Leave what is there.
-    Keep,
-    /// Put a document.
-    Put(Put),
-}
-
-/// A document to put.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Put {
-    /// The document.
-    pub document: Document,
-    /// What was left out of it.
-    pub overflow: Vec<Dropped>,
-    /// The fence of the writer's claim.
-    pub fence: Option<Fence>,
-    /// What is known of the files that the document names, as a text of the caller's: see
-    /// [`CheckpointStore::companion`](super::CheckpointStore::companion).
-    pub companion: Option<String>,
-    /// Whether the document shows no more than that its agent is alive: then what it replaces is no state of
-    /// the history.
-    pub sign_of_life: bool,
-    /// Why what it replaces is archived before it goes, and when; a store that has no archives replaces it all the
-    /// same.
-    pub archive: Option<(Archive, DateTime<Utc>)>,
-    /// Whether the document is a state of the task that was deleted: then that goes on where nothing is, with its
-    /// history and what was left out of it.
-    pub brings_back: bool,
+    pub(crate) document: Document,
+    pub(crate) expect: Expect,
+    pub(crate) fence: Option<Fence>,
+    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) fingerprints: Option<String>,
+    pub(crate) archive: Option<(Archive, DateTime<Utc>)>,
+    pub(crate) skips_history: bool,
+    pub(crate) continues_task: bool,
 }
 
 impl Put {
-    /// A document from which nothing was left out.
+    /// A document to put over whatever is there.
     #[must_use]
     pub fn new(document: Document) -> Self {
         Put {
             document,
-            overflow: Vec::new(),
+            expect: Expect::Any,
             fence: None,
-            companion: None,
-            sign_of_life: false,
+            dropped: Vec::new(),
+            fingerprints: None,
             archive: None,
-            brings_back: false,
+            skips_history: false,
+            continues_task: false,
         }
     }
 
-    /// Says what was left out of the document.
+    /// Sets another document: for a store that changes the text before it hands the put on.
     #[must_use]
-    pub fn with_overflow(mut self, overflow: Vec<Dropped>) -> Self {
-        self.overflow = overflow;
+    pub fn with_document(mut self, document: Document) -> Self {
+        self.document = document;
         self
     }
 
-    /// Shows the fence of the writer's claim.
+    /// Sets what must be there.
     #[must_use]
-    pub fn fenced(mut self, fence: Option<Fence>) -> Self {
-        self.fence = fence;
+    pub fn with_expect(mut self, expect: Expect) -> Self {
+        self.expect = expect;
         self
     }
 
-    /// Keeps a text beside the document, for as long as it is at this revision.
+    /// Sets the fence of the writer's claim; without one a write to a key that is claimed is refused.
     #[must_use]
-    pub fn with_companion(mut self, companion: Option<String>) -> Self {
-        self.companion = companion;
+    pub fn with_fence(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
         self
     }
 
-    /// Says that the document shows no more than that its agent is alive.
+    /// Sets the items that were dropped from the document; the store keeps them before it writes the document.
     #[must_use]
-    pub fn as_sign_of_life(mut self, sign_of_life: bool) -> Self {
-        self.sign_of_life = sign_of_life;
+    pub fn with_dropped(mut self, dropped: Vec<Dropped>) -> Self {
+        self.dropped = dropped;
         self
     }
 
-    /// Archives what it replaces, at this time.
+    /// Sets the fingerprints of the files that the document names, as a text of the caller's. The store keeps it
+    /// for as long as the document is at this revision.
     #[must_use]
-    pub fn archiving(mut self, archive: Option<(Archive, DateTime<Utc>)>) -> Self {
-        self.archive = archive;
+    pub fn with_fingerprints(mut self, fingerprints: impl Into<Option<String>>) -> Self {
+        self.fingerprints = fingerprints.into();
         self
     }
 
-    /// Says that the document is a state of the task that was deleted.
+    /// Archives the document that is replaced, for this reason and at this time. A store that has no archives
+    /// replaces it all the same.
     #[must_use]
-    pub fn as_brought_back(mut self, brings_back: bool) -> Self {
-        self.brings_back = brings_back;
+    pub fn with_archive(mut self, archive: impl Into<Option<(Archive, DateTime<Utc>)>>) -> Self {
+        self.archive = archive.into();
         self
     }
-}
 
-impl Change {
-    /// Puts a document from which nothing was left out.
+    /// Makes no entry of the history of the document that is replaced: the new one is only a heartbeat.
     #[must_use]
-    pub fn put(document: Document) -> Self {
-        Change::Put(Put::new(document))
+    pub fn skip_history(mut self) -> Self {
+        self.skips_history = true;
+        self
+    }
+
+    /// Goes on with the task that was deleted, with its history and its dropped items. Without this a document
+    /// where none is begins a new task.
+    #[must_use]
+    pub fn continue_task(mut self) -> Self {
+        self.continues_task = true;
+        self
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// What must be there.
+    #[must_use]
+    pub fn expect(&self) -> &Expect {
+        &self.expect
+    }
+
+    /// The fence of the writer's claim.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.fence
+    }
+
+    /// The items that were dropped from the document.
+    #[must_use]
+    pub fn dropped(&self) -> &[Dropped] {
+        &self.dropped
+    }
+
+    /// The fingerprints of the files that the document names.
+    #[must_use]
+    pub fn fingerprints(&self) -> Option<&str> {
+        self.fingerprints.as_deref()
+    }
+
+    /// Why and when the document that is replaced is archived.
+    #[must_use]
+    pub fn archive(&self) -> Option<(Archive, DateTime<Utc>)> {
+        self.archive
+    }
+
+    /// Whether the document that is replaced makes no entry of the history.
+    #[must_use]
+    pub fn skips_history(&self) -> bool {
+        self.skips_history
+    }
+
+    /// Whether the task that was deleted goes on.
+    #[must_use]
+    pub fn continues_task(&self) -> bool {
+        self.continues_task
+    }
+
+    /// Whether this ends the task whose document it replaces: an archive does, unless another agent goes on with
+    /// a crashed task.
+    pub(super) fn ends_task(&self, outcome: Outcome) -> bool {
+        let archive = self.archive.filter(|_| outcome == Outcome::Replaced);
+        archive.is_some_and(|(why, _)| why != Archive::Crashed)
     }
 }
 
 /// What a delete asks of the store.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct DeleteOptions {
-    /// What must be there.
-    pub expect: Expect,
-    /// The fence of the writer's claim.
-    pub fence: Option<Fence>,
+    pub(crate) expect: Expect,
+    pub(crate) fence: Option<Fence>,
 }
 
 impl DeleteOptions {
-    /// Whatever is there.
+    /// Deletes whatever is there.
     #[must_use]
     pub fn new() -> Self {
         DeleteOptions::default()
     }
 
-    /// Only what is expected.
+    /// Sets what must be there.
     #[must_use]
-    pub fn expecting(expect: Expect) -> Self {
-        DeleteOptions {
-            expect,
-            fence: None,
-        }
+    pub fn with_expect(mut self, expect: Expect) -> Self {
+        self.expect = expect;
+        self
     }
 
-    /// Shows the fence of the writer's claim.
+    /// Sets the fence of the writer's claim.
     #[must_use]
-    pub fn fenced(mut self, fence: Option<Fence>) -> Self {
-        self.fence = fence;
+    pub fn with_fence(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
         self
+    }
+
+    /// What must be there.
+    #[must_use]
+    pub fn expect(&self) -> &Expect {
+        &self.expect
+    }
+
+    /// The fence of the writer's claim.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.fence
     }
 }
 

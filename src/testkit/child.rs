@@ -3,6 +3,7 @@
 //! Parent and child talk in lines over the child's standard input and output, so that nothing but the
 //! address is needed to find the store.
 
+use crate::CheckpointStoreExt;
 use std::io::{BufRead, BufReader, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -10,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use crate::checkpoint::{ErrorKind, Expect, Fence, Key};
-use crate::store::{Change, CheckpointStore, PutOptions};
+use crate::store::{CheckpointStore, Put};
 
 use super::harness::Harness;
 use super::rule::{Stop, ensure};
@@ -244,14 +245,13 @@ fn work(harness: &dyn Harness, job: &str) -> Result<(), Stop> {
             Job::PutOn => {
                 let first: u64 = line.parse().map_err(|_| word())?;
                 for number in first.. {
-                    store.put(&key, &numbered(number)?, &PutOptions::new())?;
+                    store.put(&key, Put::new(numbered(number)?))?;
                     say(&number.to_string())?;
                 }
             }
             Job::PutFenced => {
                 let fence: Fence = line.parse().map_err(|_| word())?;
-                let options = PutOptions::new().fenced(Some(fence));
-                match store.put(&key, &numbered(9)?, &options) {
+                match store.put(&key, Put::new(numbered(9)?).with_fence(Some(fence))) {
                     Ok(_) => say("in")?,
                     Err(error) if is_fenced(error.kind()) => say("fenced")?,
                     Err(error) => return Err(error.into()),
@@ -266,12 +266,12 @@ fn work(harness: &dyn Harness, job: &str) -> Result<(), Stop> {
 pub(super) fn count_up(store: &dyn CheckpointStore, key: &Key) -> Result<(), Stop> {
     // A store that compares and swaps gives up when others were faster again and again: then it is tried again.
     for _ in 0..1000 {
-        let counted = store.transact(key, &mut |stored| {
+        let counted = store.transact(key, |stored| {
             let number = stored.and_then(number_of).unwrap_or_default();
             let text = format!("{{\"n\":{}}}", number + 1);
             let next = crate::json::Document::from_text(text)
                 .map_err(|corrupt| crate::Error::new(ErrorKind::Corrupt(corrupt)))?;
-            Ok(Change::put(next))
+            Ok(Some(Put::new(next)))
         });
         match counted {
             Err(error) if is_conflict(error.kind()) || is_for_now(error.kind()) => {}

@@ -23,7 +23,7 @@
 //!
 //! use agent_checkpoint::Dropped;
 //! use agent_checkpoint::store::{
-//!     Capabilities, DeleteOptions, Outcome, Page, PutOptions, Query, check_expected,
+//!     Capabilities, DeleteOptions, Exclusive, Outcome, Page, Put, Query, check_expected,
 //! };
 //! use agent_checkpoint::testkit::{self, Harness, Place};
 //! use agent_checkpoint::json::Document;
@@ -40,11 +40,11 @@
 //!         Ok(rows.get(key).and_then(|(stored, _)| stored.clone()))
 //!     }
 //!
-//!     fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+//!     fn put(&self, key: &Key, put: Put) -> Result<Saved> {
 //!         let mut rows = self.0.lock().unwrap();
 //!         let (present, cut) = rows.entry(key.clone()).or_default();
-//!         check_expected(key, &options.expect, present.as_ref())?;
-//!         let stored = Stored::new(document.clone());
+//!         check_expected(key, put.expect(), present.as_ref())?;
+//!         let stored = Stored::new(put.document().clone());
 //!         let previous = present.as_ref().map(|stored| stored.revision.clone());
 //!         let outcome = Outcome::of(previous.as_ref(), &stored.revision);
 //!         let mut saved = Saved::new(outcome, stored.revision.clone(), previous);
@@ -52,7 +52,7 @@
 //!             cut.clear();
 //!         }
 //!         if outcome != Outcome::Unchanged {
-//!             for piece in &options.overflow {
+//!             for piece in put.dropped() {
 //!                 saved.truncation.kept_in = Some("the row".to_owned());
 //!                 if !cut.contains(piece) {
 //!                     cut.push(piece.clone());
@@ -63,10 +63,14 @@
 //!         Ok(saved)
 //!     }
 //!
+//!     fn exclusive(&self) -> Option<&dyn Exclusive> {
+//!         None
+//!     }
+//!
 //!     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
 //!         let mut rows = self.0.lock().unwrap();
 //!         let (present, _) = rows.entry(key.clone()).or_default();
-//!         check_expected(key, &options.expect, present.as_ref())?;
+//!         check_expected(key, options.expect(), present.as_ref())?;
 //!         Ok(present.take().is_some())
 //!     }
 //!

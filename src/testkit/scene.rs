@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::checkpoint::{Error, ErrorKind, Expect, Fence, Key, Result};
 use crate::json::Document;
-use crate::store::{Capabilities, CheckpointStore, DeleteOptions, PutOptions, Saved, Stored};
+use crate::store::{Capabilities, CheckpointStore, DeleteOptions, Put, Saved, Stored};
 
 use super::child::Crew;
 use super::harness::{Harness, Place};
@@ -156,7 +156,7 @@ pub(super) fn there(store: &dyn CheckpointStore, key: &Key) -> Result<Stored, St
 }
 
 pub(super) fn put(store: &dyn CheckpointStore, key: &Key, number: u64) -> Result<Saved, Stop> {
-    Ok(store.put(key, &numbered(number)?, &PutOptions::new())?)
+    Ok(store.put(key, Put::new(numbered(number)?))?)
 }
 
 /// Puts with a fence.
@@ -166,8 +166,8 @@ pub(super) fn put_fenced(
     number: u64,
     fence: Fence,
 ) -> Result<Result<Saved>, Stop> {
-    let options = PutOptions::new().fenced(Some(fence));
-    Ok(store.put(key, &numbered(number)?, &options))
+    let put = Put::new(numbered(number)?).with_fence(fence);
+    Ok(store.put(key, put))
 }
 
 /// Puts over what is expected, however often the store asks to try again.
@@ -177,9 +177,10 @@ pub(super) fn put_over(
     number: u64,
     expect: Expect,
 ) -> Result<Result<Saved>, Stop> {
-    let options = PutOptions::expecting(expect);
     let document = numbered(number)?;
-    Ok(until_answered(|| store.put(key, &document, &options)))
+    Ok(until_answered(|| {
+        store.put(key, Put::new(document.clone()).with_expect(expect.clone()))
+    }))
 }
 
 /// The error of what must be refused.

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_checkpoint::formats::Layout;
-use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep,
-    MemoryStore, Page, PutOptions, Query, Saved, Stored,
+    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, Exclusive, FileOptions,
+    FileStore, Keep, MemoryStore, Page, Put, Query, Saved, Stored,
 };
 use agent_checkpoint::testkit::seam::fail_call;
 use agent_checkpoint::testkit::{Harness, MovableClock, Place};
@@ -68,8 +67,12 @@ impl CheckpointStore for OnlySwaps {
         self.0.load(key)
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        self.0.put(key, document, options)
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.0.put(key, put)
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        None
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {

@@ -8,7 +8,7 @@ use agent_checkpoint::formats::{Format, Inspection, SchemaVersion};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, FileStore, MemoryStore, Outcome, PutOptions,
+    BuilderStateStore, CheckpointStore, FileStore, MemoryStore, Outcome, Put,
 };
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, Expect, Handoff, PutMode, Result,
@@ -92,7 +92,7 @@ fn an_older_version_is_read_as_the_latest_and_is_as_it_was_until_something_is_sa
     let store = MemoryStore::new();
     let a = key("a");
     let document = Document::from_text(FIRST).unwrap();
-    store.put(&a, &document, &PutOptions::new()).unwrap();
+    store.put(&a, Put::new(document.clone())).unwrap();
     let trips = store.checkpoints::<Trip>();
     let loaded = trips.get(&a).unwrap();
     assert_eq!(loaded.migrated_from, Some(1));
@@ -143,7 +143,7 @@ fn each_version_between_is_migrated_by_the_later_ones_only() {
         ("{\"schema_version\":1,\"stops\":[]}", Some(1), None),
     ] {
         let document = Document::from_text(text).unwrap();
-        store.put(&a, &document, &PutOptions::new()).unwrap();
+        store.put(&a, Put::new(document.clone())).unwrap();
         let loaded = trips.get(&a).unwrap();
         assert_eq!(
             (loaded.migrated_from, loaded.checkpoint.pause_seconds),
@@ -180,7 +180,7 @@ fn a_newer_version_is_read_reported_and_not_overwritten() {
     let a = key("a");
     let newer = "{\"schema_version\":4,\"left\":[\"a\"],\"wings\":2}";
     let document = Document::from_text(newer).unwrap();
-    store.put(&a, &document, &PutOptions::new()).unwrap();
+    store.put(&a, Put::new(document.clone())).unwrap();
     let trips = store.checkpoints::<Trip>();
     let loaded = trips.get(&a).unwrap();
     assert_eq!(loaded.checkpoint.left, ["a"]);
@@ -207,7 +207,7 @@ fn a_version_that_cannot_be_read_is_migrated_by_nobody() {
     let a = key("a");
     let text = "{\"schema_version\":\"one\",\"stops\":[\"a\"]}";
     let document = Document::from_text(text).unwrap();
-    store.put(&a, &document, &PutOptions::new()).unwrap();
+    store.put(&a, Put::new(document.clone())).unwrap();
     let trips = store.checkpoints::<Trip>();
     let loaded = trips.get(&a).unwrap();
     assert_eq!(
@@ -229,7 +229,7 @@ fn a_migration_that_fails_is_an_error_that_names_both_versions_and_changes_nothi
     let a = key("a");
     let text = "{\"stops\":[\"a\"],\"left\":[\"b\"]}";
     let document = Document::from_text(text).unwrap();
-    store.put(&a, &document, &PutOptions::new()).unwrap();
+    store.put(&a, Put::new(document.clone())).unwrap();
     let trips = store.checkpoints::<Trip>();
     for error in [
         trips.get(&a).unwrap_err(),
@@ -335,7 +335,7 @@ fn a_member_of_that_name_elsewhere_is_no_version() {
         "{\"schema_version\":1,\"stops\":[\"a\"],\"schemaVersion\":9}",
     ] {
         store
-            .put(&a, &Document::from_text(text).unwrap(), &PutOptions::new())
+            .put(&a, Put::new(Document::from_text(text).unwrap()))
             .unwrap();
         let trips = store.checkpoints::<Trip>();
         let loaded = trips.get(&a).unwrap();

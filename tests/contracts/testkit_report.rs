@@ -321,8 +321,7 @@ mod right {
     use std::thread::{ThreadId, current};
     use std::time::Duration;
 
-    use agent_checkpoint::json::Document;
-    use agent_checkpoint::store::{Capabilities, DeleteOptions, Page, PutOptions, Query};
+    use agent_checkpoint::store::{Capabilities, DeleteOptions, Exclusive, Page, Put, Query};
     use agent_checkpoint::store::{Keep, Saved, Stored};
     use agent_checkpoint::{Claim, ClaimRequest, Clock, Dropped, Fence};
     use agent_checkpoint::{Error, ErrorKind, Expect, Key};
@@ -399,13 +398,16 @@ mod right {
         fn load(&self, key: &Key) -> Result<Option<Stored>> {
             self.0.load(key)
         }
-        fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
+        fn put(&self, key: &Key, put: Put) -> Result<Saved> {
             let thread: ThreadId = current().id();
             let is_first = self.1.lock().unwrap().insert(format!("{thread:?}"));
-            if is_first && options.expect != Expect::Any {
+            if is_first && *put.expect() != Expect::Any {
                 return Err(Error::new(ErrorKind::ChangedMeanwhile));
             }
-            self.0.put(key, document, options)
+            self.0.put(key, put)
+        }
+        fn exclusive(&self) -> Option<&dyn Exclusive> {
+            None
         }
         fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
             self.0.delete(key, options)

@@ -5,7 +5,7 @@ use crate::explorer as crash;
 use std::path::Path;
 
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{CheckpointStore, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, Put};
 use crash::{Depth, Recorded, Scenario, Step, Tree, broken, scenarios, scratch};
 
 /// What the explorer finds in what a broken writer may leave. Of the right one `crash_states` finds nothing.
@@ -139,7 +139,7 @@ fn a_fixed_name_for_the_temporary_file_blocks_the_next_save() {
         // The library gets past it.
         let store = (scenario.open)(folder.path());
         let document = Document::from_text(r#"{"next": 1}"#).unwrap();
-        CheckpointStore::put(&*store, &scenario.key, &document, &PutOptions::new()).unwrap();
+        CheckpointStore::put(&*store, &scenario.key, Put::new(document)).unwrap();
     }
     assert!(blocked > 0, "a broken writer is not found out");
 }

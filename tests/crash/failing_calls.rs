@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{CheckpointStore, DeleteOptions, FileStore, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, FileStore, Put};
 use agent_checkpoint::testkit::seam::{Call, Operation};
 use agent_checkpoint::{Claim, ClaimRequest, Dropped, Error, ErrorKind, Revision};
 use crash::faults::*;
@@ -306,7 +306,7 @@ fn a_file_system_without_locks_is_refused_unless_there_is_one_writer() {
         let store = FileStore::with_options(folder.path().join("store"), options);
         let document = Document::from_text(r#"{"alone": true}"#).unwrap();
         let alone = || {
-            store.put(&scenario.key, &document, &PutOptions::new())?;
+            store.put(&scenario.key, Put::new(document.clone()))?;
             let request = ClaimRequest::new("one", std::time::Duration::from_secs(60));
             store.claim(&scenario.key, &request)
         };
@@ -445,7 +445,7 @@ fn a_file_that_could_not_be_synced_is_written_anew_by_the_next_call() {
     let (a, path) = (common::key("a"), folder.path().join("a.json"));
     std::fs::write(&path, "{}").unwrap();
     let document = Document::from_text("{}").unwrap();
-    let put = || store.put(&a, &document, &PutOptions::new());
+    let put = || store.put(&a, Put::new(document.clone()));
     let of_the_file = {
         let path = path.clone();
         move |call: &Call<'_>| call.operation == Operation::Sync && call.path == path

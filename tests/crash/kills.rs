@@ -21,7 +21,7 @@ use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, FileOptions, FileStore, Keep,
-    PutOptions, RecoverOptions, Recovery, Stored,
+    Put, RecoverOptions, Recovery, Stored,
 };
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, ErrorKind, Fence};
 use common::children::{Given, Running, say};
@@ -184,9 +184,10 @@ impl Saver {
         match random.below(20) {
             0..6 => {
                 let n = self.a + 1;
-                let options = PutOptions::new().fenced(self.fence);
                 act(&format!("put {n}"), || {
-                    self.files().put(&key("a"), &numbered(n), &options).unwrap();
+                    self.files()
+                        .put(&key("a"), Put::new(numbered(n)).with_fence(self.fence))
+                        .unwrap();
                     String::new()
                 });
                 self.a = n;
@@ -243,9 +244,7 @@ impl Saver {
             13 | 14 => {
                 let n = self.r + 1;
                 act(&format!("r {n}"), || {
-                    self.files()
-                        .put(&key("r"), &numbered(n), &PutOptions::new())
-                        .unwrap();
+                    self.files().put(&key("r"), Put::new(numbered(n))).unwrap();
                     String::new()
                 });
                 self.r = n;
@@ -284,7 +283,7 @@ impl Saver {
 
     fn recover(&mut self) {
         act("recover", || {
-            let newest = RecoverOptions::with(Recovery::Newest);
+            let newest = RecoverOptions::new(Recovery::Newest);
             self.files().recover(&key("r"), &newest).unwrap();
             self.r = self.place.number("r").unwrap().unwrap();
             self.r.to_string()
@@ -515,8 +514,10 @@ impl Known {
         self.released = claim.released;
         // Who had it before stays out.
         if let [.., old, _] = self.fences.as_slice() {
-            let old = PutOptions::new().fenced(Some(*old));
-            let error = place.files.put(&key("a"), &numbered(0), &old).unwrap_err();
+            let error = place
+                .files
+                .put(&key("a"), Put::new(numbered(0)).with_fence(Some(*old)))
+                .unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Fenced { .. }), "{error}");
         }
     }
@@ -610,10 +611,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
     let place = Place::open(folder.path(), Durability::None);
     for n in 1..=3 {
         for name in ["a", "r"] {
-            place
-                .files
-                .put(&key(name), &numbered(n), &PutOptions::new())
-                .unwrap();
+            place.files.put(&key(name), Put::new(numbered(n))).unwrap();
         }
     }
     let mut begun = task(&[]);
@@ -693,9 +691,10 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
         last.mend();
         last.damage_and_recover(&mut random);
         last.pin_or_unpin();
-        let options = PutOptions::new().fenced(last.fence);
         let next = numbered(last.a + 1);
-        last.files().put(&key("a"), &next, &options).unwrap();
+        last.files()
+            .put(&key("a"), Put::new(next.clone()).with_fence(last.fence))
+            .unwrap();
         let tasks = last.place.host.checkpoints::<TaskCheckpoint>();
         let save = |task: &mut TaskCheckpoint| task.blockers[0] = format!("{}", 1_000_000 + round);
         tasks.update(&key(SLOTS[0]), save).unwrap();
@@ -751,10 +750,7 @@ fn what_killed_writers_left_is_swept_wherever_it_lies() {
             left.push(temp);
         }
     }
-    place
-        .files
-        .put(&key("a"), &numbered(1), &PutOptions::new())
-        .unwrap();
+    place.files.put(&key("a"), Put::new(numbered(1))).unwrap();
     for temp in left {
         // Whoever makes the young ones may be alive.
         let is_young = temp.to_string_lossy().contains("newNEWnew123");

@@ -13,11 +13,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    BuilderStateStore, Change, CheckpointStore, DeleteOptions, Durability, FileOptions, FileStore,
-    PutOptions, RecoverOptions, Recovery,
+    BuilderStateStore, CheckpointStore, DeleteOptions, Durability, FileOptions, FileStore, Put,
+    RecoverOptions, Recovery,
 };
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{Checkpoints, ClaimRequest, ErrorKind, Expect, Fence, Fenced, Limits};
@@ -216,11 +217,12 @@ fn child_writes_with_an_old_fence() {
     wait_at_gate(&given.folder);
     let mut refused = 0_u64;
     while !given.folder.join("stop").exists() {
-        let any = PutOptions::new().fenced(Some(fence));
-        let any_delete = DeleteOptions::new().fenced(Some(fence));
+        let any_delete = DeleteOptions::new().with_fence(Some(fence));
         let tried = match refused % 5 {
             0 => tasks.update(&shared, |task| count_up(task, 99)).map(drop),
-            1 => store.put(&shared, &document("{}"), &any).map(drop),
+            1 => store
+                .put(&shared, Put::new(document("{}")).with_fence(Some(fence)))
+                .map(drop),
             2 => store.delete(&shared, &any_delete).map(drop),
             3 => store.renew(&shared, fence, LONG).map(drop),
             _ => store.release(&shared, fence).map(drop),
@@ -460,7 +462,7 @@ fn child_expects_the_revision_it_read() {
         }
         let next = document(&format!("{{\"round\":{},\"by\":{writer}}}", round + 1));
         let expect = Expect::Revision(stored.revision.clone());
-        match store.put(&shared, &next, &PutOptions::expecting(expect)) {
+        match store.put(&shared, Put::new(next.clone()).with_expect(expect)) {
             Ok(_) => won.push((round + 1).to_string()),
             Err(error) => match error.kind() {
                 ErrorKind::Conflict { expected, found } => {
@@ -481,11 +483,7 @@ fn of_eight_processes_that_expect_one_revision_exactly_one_wins_each_round() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     store
-        .put(
-            &key("shared"),
-            &document("{\"round\":0}"),
-            &PutOptions::new(),
-        )
+        .put(&key("shared"), Put::new(document("{\"round\":0}")))
         .unwrap();
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -519,7 +517,7 @@ fn child_recovers() {
     let store = open(&given.folder);
     wait_at_gate(&given.folder);
     let recovered = store
-        .recover(&key("shared"), &RecoverOptions::with(Recovery::Newest))
+        .recover(&key("shared"), &RecoverOptions::new(Recovery::Newest))
         .unwrap();
     let revision = store.load(&key("shared")).unwrap().unwrap().revision;
     let aside = recovered.put_aside.unwrap_or_else(|| "nothing".to_owned());
@@ -534,9 +532,7 @@ fn recovery_raced_by_many_puts_one_copy_aside() {
     let shared = key("shared");
     for n in 0..3 {
         let text = format!("{{\"n\":{n}}}");
-        store
-            .put(&shared, &document(&text), &PutOptions::new())
-            .unwrap();
+        store.put(&shared, Put::new(document(&text))).unwrap();
     }
     // What was there is corrupt; the newest before it is n = 1. The second time the very same damage comes
     // again, the third time another.
@@ -590,7 +586,7 @@ fn a_file_that_another_program_is_just_rewriting_is_not_taken_for_corrupt() {
     let store = open(folder.path());
     let shared = key("shared");
     let first = document("{\"from\":0,\"to\":0}");
-    store.put(&shared, &first, &PutOptions::new()).unwrap();
+    store.put(&shared, Put::new(first.clone())).unwrap();
     let foreign = Running::start("many_writers::child_rewrites_in_place", folder.path(), "");
     open_gate(folder.path());
     let until = Instant::now() + Duration::from_secs(3);
@@ -617,10 +613,10 @@ fn a_file_that_another_program_is_just_rewriting_is_not_taken_for_corrupt() {
         }
         let mut saves = 0_u64;
         while Instant::now() < until {
-            let saved = store.transact(&shared, &mut |present| {
+            let saved = store.transact(&shared, |present| {
                 let mut document = present.unwrap().document.clone();
                 document.set("/saves", &saves).unwrap();
-                Ok(Change::put(document))
+                Ok(Some(Put::new(document)))
             });
             match saved {
                 Ok(_) => saves += 1,
@@ -666,11 +662,9 @@ fn an_edit_by_another_program_at_any_point_of_a_save_is_not_lost() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let shared = key("shared");
+        store.put(&shared, Put::new(document("{\"n\":1}"))).unwrap();
         store
-            .put(&shared, &document("{\"n\":1}"), &PutOptions::new())
-            .unwrap();
-        store
-            .put(&shared, &document("{\"n\": 1}"), &PutOptions::new())
+            .put(&shared, Put::new(document("{\"n\": 1}")))
             .unwrap();
         let path = store.path(&shared).unwrap();
         let intruder = Rc::new(RefCell::new(Intruder {
@@ -681,10 +675,10 @@ fn an_edit_by_another_program_at_any_point_of_a_save_is_not_lost() {
         }));
         let watch: Rc<RefCell<dyn Watch>> = Rc::clone(&intruder) as _;
         let saved = watched(watch, || {
-            store.transact(&shared, &mut |present| {
+            store.transact(&shared, |present| {
                 let mut document = present.unwrap().document.clone();
                 document.set("/n", &2).unwrap();
-                Ok(Change::put(document))
+                Ok(Some(Put::new(document)))
             })
         });
         let Some(operation) = intruder.borrow().operation else {
@@ -717,7 +711,7 @@ fn child_holds_the_checkpoint() {
     let Some(given) = Given::find() else { return };
     let options = options().with_holder(&given.words[0]);
     let store = FileStore::with_options(given.folder.join("store"), options);
-    let _ = store.transact(&key("shared"), &mut |_| {
+    let _ = store.transact(&key("shared"), |_| {
         say("held");
         loop {
             std::thread::sleep(Duration::from_secs(60));
@@ -727,7 +721,7 @@ fn child_holds_the_checkpoint() {
 
 fn held(folder: &Path) -> Running {
     let store = open(folder);
-    let put = store.put(&key("shared"), &document("{}"), &PutOptions::new());
+    let put = store.put(&key("shared"), Put::new(document("{}")));
     put.unwrap();
     let mut holder = Running::start(
         "many_writers::child_holds_the_checkpoint",
@@ -748,14 +742,14 @@ fn a_checkpoint_is_free_at_once_when_the_process_that_holds_it_is_killed() {
         options().with_lock_timeout(Duration::from_millis(50)),
     );
     let next = document("{\"n\":1}");
-    let locked = quick.put(&key("shared"), &next, &PutOptions::new());
+    let locked = quick.put(&key("shared"), Put::new(next.clone()));
     assert!(matches!(
         locked.unwrap_err().kind(),
         ErrorKind::Locked { .. }
     ));
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            let saved = store.put(&key("shared"), &next, &PutOptions::new());
+            let saved = store.put(&key("shared"), Put::new(next.clone()));
             saved.unwrap();
             Instant::now()
         });
@@ -783,7 +777,7 @@ fn a_wait_that_ends_names_the_holder_its_process_and_since_when() {
         options().with_lock_timeout(short),
     );
     let error = store
-        .put(&key("shared"), &document("{}"), &PutOptions::new())
+        .put(&key("shared"), Put::new(document("{}")))
         .unwrap_err();
     let ErrorKind::Locked {
         waited,
@@ -819,9 +813,7 @@ fn a_claim_that_runs_out_while_its_owner_waits_for_the_lock_does_not_open_any_mo
     let folder = tempfile::tempdir().unwrap();
     let shared = key("shared");
     let store = open(folder.path());
-    store
-        .put(&shared, &document("{}"), &PutOptions::new())
-        .unwrap();
+    store.put(&shared, Put::new(document("{}"))).unwrap();
     let live = Duration::from_millis(400);
     let claim = store
         .claim(&shared, &ClaimRequest::new("slow", live))
@@ -830,15 +822,17 @@ fn a_claim_that_runs_out_while_its_owner_waits_for_the_lock_does_not_open_any_mo
     std::thread::scope(|scope| {
         let mut late = None;
         let holder = FileStore::with_options(folder.path().join("store"), options());
-        let kept = holder.transact(&shared, &mut |_| {
+        let kept = holder.transact(&shared, |_| {
             late = Some(scope.spawn(|| {
                 waits.store(true, Ordering::Relaxed);
-                let owner = PutOptions::new().fenced(Some(claim.fence));
-                open(folder.path()).put(&shared, &document("{\"n\":1}"), &owner)
+                open(folder.path()).put(
+                    &shared,
+                    Put::new(document("{\"n\":1}")).with_fence(Some(claim.fence)),
+                )
             }));
             wait_until("waiting writer", || waits.load(Ordering::Relaxed));
             std::thread::sleep(2 * live);
-            Ok(Change::Keep)
+            Ok(None)
         });
         kept.unwrap();
         let error = late.unwrap().join().unwrap().unwrap_err();
@@ -871,13 +865,20 @@ fn an_expired_owner_does_not_write() {
     let early = at("2026-03-02T08:00:00Z");
     let request = |owner| ClaimRequest::new(owner, Duration::from_secs(900));
     let dead = early.claim(&shared, &request("dead")).unwrap();
-    let owner = PutOptions::new().fenced(Some(dead.fence));
-    early.put(&shared, &document("{\"n\":1}"), &owner).unwrap();
+    early
+        .put(
+            &shared,
+            Put::new(document("{\"n\":1}")).with_fence(Some(dead.fence)),
+        )
+        .unwrap();
     assert!(early.claim(&shared, &request("next")).is_err());
 
     let late = at("2026-03-02T08:15:00Z");
     let error = late
-        .put(&shared, &document("{\"n\":2}"), &owner)
+        .put(
+            &shared,
+            Put::new(document("{\"n\":2}")).with_fence(Some(dead.fence)),
+        )
         .unwrap_err();
     assert!(
         error
@@ -893,7 +894,10 @@ fn an_expired_owner_does_not_write() {
     assert!(third.fence > next.fence);
     for store in [&early, &late] {
         let error = store
-            .put(&shared, &document("{\"n\":2}"), &owner)
+            .put(
+                &shared,
+                Put::new(document("{\"n\":2}")).with_fence(Some(dead.fence)),
+            )
             .unwrap_err();
         assert!(
             error.to_string().contains("third has taken the task over"),
@@ -985,9 +989,11 @@ fn the_claim_of_a_dead_agent_runs_out() {
         next.is_some()
     });
     assert!(next.unwrap().fence > fence);
-    let old = PutOptions::new().fenced(Some(fence));
     let error = store
-        .put(&key("shared"), &document("{}"), &old)
+        .put(
+            &key("shared"),
+            Put::new(document("{}")).with_fence(Some(fence)),
+        )
         .unwrap_err();
     assert!(
         error.to_string().contains("next has taken the task over"),

@@ -15,8 +15,7 @@ use std::time::Duration;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore, PutOptions, RecoverOptions,
-    Recovery,
+    CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore, Put, RecoverOptions, Recovery,
 };
 use agent_checkpoint::{ClaimRequest, ErrorKind, Result};
 use common::{key, time, tree};
@@ -115,11 +114,10 @@ fn child_fills_the_disk() {
     let Some(folder) = child_folder() else { return };
     println!("BEGUN");
     let store = FileStore::open(folder.join("store"));
-    let (a, any) = (key("a"), PutOptions::new());
-    store.put(&a, &document(r#"{"n": 1}"#), &any).unwrap();
-    store.put(&a, &document(r#"{"n": 2}"#), &any).unwrap();
+    let a = key("a");
+    store.put(&a, Put::new(document(r#"{"n": 1}"#))).unwrap();
+    store.put(&a, Put::new(document(r#"{"n": 2}"#))).unwrap();
     let claim = store.claim(&a, &request("one")).unwrap();
-    let ours = PutOptions::new().fenced(Some(claim.fence));
     let before = store.history(&a).unwrap();
 
     let full = fill(&folder.join("filler"));
@@ -143,10 +141,13 @@ fn child_fills_the_disk() {
         );
     };
     for round in 0..12 {
-        let saved = store.put(&a, &large("more"), &ours);
+        let saved = store.put(&a, Put::new(large("more")).with_fence(Some(claim.fence)));
         refused(&format!("save {round}"), saved.map(drop));
     }
-    refused("new key", store.put(&key("b"), &large("b"), &any).map(drop));
+    refused(
+        "new key",
+        store.put(&key("b"), Put::new(large("b"))).map(drop),
+    );
     let taken = store.claim(&a, &request("two").taking_over());
     refused("take-over", taken.map(drop));
     refused("release", store.release(&a, claim.fence).map(drop));
@@ -154,10 +155,16 @@ fn child_fills_the_disk() {
 
     // With room again, everything goes on.
     fs::remove_file(folder.join("filler")).unwrap();
-    store.put(&a, &large("more"), &ours).unwrap();
+    store
+        .put(&a, Put::new(large("more")).with_fence(Some(claim.fence)))
+        .unwrap();
     let taken = store.claim(&a, &request("two").taking_over()).unwrap();
     assert!(taken.fence > claim.fence);
-    assert!(store.put(&a, &large("late"), &ours).is_err());
+    assert!(
+        store
+            .put(&a, Put::new(large("late")).with_fence(Some(claim.fence)))
+            .is_err()
+    );
     let kept = store.history(&a).unwrap();
     assert_eq!(kept.len(), before.len() + 1);
     println!("DONE");
@@ -171,7 +178,7 @@ fn child_deletes_on_a_full_disk() {
     let a = key("a");
     for number in 0..2 {
         let text = format!("{{\"n\": {number}}}");
-        store.put(&a, &document(&text), &PutOptions::new()).unwrap();
+        store.put(&a, Put::new(document(&text))).unwrap();
     }
     fill(&folder.join("filler"));
     assert!(store.delete(&a, &DeleteOptions::new()).unwrap());
@@ -212,13 +219,11 @@ fn a_folder_that_may_not_be_written_is_read_and_stays_as_it_is() {
     let store = FileStore::open(&work);
     for number in 0..3 {
         let text = format!("{{\"n\": {number}}}");
-        store
-            .put(&key("a"), &document(&text), &PutOptions::new())
-            .unwrap();
+        store.put(&key("a"), Put::new(document(&text))).unwrap();
     }
     store.claim(&key("a"), &request("one")).unwrap();
     store
-        .put(&key("damaged"), &document("{}"), &PutOptions::new())
+        .put(&key("damaged"), Put::new(document("{}")))
         .unwrap();
     fs::write(work.join("damaged.json"), "{\"half\": ").unwrap();
     // Whoever may not write may read.
@@ -284,15 +289,23 @@ fn child_may_only_read() {
     assert_eq!(entries.len(), 3);
     store.load_revision(&a, &entries[2].id).unwrap();
     let claim = store.claimed(&a).unwrap().unwrap();
-
-    let ours = PutOptions::new().fenced(Some(claim.fence));
     let now = time("2026-03-02T08:00:00Z");
-    let deletes = DeleteOptions::new().fenced(Some(claim.fence));
+    let deletes = DeleteOptions::new().with_fence(Some(claim.fence));
     let attempts: [(&str, Result<()>); 9] = [
-        ("put", store.put(&a, &document("{}"), &ours).map(drop)),
+        (
+            "put",
+            store
+                .put(&a, Put::new(document("{}")).with_fence(Some(claim.fence)))
+                .map(drop),
+        ),
         (
             "new",
-            store.put(&key("new"), &document("{}"), &ours).map(drop),
+            store
+                .put(
+                    &key("new"),
+                    Put::new(document("{}")).with_fence(Some(claim.fence)),
+                )
+                .map(drop),
         ),
         ("delete", store.delete(&a, &deletes).map(drop)),
         (
@@ -308,12 +321,17 @@ fn child_may_only_read() {
         (
             "recover",
             store
-                .recover(&damaged, &RecoverOptions::with(Recovery::Fresh))
+                .recover(&damaged, &RecoverOptions::new(Recovery::Fresh))
                 .map(drop),
         ),
         (
             "save over damage",
-            store.put(&damaged, &document("{}"), &ours).map(drop),
+            store
+                .put(
+                    &damaged,
+                    Put::new(document("{}")).with_fence(Some(claim.fence)),
+                )
+                .map(drop),
         ),
     ];
     for (what, result) in attempts {
@@ -393,8 +411,7 @@ fn child_begins() {
     println!("BEGUN");
     for (store, _) in stores(&folder) {
         for text in ["{}", r#"{"n": 1}"#] {
-            let any = PutOptions::new();
-            store.put(&key("a"), &document(text), &any).unwrap();
+            store.put(&key("a"), Put::new(document(text))).unwrap();
         }
     }
     println!("DONE");
@@ -407,15 +424,19 @@ fn child_goes_on() {
     for (store, place) in stores(&folder) {
         let (a, path) = (key("a"), place.join("a.json"));
         let claim = store.claim(&a, &request("two")).unwrap();
-        let ours = PutOptions::new().fenced(Some(claim.fence));
-        store.put(&a, &document(r#"{"n": 2}"#), &ours).unwrap();
+        store
+            .put(
+                &a,
+                Put::new(document(r#"{"n": 2}"#)).with_fence(Some(claim.fence)),
+            )
+            .unwrap();
         let put = store.load(&a).unwrap().unwrap();
         let back = store.rolled_back(&a, &put.revision).unwrap();
         assert_eq!(back, None);
         store.pin(&a, &EntryId::current(), true).unwrap();
         fs::write(&path, "{\"half\": ").unwrap();
         for with in [Recovery::Newest, Recovery::Fresh] {
-            let options = RecoverOptions::with(with).fenced(Some(claim.fence));
+            let options = RecoverOptions::new(with).with_fence(Some(claim.fence));
             store.recover(&a, &options).unwrap();
             fs::write(&path, "{\"half\": ").unwrap();
         }

@@ -14,8 +14,8 @@ use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations}
 use agent_checkpoint::json::{Code, Document, Violation};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, TakeOver, take_over};
 use agent_checkpoint::store::{
-    CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, PutOptions, Query,
-    RecoverOptions, Recovery,
+    CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, Put, Query, RecoverOptions,
+    Recovery,
 };
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
@@ -137,7 +137,7 @@ fn the_examples_are_valid_and_come_back_as_they_were() {
         let context = RuleContext::none().with_now(time(NOW));
         assert_eq!(judged(&document, &context), vec![]);
         let store = MemoryStore::new();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let agents = store.checkpoints::<AgentCheckpoint>();
         let saved = agents.update(&key("a"), |_| {}).unwrap();
         assert_eq!(saved.outcome, Outcome::Unchanged);
@@ -155,7 +155,7 @@ fn the_examples_are_valid_and_come_back_as_they_were() {
 fn the_update_example_applied_to_the_first_differs_only_where_it_says() {
     let store = MemoryStore::new();
     let document = Document::from_text(CREATED).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let agents = store
         .checkpoints::<AgentCheckpoint>()
         .with_clock(clock("2026-01-15T14:30:00Z"));
@@ -393,7 +393,7 @@ fn every_write_stamps_now_and_fifteen_minutes_on() {
     let store = MemoryStore::new();
     let text = CREATED.replace("2026-01-15T14:45:00Z", "N/A (paused)");
     let document = Document::from_text(text.clone()).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let agents = store
         .checkpoints::<AgentCheckpoint>()
         .with_clock(clock("2026-01-15T15:00:00.987654Z"));
@@ -536,7 +536,7 @@ fn a_finished_step_leaves_the_plan_and_its_files_are_listed_once() {
 fn between_two_steps_the_current_one_is_null_in_its_place() {
     let store = MemoryStore::new();
     let document = Document::from_text(UPDATED).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let agents = store.checkpoints::<AgentCheckpoint>();
     agents
         .try_update(&key("a"), |agent| agent.finish_step(&StepDone::current()))
@@ -1383,7 +1383,10 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
     let backup = fs::read_to_string(backups.join(&newest.name)).unwrap();
     let document = Document::from_text(backup).unwrap();
     store
-        .put(&agent, &document, &PutOptions::expecting(Expect::Absent))
+        .put(
+            &agent,
+            Put::new(document.clone()).with_expect(Expect::Absent),
+        )
         .unwrap();
     assert_eq!(agents.get(&agent).unwrap().checkpoint, read(CREATED));
 
@@ -1733,7 +1736,7 @@ fn a_backup_is_restored_in_one_step() {
     fs::write(folder.path().join("secondary_a.json"), "{\"agent_id\": ").unwrap();
     let newest = newest_backup(&agent, backups_in(folder.path(), &agent).unwrap());
     let newest = newest.unwrap().unwrap();
-    let options = RecoverOptions::with(Recovery::Newest);
+    let options = RecoverOptions::new(Recovery::Newest);
     let recovered = store.recover(&agent, &options).unwrap();
     assert!(recovered.damage.is_some() && recovered.passed_over.is_empty());
     assert!(folder.path().join("backups").join(newest.name).exists());
@@ -2078,7 +2081,7 @@ proptest! {
         let context = RuleContext::none().with_now(time(NOW));
         let _ = judged(&document, &context);
         let store = MemoryStore::new();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let agents = store.checkpoints::<AgentCheckpoint>();
         let saved = agents.update(&key("a"), |_| {}).unwrap();
         prop_assert_eq!(saved.outcome, Outcome::Unchanged);

@@ -11,7 +11,7 @@ use agent_checkpoint::formats::build_pipeline::{
 use agent_checkpoint::formats::{Evidence, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
-use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Outcome, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, ExecutionSpec, ItemKind, Operation,
@@ -227,7 +227,7 @@ fn every_readable_case_is_detected_and_an_unchanged_save_writes_nothing() {
         let detected = Formats::default().detect(&path, Some(&document)).unwrap();
         assert_eq!(detected.format.name, "build-pipeline", "{}", path.display());
         let store = MemoryStore::new();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let builds = store.checkpoints::<BuildCheckpoint>();
         let saved = builds.update(&key("a"), |_| {}).unwrap();
         assert_eq!(saved.outcome, Outcome::Unchanged);
@@ -241,7 +241,7 @@ fn the_whole_examples_are_valid_and_come_back_as_the_same_bytes() {
         let store = MemoryStore::new();
         let document = Document::from_text(text).unwrap();
         store
-            .put(&key("PRD-009"), &document, &PutOptions::new())
+            .put(&key("PRD-009"), Put::new(document.clone()))
             .unwrap();
         let builds = store.checkpoints::<BuildCheckpoint>();
         let loaded = builds.get(&key("PRD-009")).unwrap();
@@ -274,7 +274,7 @@ fn the_operations_make_the_examples() {
     let store = MemoryStore::new();
     let name = key("PRD-009");
     let document = Document::from_text(EXAMPLES[0]).unwrap();
-    store.put(&name, &document, &PutOptions::new()).unwrap();
+    store.put(&name, Put::new(document.clone())).unwrap();
     let step = |operation: &Operation, now: &str, count: usize, broken: usize| {
         let builds: Checkpoints<BuildCheckpoint> =
             Checkpoints::new(store.clone()).with_clock(clock(now));
@@ -639,7 +639,7 @@ fn an_error_that_is_no_object_goes_with_the_failure() {
         let store = MemoryStore::new();
         let document = Document::from_text(text.as_str()).unwrap();
         store
-            .put(&key("PRD-009"), &document, &PutOptions::new())
+            .put(&key("PRD-009"), Put::new(document.clone()))
             .unwrap();
         let builds: Checkpoints<BuildCheckpoint> =
             Checkpoints::new(store.clone()).with_clock(clock("2026-01-01T00:00:00Z"));
@@ -1516,7 +1516,7 @@ fn a_restart_begins_anew_in_the_same_file_and_keeps_what_was_there() {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
     store
-        .put(&key("PRD-001"), &document, &PutOptions::new())
+        .put(&key("PRD-001"), Put::new(document.clone()))
         .unwrap();
     let builds: Checkpoints<BuildCheckpoint> =
         Checkpoints::new(store.clone()).with_clock(clock("2026-03-02T10:00:00Z"));
@@ -1576,7 +1576,7 @@ fn a_save_keeps_the_stamps_of_the_files_revision() {
         let store = MemoryStore::new();
         let text = with(&example(5), members).to_string();
         let document = Document::from_text(text).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let builds: Checkpoints<BuildCheckpoint> =
             Checkpoints::new(store.clone()).with_clock(clock(now));
         builds
@@ -1606,7 +1606,7 @@ fn the_last_of_two_statuses_is_edited_and_nothing_else() {
     let text = include_str!("../cases/build-pipeline/second-status-appended.json");
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let builds: Checkpoints<BuildCheckpoint> =
         Checkpoints::new(store.clone()).with_clock(clock("2026-03-04T09:15:42Z"));
     builds
@@ -2060,7 +2060,7 @@ proptest! {
         let text = format!("{value:#}");
         let store = MemoryStore::new();
         let document = Document::from_text(text.as_str()).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let builds: Checkpoints<BuildCheckpoint> =
             Checkpoints::new(store.clone()).with_clock(clock("2031-01-01T00:00:00Z"));
         let loaded = builds.get(&key("a")).unwrap();

@@ -14,7 +14,7 @@ use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations}
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{
-    CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, PutOptions, Query,
+    CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, Put, Query,
 };
 use agent_checkpoint::strategies::{json_object, restyled};
 use agent_checkpoint::{
@@ -197,7 +197,7 @@ fn an_example_saved_unchanged_keeps_its_bytes() {
     ] {
         let store = MemoryStore::new();
         let document = Document::from_text(text).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let view = store.checkpoints::<SitebuilderCheckpoint>();
         let loaded = view.get(&key("a")).unwrap();
         let same = view
@@ -222,7 +222,7 @@ fn an_example_saved_unchanged_keeps_its_bytes() {
 fn a_finished_subtask_changes_these_lines_and_no_others() {
     let store = MemoryStore::new();
     let document = Document::from_text(WHOLE).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     store
         .checkpoints::<SitebuilderCheckpoint>()
         .with_clock(clock(NOW))
@@ -1041,7 +1041,7 @@ fn a_heartbeat_is_a_sign_of_life_and_no_progress() {
 
     let store = MemoryStore::new();
     let document = Document::from_text(WHOLE).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let view = store
         .checkpoints::<SitebuilderCheckpoint>()
         .with_clock(clock(NOW));
@@ -1372,7 +1372,7 @@ fn the_prompt_tells_the_next_agent_where_it_is() {
     let store = MemoryStore::new();
     let document = Document::from_text(WHOLE).unwrap();
     store
-        .put(&key("migration-T060"), &document, &PutOptions::new())
+        .put(&key("migration-T060"), Put::new(document.clone()))
         .unwrap();
     let resume = store
         .checkpoints::<SitebuilderCheckpoint>()
@@ -1838,7 +1838,7 @@ proptest! {
     fn any_text_saved_unchanged_stays(text in json_object().prop_flat_map(restyled)) {
         let store = MemoryStore::new();
         let document = Document::from_text(text.clone()).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let view = store.checkpoints::<SitebuilderCheckpoint>();
         prop_assert_eq!(view.update(&key("a"), |_| {}).unwrap().outcome, Outcome::Unchanged);
     }

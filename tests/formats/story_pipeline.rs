@@ -14,7 +14,7 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
-use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, ErrorKind, ItemKind, Operation, OperationContext, RuleContext,
@@ -188,7 +188,7 @@ fn the_examples_break_no_rule_and_an_unchanged_save_writes_nothing() {
         assert_eq!(found::<C>(text), []);
         let store = MemoryStore::new();
         let document = Document::from_text(text).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let saved = store.checkpoints::<C>().update(&key("a"), |_| {}).unwrap();
         assert_eq!(saved.outcome, Outcome::Unchanged);
         assert_eq!(
@@ -573,7 +573,7 @@ fn each_file_keeps_its_own_spelling() {
     let text = format!("{value:#}\n");
     let document = Document::from_text(&text).unwrap();
     store
-        .put(&key("SHOP-12"), &document, &PutOptions::new())
+        .put(&key("SHOP-12"), Put::new(document.clone()))
         .unwrap();
     let stories = store
         .checkpoints::<StoryCheckpoint>()
@@ -1535,7 +1535,7 @@ fn a_heartbeat_of_the_lead_writes_all_that_follows_and_every_map() {
         "stage_timestamps": {"SHOP-12": {"stage_2_start": "2026-02-19T12:00:00Z"}}}"#;
     let name = key("state");
     let document = Document::from_text(text).unwrap();
-    store.put(&name, &document, &PutOptions::new()).unwrap();
+    store.put(&name, Put::new(document.clone())).unwrap();
     let states = store.checkpoints::<PipelineState>().with_clock(clock(NOW));
     let beat = |state: &mut PipelineState| {
         state.apply(&Operation::Heartbeat, &OperationContext::at(now()))
@@ -1809,7 +1809,7 @@ proptest! {
     ) {
         let store = MemoryStore::new();
         let document = Document::from_text(&text).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let stories = store.checkpoints::<StoryCheckpoint>();
         let loaded = stories.get(&key("a")).unwrap();
         loaded.checkpoint.handoff();

@@ -12,7 +12,7 @@ use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{Document, Kind, Node};
 use agent_checkpoint::resume::ResumeOptions;
-use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::as_agents_write_it;
 use agent_checkpoint::{Checkpoint, Checkpoints, Limits, RuleContext};
 use common::{clock, key, time};
@@ -35,7 +35,7 @@ fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
     }
 
     let store = MemoryStore::new();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let checkpoints = Checkpoints::<C>::new(store.clone())
         .with_limits(Limits::unlimited())
         .with_clock(clock("2026-03-02T08:00:00Z"));

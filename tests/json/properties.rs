@@ -13,7 +13,7 @@ use agent_checkpoint::formats::task::{
 };
 use agent_checkpoint::formats::{Formats, violations};
 use agent_checkpoint::json::{Document, Kind, Node, salvage};
-use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, restyled, valid};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, DropReason, Dropped, ErrorKind, Limits, RuleContext,
@@ -24,7 +24,7 @@ use proptest::prelude::*;
 fn stored(text: &str) -> MemoryStore {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     store
 }
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::fleet::{
     EventKind, Finding, Fleet, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
 };
@@ -14,7 +15,7 @@ use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, PutOptions,
+    BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Put,
 };
 use agent_checkpoint::{Checkpoint, ClaimRequest};
 use common::{clock, key, time, tree};
@@ -197,7 +198,7 @@ fn archives_backups_and_our_own_folder_are_never_rows() {
     let id = key("Secondary-A");
     for step in 1..4 {
         let document = Document::from_text(text.replace("S2.P2", &format!("S2.P{step}"))).unwrap();
-        store.put(&id, &document, &PutOptions::new()).unwrap();
+        store.put(&id, Put::new(document.clone())).unwrap();
     }
     project.agent("secondary_b_crashed_1768488300.json", "Secondary-B", "");
     project.write(
@@ -610,7 +611,7 @@ fn steps_that_are_in_no_dropped_log_are_told() {
     project.write("T.json", &text);
     let store = MemoryStore::new();
     let document = Document::parse(text.as_bytes()).unwrap();
-    store.put(&key("T"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("T"), Put::new(document.clone())).unwrap();
     let sources = [
         Source::folder(project.0.path()),
         Source::store("memory", &store),
@@ -910,9 +911,9 @@ fn a_scan_waits_for_no_lock_and_creates_nothing() {
     let mut seen = None;
     // A writer that holds the lock all the while.
     store
-        .transact(&key("Secondary-A"), &mut |_| {
+        .transact(&key("Secondary-A"), |_| {
             seen = Some(results(&project.scan()));
-            Ok(agent_checkpoint::store::Change::Keep)
+            Ok(None)
         })
         .unwrap();
     assert_eq!(seen.unwrap(), ["active"]);
@@ -936,7 +937,7 @@ fn several_stores_and_folders_are_one_fleet() {
         ("foreign", "{\"name\": 1}".to_owned()),
     ] {
         let document = Document::from_text(text).unwrap();
-        memory.put(&key(id), &document, &PutOptions::new()).unwrap();
+        memory.put(&key(id), Put::new(document.clone())).unwrap();
     }
     let request = ClaimRequest::new("somebody", Duration::from_secs(60));
     memory.claim(&key("x"), &request).unwrap();
@@ -984,7 +985,7 @@ fn several_stores_and_folders_are_one_fleet() {
     let mismatch = agent("Other", "IN_PROGRESS", "2026-03-02T08:00:00Z", "");
     let document = Document::from_text(mismatch).unwrap();
     memory
-        .put(&key("Secondary-A"), &document, &PutOptions::new())
+        .put(&key("Secondary-A"), Put::new(document.clone()))
         .unwrap();
     let fleet = Fleet::scan(&sources[..1], &FleetOptions::new(), time(NOW));
     assert!(

@@ -8,7 +8,7 @@ use agent_checkpoint::formats::sitebuilder::{SitebuilderCheckpoint, supervisor_t
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::liveness::{Activity, Limit, Liveness, Pulse, Signal, Thresholds};
-use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Handoff, RuleContext, Status, Timestamp};
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -341,7 +341,7 @@ fn the_view_of_a_store_and_the_fleet_ask_the_same_function() {
     let text = at_work("agent-session");
     let document = Document::from_text(text.as_str()).unwrap();
     let id = key("Secondary-A");
-    store.put(&id, &document, &PutOptions::new()).unwrap();
+    store.put(&id, Put::new(document.clone())).unwrap();
     for seconds in [0, 1799, 1800, 3599, 3600, -6] {
         let now = time(T0) + TimeDelta::seconds(seconds);
         let view = store.checkpoints::<AgentCheckpoint>();

@@ -9,7 +9,7 @@ use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{PromptOptions, Prompts, Resume, ResumeOptions};
-use agent_checkpoint::store::{CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt};
 use common::{clock, key};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn reword(value: &mut Value, free: bool, word: &mut dyn FnMut() -> String) {
 fn resume<C: Checkpoint>(checkpoint: &Value) -> Resume {
     let store = MemoryStore::new();
     let document = Document::from_text(checkpoint.to_string()).unwrap();
-    store.put(&key("k"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("k"), Put::new(document.clone())).unwrap();
     store
         .checkpoints::<C>()
         .with_clock(clock("2026-03-02T08:00:00Z"))

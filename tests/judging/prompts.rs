@@ -11,7 +11,7 @@ use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::formats::task::{CompletedStep, Decision, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{Budget, PromptOptions, Prompts, Resume, ResumeOptions};
-use agent_checkpoint::store::{CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ErrorKind, Redaction};
 use common::{clock, key, task};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ const HOSTILE: &str =
 fn resume<C: Checkpoint>(checkpoint: &Value) -> Resume {
     let store = MemoryStore::new();
     let document = Document::from_text(checkpoint.to_string()).unwrap();
-    store.put(&key("k"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("k"), Put::new(document.clone())).unwrap();
     let root = tempfile::tempdir().unwrap();
     store
         .checkpoints::<C>()
@@ -452,7 +452,7 @@ fn what_nobody_declared_is_in_the_prompt() {
     text["ticket"] = json!({"id": 7});
     let store = MemoryStore::new();
     let document = Document::from_text(text.to_string()).unwrap();
-    store.put(&key("k"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("k"), Put::new(document.clone())).unwrap();
     let options = ResumeOptions::new(std::env::temp_dir())
         .with_file("c/k.json")
         .with_recording(["ckpt step done 'TEXT' --store c --key k"]);

@@ -13,9 +13,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{
     PromptOptions, Prompts, Resume, ResumeDecision, ResumeOptions, ResumeReason,
 };
-use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, FileStore, MemoryStore, PutOptions,
-};
+use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ClaimRequest, ErrorKind};
 use common::{EXAMPLE, clock, key, task, time};
 
@@ -129,8 +127,8 @@ fn the_gravest_reason_decides() {
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let text = r#"{"phase":"implementation","completedSteps":[{"step":"a"}],"pendingSteps":[{"step":"b"}]}"#;
     let document = agent_checkpoint::json::Document::from_text(text).unwrap();
-    let put = agent_checkpoint::store::PutOptions::new();
-    agent_checkpoint::store::CheckpointStore::put(&store, &key("a"), &document, &put).unwrap();
+    let put = agent_checkpoint::store::Put::new(document);
+    agent_checkpoint::store::CheckpointStore::put(&store, &key("a"), put).unwrap();
     let options = ResumeOptions::new(std::env::temp_dir());
     let partial = tasks.resume(&key("a"), &options).unwrap();
     assert_eq!(partial.plan.decision, ResumeDecision::Ask);
@@ -382,7 +380,7 @@ fn a_newer_schema_is_refused_since_nothing_could_be_saved() {
     ] {
         let store = MemoryStore::new();
         let document = Document::from_text(&text).unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         let tasks = store.checkpoints::<TaskCheckpoint>();
         let options = ResumeOptions::new(std::env::temp_dir());
         let plan = tasks.resume(&key("a"), &options).unwrap().plan;
@@ -455,7 +453,7 @@ fn files_to_check_and_files_that_stayed_are_told_apart() {
 fn resume_of_text<C: Checkpoint>(text: &str) -> Resume {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     let checkpoints = store.checkpoints::<C>();
     let options = ResumeOptions::new(std::env::temp_dir());
     checkpoints.resume(&key("a"), &options).unwrap()

@@ -13,7 +13,7 @@ use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{Resume, ResumeOptions};
-use agent_checkpoint::store::{CheckpointStore, MemoryStore, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt};
 use common::{clock, key, time};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn resume<C: Checkpoint>(root: &Path, checkpoint: &Value, options: ResumeOptions
     let store = MemoryStore::new();
     let document = Document::from_text(checkpoint.to_string()).unwrap();
     store
-        .put(&key(id(C::FORMAT)), &document, &PutOptions::new())
+        .put(&key(id(C::FORMAT)), Put::new(document.clone()))
         .unwrap();
     let mut options = options;
     options.root = root.to_path_buf();

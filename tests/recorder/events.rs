@@ -9,7 +9,7 @@ use std::time::Duration;
 use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::store::{
-    Change, CheckpointStore, DeleteOptions, FileStore, RecoverOptions, Recovery,
+    CheckpointStore, DeleteOptions, FileStore, RecoverOptions, Recovery,
 };
 use agent_checkpoint::{CheckpointStoreExt, Expect, Limits, PutMode};
 use tracing::field::{Field, Visit};
@@ -135,7 +135,7 @@ fn each_event_has_its_name_key_revision_agent_and_duration() {
 
     store.delete(&key, &DeleteOptions::new()).unwrap();
     let told = events(|| {
-        let options = RecoverOptions::with(Recovery::Newest);
+        let options = RecoverOptions::new(Recovery::Newest);
         store.recover(&key, &options).unwrap();
     });
     assert_eq!(told, [named("recovered", &revision(), &none)]);
@@ -145,12 +145,12 @@ fn each_event_has_its_name_key_revision_agent_and_duration() {
     let holder = std::thread::spawn({
         let (store, key) = (store.clone(), key.clone());
         move || {
-            let mut hold = |_: Option<&agent_checkpoint::store::Stored>| {
+            let hold = |_: Option<&agent_checkpoint::store::Stored>| {
                 locked.send(()).unwrap();
                 std::thread::sleep(Duration::from_millis(200));
-                Ok(Change::Keep)
+                Ok(None)
             };
-            store.transact(&key, &mut hold).unwrap();
+            store.transact(&key, hold).unwrap();
         }
     });
     is_locked.recv().unwrap();

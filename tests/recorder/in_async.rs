@@ -171,12 +171,12 @@ fn a_call_that_waits_for_a_lock_holds_up_no_other_task_and_is_made_whole_when_it
         let holder = std::thread::spawn({
             let (store, key) = (store.clone(), key.clone());
             move || {
-                let mut hold = |_: Option<&agent_checkpoint::store::Stored>| {
+                let hold = |_: Option<&agent_checkpoint::store::Stored>| {
                     locked.send(()).unwrap();
                     is_freed.recv().unwrap();
-                    Ok(agent_checkpoint::store::Change::Keep)
+                    Ok(None)
                 };
-                store.transact(&key, &mut hold).unwrap();
+                store.transact(&key, hold).unwrap();
             }
         });
         is_locked.recv().unwrap();

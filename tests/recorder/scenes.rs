@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::json::Document;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::store::{
-    Capabilities, CheckpointStore, DeleteOptions, MemoryStore, Page, PutOptions, Query, Saved,
+    Capabilities, CheckpointStore, DeleteOptions, Exclusive, MemoryStore, Page, Put, Query, Saved,
     Stored,
 };
 use agent_checkpoint::{Checkpoint, Checkpoints, Clock, Key, Result};
@@ -91,8 +90,12 @@ impl CheckpointStore for Plain {
         self.0.load(key)
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        self.0.put(key, document, options)
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.0.put(key, put)
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        None
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {

@@ -7,7 +7,7 @@ use std::fs;
 use agent_checkpoint::formats::task::{Phase, StepDone, TaskCheckpoint};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, PutOptions,
+    BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, Put,
 };
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind, Expect, PutMode, Redaction};
 use common::{EXAMPLE, clock, key, task, time};
@@ -16,7 +16,7 @@ use common::{EXAMPLE, clock, key, task, time};
 fn store_with(text: &str) -> MemoryStore {
     let store = MemoryStore::new();
     let document = Document::from_text(text).unwrap();
-    store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+    store.put(&key("a"), Put::new(document.clone())).unwrap();
     store
 }
 

@@ -10,8 +10,8 @@ use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::json::{CorruptCode, Document};
 use agent_checkpoint::store::{
-    BuilderStateStore, Change, CheckpointStore, DeleteOptions, FileStore, MemoryStore, PutOptions,
-    RecoverOptions, Recovery, Stored,
+    BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Put, RecoverOptions,
+    Recovery, Stored,
 };
 use agent_checkpoint::testkit::Harness;
 use agent_checkpoint::{
@@ -44,7 +44,7 @@ fn document(text: &str) -> Document {
 fn put_numbers(store: &dyn CheckpointStore, key: &Key, numbers: impl IntoIterator<Item = u64>) {
     for n in numbers {
         let document = document(&format!("{{\"n\":{n}}}"));
-        store.put(key, &document, &PutOptions::new()).unwrap();
+        store.put(key, Put::new(document.clone())).unwrap();
     }
 }
 
@@ -71,17 +71,20 @@ fn no_byte_of_a_damaged_file_is_written_over() {
             Expect::Absent,
             Expect::Revision(Revision::of(b"{}")),
         ] {
-            let options = PutOptions::expecting(expect.clone());
-            corrupt(store.put(&key, &document("{}"), &options).map(drop));
             corrupt(
                 store
-                    .delete(&key, &DeleteOptions::expecting(expect))
+                    .put(&key, Put::new(document("{}")).with_expect(expect.clone()))
+                    .map(drop),
+            );
+            corrupt(
+                store
+                    .delete(&key, &DeleteOptions::new().with_expect(expect))
                     .map(drop),
             );
         }
         corrupt(
             store
-                .transact(&key, &mut |_| Ok(Change::put(document("{}"))))
+                .transact(&key, |_| Ok(Some(Put::new(document("{}")))))
                 .map(drop),
         );
         assert_eq!(std::fs::read(path).unwrap(), b"{\"n\": [1, 2");
@@ -98,19 +101,17 @@ fn a_store_behind_any_pointer_counts_every_increment() {
     ];
     for store in &stores {
         let a = key("a");
-        store
-            .put(&a, &document("{\"n\":0}"), &PutOptions::new())
-            .unwrap();
+        store.put(&a, Put::new(document("{\"n\":0}"))).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
                         store
-                            .transact(&key("a"), &mut |present| {
+                            .transact(&key("a"), |present| {
                                 let mut document = present.unwrap().document.clone();
                                 let n = document.get("/n").unwrap().as_u64().unwrap();
                                 document.set("/n", &(n + 1)).unwrap();
-                                Ok(Change::put(document))
+                                Ok(Some(Put::new(document)))
                             })
                             .unwrap();
                     }
@@ -129,7 +130,7 @@ fn inside_a_host_file_nothing_is_brought_back_to_an_empty_place() {
     let (store, active) = (place.open().unwrap(), key("active"));
     put_numbers(&*store, &active, [1]);
     store.delete(&active, &DeleteOptions::new()).unwrap();
-    let newest = RecoverOptions::with(Recovery::Newest);
+    let newest = RecoverOptions::new(Recovery::Newest);
     assert!(store.recover(&active, &newest).unwrap().document.is_none());
 }
 
@@ -158,13 +159,13 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
         let claim = store
             .claim(&key, &ClaimRequest::new("one", Duration::from_secs(3600)))
             .unwrap();
-        let newest = RecoverOptions::with(Recovery::Newest);
+        let newest = RecoverOptions::new(Recovery::Newest);
         let refused = store.recover(&key, &newest).unwrap_err();
         assert!(
             matches!(refused.kind(), ErrorKind::Claimed { .. }),
             "{refused}"
         );
-        let own = |with| RecoverOptions::with(with).fenced(Some(claim.fence));
+        let own = |with| RecoverOptions::new(with).with_fence(Some(claim.fence));
         let recovered = store.recover(&key, &own(Recovery::Newest)).unwrap();
         assert_eq!(recovered.damage.unwrap().code, CorruptCode::TrailingBytes);
         let number = |document: Option<Document>| document.unwrap().get("/n").unwrap().as_u64();
@@ -219,7 +220,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
     for (harness, name) in harnesses {
         let place = harness.place().unwrap();
         let (store, a) = (&*place.open().unwrap(), &key(name));
-        let newest = RecoverOptions::with(Recovery::Newest);
+        let newest = RecoverOptions::new(Recovery::Newest);
         put_numbers(store, a, [1, 2]);
         store.delete(a, &DeleteOptions::new()).unwrap();
         if store.capabilities().embedded {
@@ -249,7 +250,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
         let back = store.recover(a, &newest).unwrap();
         assert_eq!(number(back.document), Some(4));
         store.delete(a, &DeleteOptions::new()).unwrap();
-        let fresh = RecoverOptions::with(Recovery::Fresh);
+        let fresh = RecoverOptions::new(Recovery::Fresh);
         store.recover(a, &fresh).unwrap();
         let none = store.recover(a, &newest).unwrap_err();
         assert!(
@@ -259,7 +260,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
         // By name every state is still to be had.
         let entry = &store.history(a).unwrap()[0];
         assert_eq!(entry.tasks_since, 1);
-        store.restore(a, &entry.id, &PutOptions::new()).unwrap();
+        store.restore(a, &entry.id, Expect::Any, None).unwrap();
     }
 }
 

@@ -14,8 +14,7 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{CorruptCode, Document};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions};
 use agent_checkpoint::store::{
-    Change, CheckpointStore, FileOptions, FileStore, Keep, PutOptions, Query, RecoverOptions,
-    Recovery,
+    CheckpointStore, FileOptions, FileStore, Keep, Put, Query, RecoverOptions, Recovery,
 };
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Expect, PutMode};
@@ -36,7 +35,7 @@ impl Store {
     fn put(&self, name: &str, n: u64) {
         let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
         self.files
-            .put(&key(name), &document, &PutOptions::new())
+            .put(&key(name), Put::new(document.clone()))
             .unwrap();
     }
 
@@ -69,7 +68,7 @@ fn set_back(path: &Path, by: Duration) {
 }
 
 fn newest() -> RecoverOptions {
-    RecoverOptions::with(Recovery::Newest)
+    RecoverOptions::new(Recovery::Newest)
 }
 
 /// A loss of power left a torn tail, and the agent began with an empty head.
@@ -130,7 +129,7 @@ fn a_stale_tail_does_not_wedge_the_store() {
     // Every other checkpoint goes on, and the list as well.
     store.put("b", 1);
     assert_eq!(store.files.list(&Query::all()).unwrap().keys.len(), 2);
-    let salvage = RecoverOptions::with(Recovery::Salvage);
+    let salvage = RecoverOptions::new(Recovery::Salvage);
     store.files.recover(&key("a"), &salvage).unwrap();
     assert_eq!(store.number("a"), Some(2));
     store.put("a", 3);
@@ -201,7 +200,7 @@ fn saves_that_the_disk_refuses_do_not_rotate_good_history_away() {
         let watch: Rc<RefCell<dyn Watch>> = Rc::new(RefCell::new(refusing));
         let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
         let saved = watched(watch, || {
-            store.files.put(&key("a"), &document, &PutOptions::new())
+            store.files.put(&key("a"), Put::new(document.clone()))
         });
         assert_eq!(*saved.unwrap_err().kind(), ErrorKind::DiskFull);
     }
@@ -287,17 +286,15 @@ fn no_clock_makes_a_writer_stale_or_lets_a_stale_one_in() {
     let document = |n: u64| Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
     let (late, early) = (at("2026-03-02T08:00:00Z"), at("2001-01-01T00:00:00+14:00"));
     let a = key("a");
-    let first = late.put(&a, &document(1), &PutOptions::new()).unwrap();
+    let first = late.put(&a, Put::new(document(1))).unwrap();
     let path = late.path(&a).unwrap();
     // Touched, and set back by years: it is the same state.
     set_back(&path, Duration::from_secs(100_000_000));
-    let expecting = |revision| PutOptions::expecting(Expect::Revision(revision));
-    let second = early
-        .put(&a, &document(2), &expecting(first.revision.clone()))
-        .unwrap();
+    let over = |n, revision| Put::new(document(n)).with_expect(Expect::Revision(revision));
+    let second = early.put(&a, over(2, first.revision.clone())).unwrap();
     // Written in the same instant as before, with the same size: it is another.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
-    late.put(&a, &document(3), &PutOptions::new()).unwrap();
+    late.put(&a, Put::new(document(3))).unwrap();
     File::options()
         .write(true)
         .open(&path)
@@ -306,9 +303,7 @@ fn no_clock_makes_a_writer_stale_or_lets_a_stale_one_in() {
         .unwrap();
     for stale in [first.revision, second.revision] {
         for store in [&late, &early] {
-            let error = store
-                .put(&a, &document(9), &expecting(stale.clone()))
-                .unwrap_err();
+            let error = store.put(&a, over(9, stale.clone())).unwrap_err();
             assert!(
                 matches!(error.kind(), ErrorKind::Conflict { .. }),
                 "{error}"
@@ -331,26 +326,22 @@ fn a_paused_listing_blocks_no_writer_and_a_writer_no_reader() {
     let document = Document::from_text("{\"n\":3}").unwrap();
     for name in ["a", "b", "c"] {
         impatient
-            .put(&key(name), &document, &PutOptions::new())
+            .put(&key(name), Put::new(document.clone()))
             .unwrap();
     }
     store.put("d", 1);
     let rest = Query::all().after(first.next.unwrap());
     assert_eq!(store.files.list(&rest).unwrap().keys.len(), 3);
 
-    let kept = store.files.transact(&key("a"), &mut |_| {
+    let kept = store.files.transact(&key("a"), |_| {
         assert_eq!(impatient.list(&Query::all()).unwrap().keys.len(), 4);
         assert!(impatient.load(&key("a")).unwrap().is_some());
         let past = impatient.history(&key("a")).unwrap();
         impatient.load_revision(&key("a"), &past[1].id).unwrap();
         assert!(impatient.claimed(&key("a")).unwrap().is_none());
         // Another checkpoint has a lock of its own.
-        impatient.put(
-            &key("b"),
-            &Document::from_text("{}").unwrap(),
-            &PutOptions::new(),
-        )?;
-        Ok(Change::Keep)
+        impatient.put(&key("b"), Put::new(Document::from_text("{}").unwrap()))?;
+        Ok(None)
     });
     kept.unwrap();
 }

@@ -15,11 +15,12 @@ use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
-    Keep, MemoryStore, PutOptions, Query, RecoverOptions, Recovery, RolledBack,
+    Keep, MemoryStore, Put, Query, RecoverOptions, Recovery, RolledBack,
 };
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, DropReason, Dropped, ErrorKind,
+    Expect,
 };
 use common::{EXAMPLE, key, task, time, tree};
 
@@ -39,9 +40,7 @@ fn locked(path: &Path) -> fs::File {
 
 fn put(store: &dyn CheckpointStore, name: &str, text: &str) {
     let document = Document::from_text(text).unwrap();
-    store
-        .put(&key(name), &document, &PutOptions::new())
-        .unwrap();
+    store.put(&key(name), Put::new(document.clone())).unwrap();
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_store_opened_for_reading_refuses_every_write() {
     ];
     for (store, name) in stores {
         let document = Document::from_text("{}").unwrap();
-        let put = store.put(&key(name), &document, &PutOptions::new());
+        let put = store.put(&key(name), Put::new(document.clone()));
         assert_eq!(*put.unwrap_err().kind(), ErrorKind::ReadOnly);
         let delete = store.delete(&key(name), &DeleteOptions::new());
         assert_eq!(*delete.unwrap_err().kind(), ErrorKind::ReadOnly);
@@ -221,7 +220,7 @@ fn a_file_over_the_limit_is_neither_read_nor_written() {
         }
     );
     let long = Document::from_text(format!("{{\"n\":{}}}", "1".repeat(20))).unwrap();
-    let error = store.put(&key("b"), &long, &PutOptions::new()).unwrap_err();
+    let error = store.put(&key("b"), Put::new(long.clone())).unwrap_err();
     assert_eq!(
         *error.kind(),
         ErrorKind::WouldBeTooLarge {
@@ -245,10 +244,10 @@ fn a_writer_that_waits_too_long_is_told_who_holds_the_lock() {
         FileOptions::default().with_lock_timeout(Duration::from_millis(30)),
     );
     put(&slow, "a", "{}");
-    slow.transact(&key("a"), &mut |_| {
+    slow.transact(&key("a"), |_| {
         let document = Document::from_text("{\"n\":1}").unwrap();
         let error = waiting
-            .put(&key("a"), &document, &PutOptions::new())
+            .put(&key("a"), Put::new(document.clone()))
             .unwrap_err();
         match error.kind() {
             ErrorKind::Locked { waited, holder, .. } => {
@@ -259,7 +258,7 @@ fn a_writer_that_waits_too_long_is_told_who_holds_the_lock() {
             }
             other => panic!("{other:?}"),
         }
-        Ok(agent_checkpoint::store::Change::Keep)
+        Ok(None)
     })
     .unwrap();
 }
@@ -273,14 +272,14 @@ fn a_change_by_a_program_without_the_lock_is_seen_and_kept() {
     put(&store, "a", "{\"n\":1}");
     let mut runs = 0;
     store
-        .transact(&key("a"), &mut |present| {
+        .transact(&key("a"), |present| {
             runs += 1;
             if runs == 1 {
                 fs::write(&path, "{\"n\":1,\"foreign\":true}").unwrap();
             }
             let mut document = present.unwrap().document.clone();
             document.set("/n", &2).unwrap();
-            Ok(agent_checkpoint::store::Change::put(document))
+            Ok(Some(Put::new(document)))
         })
         .unwrap();
     assert_eq!(runs, 2);
@@ -428,8 +427,12 @@ fn the_record_of_what_was_cut_is_no_wider_open_than_the_checkpoint() {
     let cut =
         agent_checkpoint::Dropped::new("/x", agent_checkpoint::DropReason::Elements(1), 1.into());
     let document = Document::from_text("{\"n\":1}").unwrap();
-    let options = PutOptions::new().with_overflow(vec![cut]);
-    let saved = store.put(&key("a"), &document, &options).unwrap();
+    let saved = store
+        .put(
+            &key("a"),
+            Put::new(document.clone()).with_dropped(vec![cut]),
+        )
+        .unwrap();
     let record = fs::metadata(saved.truncation.kept_in.unwrap()).unwrap();
     assert_eq!(record.permissions().mode() & 0o777, 0o600);
 }
@@ -478,9 +481,10 @@ fn a_task_that_begins_anew_in_place_has_nothing_of_what_was_cut_before() {
     for (store, name) in stores {
         let save = |n: u32, why: Option<Archive>| {
             let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
-            let put = PutOptions::new().with_overflow(vec![piece(n)]);
-            let put = put.archiving(why.map(|why| (why, now)));
-            store.put(&key(name), &document, &put).unwrap();
+            let put = Put::new(document)
+                .with_dropped(vec![piece(n)])
+                .with_archive(why.map(|why| (why, now)));
+            store.put(&key(name), put).unwrap();
             store.overflow(&key(name)).unwrap()
         };
         save(0, None);
@@ -652,8 +656,12 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
     };
     let save = |n: usize| {
         let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
-        let put = PutOptions::new().with_overflow(vec![piece(n)]);
-        store.put(&key("a"), &document, &put).unwrap();
+        store
+            .put(
+                &key("a"),
+                Put::new(document.clone()).with_dropped(vec![piece(n)]),
+            )
+            .unwrap();
     };
     for n in 0..30 {
         // Only whether it ends with a line end.
@@ -702,15 +710,19 @@ fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
         };
         for n in 0..3 {
             let document = Document::from_text(format!("{{\"n\":{n}}}")).unwrap();
-            let options = PutOptions::new().with_overflow(vec![piece(n)]);
-            store.put(&key("a"), &document, &options).unwrap();
+            store
+                .put(
+                    &key("a"),
+                    Put::new(document.clone()).with_dropped(vec![piece(n)]),
+                )
+                .unwrap();
         }
         let kept = store.overflow(&key("a")).unwrap();
         assert_eq!(kept, [piece(0), piece(1), piece(2)]);
         store.delete(&key("a"), &DeleteOptions::new()).unwrap();
         let newest = store.history(&key("a")).unwrap()[0].id.clone();
         store
-            .restore(&key("a"), &newest, &PutOptions::new())
+            .restore(&key("a"), &newest, Expect::Any, None)
             .unwrap();
         assert_eq!(store.overflow(&key("a")).unwrap(), kept);
         let since = store.history(&key("a")).unwrap();
@@ -721,7 +733,7 @@ fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
         // What is new is another task.
         store.delete(&key("a"), &DeleteOptions::new()).unwrap();
         let document = Document::from_text("{\"anew\":1}").unwrap();
-        store.put(&key("a"), &document, &PutOptions::new()).unwrap();
+        store.put(&key("a"), Put::new(document.clone())).unwrap();
         assert!(store.overflow(&key("a")).unwrap().is_empty());
     }
 }
@@ -733,12 +745,10 @@ fn the_first_save_of_a_key_runs_the_change_once_and_outside_of_the_lock() {
     let store = FileStore::open(folder.path());
     let mut runs = 0;
     store
-        .transact(&key("a"), &mut |present| {
+        .transact(&key("a"), |present| {
             assert!(present.is_none());
             runs += 1;
-            Ok(agent_checkpoint::store::Change::put(
-                Document::from_text("{}").unwrap(),
-            ))
+            Ok(Some(Put::new(Document::from_text("{}").unwrap())))
         })
         .unwrap();
     assert_eq!(runs, 1);
@@ -843,7 +853,7 @@ fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path());
     let file = folder.path().join("a.json");
-    let newest = RecoverOptions::with(Recovery::Newest);
+    let newest = RecoverOptions::new(Recovery::Newest);
     let refused = || {
         let error = store.recover(&key("a"), &newest).unwrap_err();
         assert!(
@@ -978,7 +988,7 @@ fn a_state_that_comes_back_after_a_deletion_is_told() {
     assert_eq!(found.later.as_ref().map(|id| id.as_str()), Some("2"));
     assert!(found.last_is_kept);
     fs::write(&path, r#"{"n":"#).unwrap();
-    let recovered = store.recover(&key("a"), &RecoverOptions::with(Recovery::Newest));
+    let recovered = store.recover(&key("a"), &RecoverOptions::new(Recovery::Newest));
     assert_eq!(recovered.unwrap().entry.unwrap().as_str(), "2");
     assert_eq!(rolled_back(&store, "a"), None, "a recovery is a save");
 }
@@ -1087,7 +1097,7 @@ fn a_damaged_text_is_kept_although_its_name_is_taken_by_another() {
     let path = folder.path().join("a.json");
     let damage = || fs::write(&path, r#"{"half":"#).unwrap();
     let fresh = || {
-        let options = RecoverOptions::with(Recovery::Fresh);
+        let options = RecoverOptions::new(Recovery::Fresh);
         store
             .recover(&key("a"), &options)
             .unwrap()
@@ -1121,7 +1131,7 @@ fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
     let document = Document::from_text(r#"{"n":1}"#).unwrap();
     let put = |options: FileOptions| {
         let store = FileStore::with_options(folder.path(), options);
-        store.put(&key("a"), &document, &PutOptions::new())
+        store.put(&key("a"), Put::new(document.clone()))
     };
     assert!(put(options.clone()).is_err());
     assert!(temp.exists());
@@ -1167,7 +1177,7 @@ fn a_save_whose_new_contents_another_takes_for_abandoned_is_made_again() {
         Verdict::Go
     };
     let document = Document::from_text("{}").unwrap();
-    let save = || store.put(&key("a"), &document, &PutOptions::new());
+    let save = || store.put(&key("a"), Put::new(document.clone()));
     let (failed, _) = between(
         (Operation::Rename, &folder.path().join("a.json")),
         remove,
@@ -1312,7 +1322,7 @@ fn a_healthy_file_is_found_healthy_under_its_lock() {
     options.lock_timeout = Duration::ZERO;
     let store = FileStore::with_options(folder.path(), options);
     put(&store, "a", "{}");
-    let newest = RecoverOptions::with(Recovery::Newest);
+    let newest = RecoverOptions::new(Recovery::Newest);
     let sidecar = folder.path().join(".agent-checkpoint/locks/a.json.lock");
     let held = locked(&sidecar);
     // Making sure that it lasts may write it anew.
@@ -1351,7 +1361,7 @@ fn what_could_not_be_synced_is_written_anew_also_by_the_next_process() {
         };
         let save = || {
             let document = Document::from_text(r#"{"n":2}"#).unwrap();
-            store.put(&key("a"), &document, &PutOptions::new())
+            store.put(&key("a"), Put::new(document.clone()))
         };
         let fail = || Verdict::Fail(std::io::Error::from_raw_os_error(5));
         let (saved, _) = between((failing, at), fail, save);
@@ -1390,8 +1400,9 @@ fn a_log_that_is_written_anew_is_no_wider_open_than_the_checkpoint() {
         if kept == "unsynced" {
             let cut = vec![Dropped::new("/x", DropReason::Elements(1), 1.into())];
             let document = Document::from_text(r#"{"n":1}"#).unwrap();
-            let options = PutOptions::new().with_overflow(cut);
-            store.put(&key("a"), &document, &options).unwrap();
+            store
+                .put(&key("a"), Put::new(document.clone()).with_dropped(cut))
+                .unwrap();
         } else {
             let mut keep = Keep::default();
             keep.bytes = Some(1);
@@ -1441,7 +1452,7 @@ fn a_backup_that_was_taken_back_has_no_place_in_the_order() {
     assert_eq!(before.len(), 1);
     let save = || {
         let document = Document::from_text(text(3)).unwrap();
-        store.put(&key("A"), &document, &PutOptions::new())
+        store.put(&key("A"), Put::new(document.clone()))
     };
     let fail = || Verdict::Fail(std::io::Error::from_raw_os_error(5));
     let (saved, _) = between((Operation::Rename, &path), fail, save);

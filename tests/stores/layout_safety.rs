@@ -9,17 +9,14 @@ use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::store::{
-    CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, PutOptions, RecoverOptions,
-    Recovery,
+    CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, Put, RecoverOptions, Recovery,
 };
 use agent_checkpoint::{Checkpoint, ClaimRequest, ErrorKind};
 use common::{key, time, tree};
 
 fn put(store: &FileStore, name: &str, text: &str) -> agent_checkpoint::Result<()> {
     let document = Document::from_text(text).unwrap();
-    store
-        .put(&key(name), &document, &PutOptions::new())
-        .map(drop)
+    store.put(&key(name), Put::new(document.clone())).map(drop)
 }
 
 #[test]
@@ -102,7 +99,7 @@ fn links_in_the_folder_that_lead_outside_are_refused() {
     outside(store.claim(&out, &claim).unwrap_err());
     outside(
         store
-            .recover(&out, &RecoverOptions::with(Recovery::Fresh))
+            .recover(&out, &RecoverOptions::new(Recovery::Fresh))
             .unwrap_err(),
     );
     assert_eq!(fs::read_to_string(&secret).unwrap(), "{\"secret\":1}");
@@ -159,7 +156,7 @@ fn what_is_kept_beside_a_checkpoint_is_no_wider_open_than_it() {
         let request = ClaimRequest::new("me", std::time::Duration::from_secs(60));
         let claim = store.claim(&key("a"), &request).unwrap();
         fs::write(&file, "{").unwrap();
-        let recover = RecoverOptions::with(Recovery::Newest).fenced(Some(claim.fence));
+        let recover = RecoverOptions::new(Recovery::Newest).with_fence(Some(claim.fence));
         store.recover(&key("a"), &recover).unwrap();
         assert_eq!(mode(&file), 0o600);
         let own = folder.path().join(".agent-checkpoint");
@@ -226,7 +223,7 @@ fn a_checkpoint_that_comes_back_is_no_wider_open_than_it_was() {
     narrow(&file);
     // Deleted, then recovered.
     store.delete(&a, &DeleteOptions::new()).unwrap();
-    let recover = RecoverOptions::with(Recovery::Newest);
+    let recover = RecoverOptions::new(Recovery::Newest);
     store.recover(&a, &recover).unwrap();
     assert_eq!(mode(&file), 0o600, "recovered");
     // Deleted, then put again, as a restore does.

@@ -19,5 +19,6 @@ mod file_store;
 mod layout_safety;
 mod model;
 mod model_of_a_store;
+mod older_folder;
 #[cfg(target_os = "linux")]
 mod syncs;

@@ -6,10 +6,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, Durability, FileOptions,
-    FileStore, Keep, MemoryStore, Page, PutOptions, Query, Saved, Stored,
+    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, Durability, Exclusive,
+    FileOptions, FileStore, Keep, MemoryStore, Page, Put, Query, Saved, Stored,
 };
 use agent_checkpoint::testkit::MovableClock;
 use agent_checkpoint::{Dropped, Key, Result};
@@ -82,12 +81,16 @@ impl CheckpointStore for Plain {
         self.store.load(key)
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        self.store.put(key, document, &options.clone().fenced(None))
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.store.put(key, put.with_fence(None))
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        None
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.store.delete(key, &options.clone().fenced(None))
+        self.store.delete(key, &options.clone().with_fence(None))
     }
 
     fn list(&self, query: &Query) -> Result<Page> {

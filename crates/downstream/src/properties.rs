@@ -1,7 +1,7 @@
 //! Errands as the strategies of the library make them.
 
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{MemoryStore, Outcome};
+use agent_checkpoint::store::{MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{
     any_shape, as_agents_write_it, oversized, valid, with_unknown_fields,
 };
@@ -64,7 +64,7 @@ proptest! {
         let store = MemoryStore::new();
         let (errands, key) = (store.checkpoints::<Errand>(), Key::new("shopping")?);
         let document = Document::from_text(text)?;
-        agent_checkpoint::store::CheckpointStore::put(&store, &key, &document, &Default::default())?;
+        agent_checkpoint::store::CheckpointStore::put(&store, &key, Put::new(document))?;
         prop_assert_eq!(errands.update(&key, |_| {})?.outcome, Outcome::Unchanged);
     }
 

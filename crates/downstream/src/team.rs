@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Capabilities, CheckpointStore, DeleteOptions, FileStore, Page, PutOptions, Query, Saved, Stored,
+    Capabilities, CheckpointStore, DeleteOptions, Exclusive, FileStore, Page, Put, Query, Saved,
+    Stored,
 };
 use agent_checkpoint::{Claim, ClaimRequest, Dropped, Error, Fence, Key, Result};
 
@@ -36,8 +36,12 @@ impl CheckpointStore for Team {
         outside(key, self.files.load(&self.inside(key)?))
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        outside(key, self.files.put(&self.inside(key)?, document, options))
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        outside(key, self.files.put(&self.inside(key)?, put))
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        None
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {

@@ -10,7 +10,7 @@ use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
 use agent_checkpoint::formats::task::StepDone;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::recorder::{Opened, Recorder};
-use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, PutOptions};
+use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Put};
 use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Key, RuleContext, Timestamp};
 use agent_checkpoint_downstream::{Errand, Next, Team, formats, next};
 
@@ -148,7 +148,7 @@ fn an_errand_is_watched_like_every_other_checkpoint() {
     errand.make_stop();
     let document = Document::new(&errand).unwrap();
     let key = Key::new("shopping").unwrap();
-    store.put(&key, &document, &PutOptions::new()).unwrap();
+    store.put(&key, Put::new(document.clone())).unwrap();
     let sources = [Source::store_of("errands", &store, "errand")];
     let options = FleetOptions::new().with_formats(formats());
     for (now, result) in [
@@ -180,7 +180,7 @@ mod properties {
             let store = MemoryStore::new();
             let key = Key::new("a").unwrap();
             let document = Document::from_text(text).unwrap();
-            store.put(&key, &document, &PutOptions::new()).unwrap();
+            store.put(&key, Put::new(document.clone())).unwrap();
             let tasks = store.checkpoints::<TaskCheckpoint>();
             tasks.get(&key).unwrap();
             prop_assert_eq!(tasks.update(&key, |_| {}).unwrap().outcome, Outcome::Unchanged);

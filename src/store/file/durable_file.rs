@@ -56,12 +56,30 @@ pub(in crate::store) struct Next {
     /// The revision of the checkpoint in it; `None` where a slot is emptied.
     pub(in crate::store) revision: Option<Revision>,
     pub(in crate::store) record: Entries,
-    /// What is kept beside the checkpoint of this revision.
-    pub(in crate::store) companion: Option<String>,
+    /// The fingerprints that are kept beside the checkpoint of this revision.
+    pub(in crate::store) fingerprints: Option<String>,
     /// Whether what it replaces is no state of the history.
-    pub(in crate::store) sign_of_life: bool,
+    pub(in crate::store) skips_history: bool,
     /// Whether a task that was deleted goes on, where nothing is there.
-    pub(in crate::store) goes_on: bool,
+    pub(in crate::store) continues_task: bool,
+    /// What was done for it already.
+    pub(in crate::store) undo: Undo,
+}
+
+/// What was done for a text before it was written, to be undone when it is not written after all.
+#[derive(Default)]
+pub(in crate::store) struct Undo {
+    /// The copy of the checkpoint that was archived.
+    pub(in crate::store) archive: Option<PathBuf>,
+    /// The end of its task.
+    pub(super) ended: Ended,
+}
+
+impl Undo {
+    fn undo(self) {
+        discard(self.archive);
+        self.ended.undo();
+    }
 }
 
 /// What lies beside a file, for those who decide what it shall hold.
@@ -89,8 +107,8 @@ pub(in crate::store) type NextClaim<'n> =
 /// What a file holds, or what is wrong with that.
 type Judged = (std::result::Result<Stored, Corrupt>, Contents);
 
-/// Decides from what is there what the file shall hold; `None` leaves it.
-type Decide<'d> = dyn FnMut(Option<&Stored>, &Beside) -> Result<Option<Next>> + 'd;
+/// Decides from what is there what the file shall hold; `None` leaves it. The caller gets the value back.
+type Decide<'d, T> = dyn FnMut(Option<&Stored>, &Beside) -> Result<(T, Option<Next>)> + 'd;
 
 /// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
 const WORTH_TELLING: Duration = Duration::from_millis(50);
@@ -188,6 +206,17 @@ impl<'o> DurableFile<'o> {
     /// undone when the act fails.
     pub(super) fn end_lineage(&self) -> Result<Ended> {
         self.end_lineage_of(&self.target()?)
+    }
+
+    /// Ends the present task for a text that is to be written.
+    pub(super) fn end_task(&self, undo: Undo) -> Result<Undo> {
+        match self.end_lineage() {
+            Ok(ended) => Ok(Undo { ended, ..undo }),
+            Err(error) => {
+                undo.undo();
+                Err(error)
+            }
+        }
     }
 
     fn end_lineage_of(&self, target: &Path) -> Result<Ended> {
@@ -581,14 +610,16 @@ impl<'o> DurableFile<'o> {
         Ok(())
     }
 
-    /// Lock, read, decide, write: no other writer that takes the lock comes between.
-    pub(in crate::store) fn transact(&self, decide: &mut Decide<'_>) -> Result<()> {
+    /// Locks, reads, decides and writes: no other writer that takes the lock comes between.
+    pub(in crate::store) fn transact<T>(&self, decide: &mut Decide<'_, T>) -> Result<T> {
         let (target, found) = self.look_at_target()?;
         self.refuse_read_only()?;
         let beside = self.beside(&target);
         // A decision not to write anything where nothing is must not leave folders and locks behind.
-        if found.is_none() && decide(None, &beside)?.is_none() {
-            return Ok(());
+        if found.is_none()
+            && let (value, None) = decide(None, &beside)?
+        {
+            return Ok(value);
         }
         let _lock = self.lock(&target)?;
         // The time that counts for a claim is that of the write, not when its writer began to wait.
@@ -601,12 +632,12 @@ impl<'o> DurableFile<'o> {
             }
             beside.noted = noted;
             let stored = present.as_ref().map(|(stored, _)| stored);
-            let next = decide(stored, &beside)?;
-            let done = match (&next, &present) {
+            let (value, next) = decide(stored, &beside)?;
+            let done = match (next, &present) {
                 (Some(next), present) => {
                     self.replace(&target, present.as_ref(), &beside.overflow, note, next)
                 }
-                // The stored bytes are the new ones, but who wrote them may not have synced them.
+                // The stored bytes equal the new ones, but the process that wrote them may have died before its sync.
                 (None, Some((stored, contents))) => self.saved_lasts(&target, contents, stored),
                 (None, None) => Ok(()),
             };
@@ -614,7 +645,7 @@ impl<'o> DurableFile<'o> {
                 Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {
                     tracing::warn!(path = %self.path.display(), "changed by a program without the lock");
                 }
-                result => return result,
+                done => return done.map(|()| value),
             }
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
@@ -631,7 +662,25 @@ impl<'o> DurableFile<'o> {
         Ok(())
     }
 
+    /// Writes a text, or undoes what was done for it.
     fn replace(
+        &self,
+        target: &Path,
+        present: Option<&(Stored, Contents)>,
+        overflow: &OverflowFile,
+        note: Option<InPlace>,
+        mut next: Next,
+    ) -> Result<()> {
+        let undo = std::mem::take(&mut next.undo);
+        let written = self.write(target, present, overflow, note, &next);
+        // Once the new text has its place, so has the old one.
+        if matches!(&written, Err(error) if *error.kind() != ErrorKind::NotDurable) {
+            undo.undo();
+        }
+        written
+    }
+
+    fn write(
         &self,
         target: &Path,
         present: Option<&(Stored, Contents)>,
@@ -650,7 +699,7 @@ impl<'o> DurableFile<'o> {
             _ => None,
         };
         let ended = match (present, &self.slot) {
-            (None, None) if !next.goes_on => self.end_lineage_of(target)?,
+            (None, None) if !next.continues_task => self.end_lineage_of(target)?,
             _ => Ended::default(),
         };
         let now = self.options.clock.now();
@@ -660,7 +709,7 @@ impl<'o> DurableFile<'o> {
             let lines = overflow.add(&next.record, &next.text, durability);
             added = lines.map_err(FileError::of_a_step)?;
             if let (Some(history), Some((stored, contents)), false) =
-                (&history, present, next.sign_of_life)
+                (&history, present, next.skips_history)
             {
                 let is_synced = self.is_synced(target, contents, &stored.revision);
                 kept = history.keep(contents, is_synced, now)?;
@@ -691,10 +740,10 @@ impl<'o> DurableFile<'o> {
                 noting.done(next.revision.as_ref(), &whole, &replaced, durability);
                 overflow.begun(&next.record, durability);
                 // Only a save that succeeded may cost an old entry.
-                if let Some(history) = history.filter(|_| !next.sign_of_life) {
+                if let Some(history) = history.filter(|_| !next.skips_history) {
                     history.prune_after(kept);
                 }
-                if let (Some(revision), Some(text)) = (&next.revision, &next.companion) {
+                if let (Some(revision), Some(text)) = (&next.revision, &next.fingerprints) {
                     // Without it the files are judged by their times: no reason to call the save failed.
                     let file = CompanionFile::beside(target, self.owner());
                     if let Err(error) = file.write(revision, text) {
@@ -1002,6 +1051,15 @@ impl Damaged<'_> {
             (None, None) => self.file.absence_lasts(&self.target)?,
         }
         Ok(aside)
+    }
+}
+
+/// Removes a copy that is no archive after all; one that stays is a copy of what is there.
+fn discard(copy: Option<PathBuf>) {
+    if let Some(copy) = copy
+        && let Err(error) = fsio::remove(&copy, Durability::None)
+    {
+        tracing::debug!(path = %copy.display(), %error, "a copy of a checkpoint stays");
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
-pub(super) use durable_file::{Damaged, DurableFile, Next, NextClaim};
+pub(super) use durable_file::{Damaged, DurableFile, Next, NextClaim, Undo};
 pub(super) use history::{Entry, History};
 use lineage::Ended;
 pub use options::FileOptions;
@@ -30,8 +30,8 @@ pub(super) use past::{
 };
 
 use super::{
-    Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
-    Page, Put, PutOptions, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
+    Capabilities, CheckpointStore, Decide, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep,
+    Outcome, Page, Put, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
     check_expected,
 };
 use crate::checkpoint::{
@@ -317,34 +317,78 @@ impl FileStore {
     }
 }
 
-/// Removes a copy that is no archive after all; one that stays is a copy of what is there.
-pub(in crate::store) fn discard(copy: Option<PathBuf>) {
-    if let Some(copy) = copy
-        && let Err(error) = fsio::remove(&copy, fsio::Durability::None)
-    {
-        tracing::debug!(path = %copy.display(), %error, "a copy of a checkpoint stays");
-    }
-}
-
 /// What a change makes of nothing, asked before the lock is taken: it counts if there is still nothing then.
 #[derive(Default)]
-pub(super) struct OnAbsent(Option<Change>);
+pub(super) struct OnAbsent(Option<Option<Put>>);
 
 impl OnAbsent {
-    pub(super) fn change(
+    pub(super) fn decide(
         &mut self,
         present: Option<&Stored>,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-    ) -> Result<Change> {
+        decide: &mut Decide<'_>,
+    ) -> Result<Option<Put>> {
         match (present, self.0.take()) {
             (None, Some(made)) => Ok(made),
             (None, None) => {
-                let made = change(None)?;
+                let made = decide(None)?;
                 self.0 = Some(made.clone());
                 Ok(made)
             }
-            (Some(_), _) => change(present),
+            (Some(_), _) => decide(present),
         }
+    }
+}
+
+impl Exclusive for FileStore {
+    fn with_lock(&self, key: &Key, decide: &mut Decide<'_>) -> Result<Saved> {
+        let file = self.file(key)?;
+        let _span = tracing::debug_span!("transact", %key).entered();
+        let mut on_absent = OnAbsent::default();
+        let saved = file.transact(&mut |present, beside| {
+            let Some(put) = on_absent.decide(present, decide)? else {
+                return Ok((Saved::unchanged(key, present)?, None));
+            };
+            check_expected(key, &put.expect, present)?;
+            beside.claims.check_all(put.fence, beside.now)?;
+            let previous = present.map(|present| present.revision.clone());
+            let revision = Revision::of(put.document.text().as_bytes());
+            let outcome = Outcome::of(previous.as_ref(), &revision);
+            let mut saved = Saved::new(outcome, revision.clone(), previous);
+            if !put.dropped.is_empty() {
+                saved.truncation.kept_in = Some(beside.overflow.place());
+            }
+            let begins = outcome == Outcome::Created && !put.continues_task;
+            let ends = put.ends_task(outcome);
+            let owner = Owner {
+                slot: None,
+                task: Some(key.as_str()),
+            };
+            let record = beside
+                .overflow
+                .entries(owner, begins || ends, &put.dropped)?;
+            let mut undo = Undo::default();
+            if let Some((why, at)) = put.archive
+                && outcome == Outcome::Replaced
+            {
+                let name = |stem: &str| (self.layout().archive_stem)(stem, why, at);
+                undo.archive = Some(file.copy_aside(&name)?);
+                saved.archive.clone_from(&undo.archive);
+            }
+            if ends {
+                undo = file.end_task(undo)?;
+            }
+            let next = (outcome != Outcome::Unchanged).then(|| Next {
+                revision: Some(revision),
+                record,
+                skips_history: put.skips_history || ends,
+                continues_task: put.continues_task,
+                fingerprints: put.fingerprints,
+                text: put.document.into_text(),
+                undo,
+            });
+            Ok((saved, next))
+        });
+        saved.map_err(|error| error.with_key(key))
     }
 }
 
@@ -354,93 +398,12 @@ impl CheckpointStore for FileStore {
         file.load().map_err(|error| error.with_key(key))
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        self.transact(key, &mut |present| {
-            check_expected(key, &options.expect, present)?;
-            let put = Put::new(document.clone());
-            let put = put.with_overflow(options.overflow.clone());
-            let put = put.with_companion(options.companion.clone());
-            let put = put.as_sign_of_life(options.sign_of_life);
-            let put = put.archiving(options.archive);
-            let put = put.as_brought_back(options.brings_back);
-            Ok(Change::Put(put.fenced(options.fence)))
-        })
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.with_lock(key, &mut |_| Ok(Some(put.clone())))
     }
 
-    fn transact(
-        &self,
-        key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-    ) -> Result<Saved> {
-        let file = self.file(key)?;
-        let _span = tracing::debug_span!("transact", %key).entered();
-        let mut saved = None;
-        let mut archive = None;
-        let mut once = OnAbsent::default();
-        let mut ended = Ended::default();
-        let result = file.transact(&mut |present, beside| {
-            // It may run again, on what a faster writer left: of the run before nothing stays.
-            discard(archive.take());
-            std::mem::take(&mut ended).undo();
-            let put = match once.change(present, change)? {
-                Change::Keep => {
-                    saved = Some(Saved::unchanged(key, present)?);
-                    return Ok(None);
-                }
-                Change::Put(put) => put,
-            };
-            beside.claims.check_all(put.fence, beside.now)?;
-            let previous = present.map(|present| present.revision.clone());
-            let text = put.document.into_text();
-            let revision = Revision::of(text.as_bytes());
-            let outcome = Outcome::of(previous.as_ref(), &revision);
-            let mut result = Saved::new(outcome, revision, previous);
-            if !put.overflow.is_empty() {
-                result.truncation.kept_in = Some(beside.overflow.place());
-            }
-            let begins = outcome == Outcome::Created;
-            let goes_on = begins && put.brings_back;
-            let owner = Owner {
-                slot: None,
-                task: Some(key.as_str()),
-            };
-            let revision = Some(result.revision.clone());
-            saved = Some(result);
-            let asked = put.archive.filter(|_| outcome == Outcome::Replaced);
-            // Whoever takes over goes on with the task; else what is archived is of no later one.
-            let ends = asked.is_some_and(|(why, _)| why != Archive::Crashed);
-            let record =
-                beside
-                    .overflow
-                    .entries(owner, (begins && !goes_on) || ends, &put.overflow)?;
-            if let Some((why, at)) = asked {
-                let name = |stem: &str| (self.layout().archive_stem)(stem, why, at);
-                archive = Some(file.copy_aside(&name)?);
-            }
-            if ends {
-                ended = file.end_lineage()?;
-            }
-            Ok((outcome != Outcome::Unchanged).then_some(Next {
-                text,
-                revision,
-                record,
-                companion: put.companion,
-                sign_of_life: put.sign_of_life || ends,
-                goes_on,
-            }))
-        });
-        if let Err(error) = result {
-            // Once the new text has its place, so has the old one.
-            if *error.kind() != ErrorKind::NotDurable {
-                discard(archive);
-                ended.undo();
-            }
-            return Err(error.with_key(key));
-        }
-        if let Some(saved) = &mut saved {
-            saved.archive = archive;
-        }
-        saved.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile).with_key(key))
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        Some(self)
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {

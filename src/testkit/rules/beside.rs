@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use crate::checkpoint::{ClaimRequest, DropReason, Dropped, ErrorKind, Expect, Fence, Revision};
-use crate::store::{EntryId, Keep, PutOptions, RecoverOptions, Recovery};
+use crate::store::{EntryId, Keep, Put, RecoverOptions, Recovery};
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{Scene, document, is_conflict, numbered, refused, there};
 
@@ -40,8 +40,7 @@ fn what_was_cut_is_kept_once_until_a_checkpoint_is_created_anew(scene: &Scene<'_
     let store = &*scene.store;
     let cut = |number: u64| Dropped::new("/x", DropReason::Elements(1), number.into());
     let put = |number: u64, cut: Vec<Dropped>| -> Result<_, Stop> {
-        let options = PutOptions::new().with_overflow(cut);
-        Ok(store.put(&scene.key, &numbered(number)?, &options)?)
+        Ok(store.put(&scene.key, Put::new(numbered(number)?).with_dropped(cut))?)
     };
     let kept = |expected: &[u64], when: &str| {
         let pieces = store.overflow(&scene.key)?;
@@ -67,12 +66,18 @@ fn what_was_cut_is_kept_once_until_a_checkpoint_is_created_anew(scene: &Scene<'_
             "it is kept for {other} too"
         );
     }
-    let stale = PutOptions::expecting(Expect::Absent).with_overflow(vec![cut(3)]);
-    let answer = store.put(&scene.key, &numbered(4)?, &stale);
+    let answer = store.put(
+        &scene.key,
+        Put::new(numbered(4)?)
+            .with_expect(Expect::Absent)
+            .with_dropped(vec![cut(3)]),
+    );
     refused("a put with another expectation", answer, is_conflict)?;
     let present = there(store, &scene.key)?.document;
-    let options = PutOptions::new().with_overflow(vec![cut(3)]);
-    store.put(&scene.key, &present, &options)?;
+    store.put(
+        &scene.key,
+        Put::new(present.clone()).with_dropped(vec![cut(3)]),
+    )?;
     kept(&[1, 2], "after puts that were refused or changed nothing")?;
     // Another task under the same key has cut nothing yet.
     scene.delete()?;
@@ -85,8 +90,10 @@ fn a_companion_belongs_to_its_revision(scene: &Scene<'_>) -> Ruling {
     let mut revisions: Vec<Revision> = Vec::new();
     for number in 1..=3 {
         let text = format!("of {number}");
-        let options = PutOptions::new().with_companion(Some(text.clone()));
-        let saved = store.put(&scene.key, &numbered(number)?, &options)?;
+        let saved = store.put(
+            &scene.key,
+            Put::new(numbered(number)?).with_fingerprints(Some(text.clone())),
+        )?;
         let found = store.companion(&scene.key, &saved.revision)?;
         // It may be gone at any time.
         ensure!(
@@ -131,7 +138,7 @@ fn what_is_not_offered_is_refused_as_such(scene: &Scene<'_>) -> Ruling {
         answers.push(("prune", store.prune(key, &Keep::default()).map(drop)));
     }
     if !offered.recovery {
-        let newest = RecoverOptions::with(Recovery::Newest);
+        let newest = RecoverOptions::new(Recovery::Newest);
         answers.push(("recover", store.recover(key, &newest).map(drop)));
     }
     if !offered.heartbeat {
@@ -152,7 +159,7 @@ fn what_is_not_offered_is_refused_as_such(scene: &Scene<'_>) -> Ruling {
 fn a_heartbeat_leaves_the_document(scene: &Scene<'_>) -> Ruling {
     let store = &*scene.store;
     let text = "{\"n\": 1,  \"x\": [ ]}";
-    store.put(&scene.key, &document(text)?, &PutOptions::new())?;
+    store.put(&scene.key, Put::new(document(text)?))?;
     let before = there(store, &scene.key)?;
     let time = DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default();
     store.beat(&scene.key, time, None)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::checkpoint::{ClaimRequest, Expect, Fence};
-use crate::store::{Outcome, PutOptions};
+use crate::store::{Outcome, Put};
 use crate::testkit::MovableClock;
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{Scene, document, is_claimed, put_fenced, put_over, refused, there};
@@ -51,8 +51,9 @@ fn stamps_inside_documents_decide_nothing(scene: &Scene<'_>) -> Ruling {
         let text =
             format!("{{\"updatedAt\":\"{stamp}\",\"lastUpdated\":\"{stamp}\",\"n\":{number}}}");
         let expect = previous.map_or(Expect::Absent, Expect::Revision);
-        let options = PutOptions::expecting(expect);
-        let saved = scene.store.put(&scene.key, &document(&text)?, &options)?;
+        let saved = scene
+            .store
+            .put(&scene.key, Put::new(document(&text)?).with_expect(expect))?;
         let stored = there(&*scene.store, &scene.key)?;
         ensure!(
             saved.outcome != Outcome::Unchanged && stored.document.same_value(&document(&text)?),

@@ -1,11 +1,12 @@
 //! Documents under keys: what is put is there, whole and to the byte, and what is refused changes nothing.
 
+use crate::CheckpointStoreExt;
 use std::sync::Arc;
 
 use crate::checkpoint::{Error, ErrorKind, Expect, Limits, Revision};
 use crate::checkpoints::Checkpoints;
 use crate::formats::TaskCheckpoint;
-use crate::store::{Change, DeleteOptions, Outcome, PutOptions, Query};
+use crate::store::{DeleteOptions, Outcome, Put, Query};
 use crate::testkit::rule::{Need, Rule, Ruling, ensure};
 use crate::testkit::scene::{
     Scene, document, is_conflict, number_of, numbered, present, put, put_over, refused, there,
@@ -84,7 +85,7 @@ fn reading_makes_nothing(scene: &Scene<'_>) -> Ruling {
             "something was cut from nothing"
         );
     }
-    let keep = &mut |_: Option<&_>| Ok(Change::Keep);
+    let keep = &mut |_: Option<&_>| Ok(None);
     refused(
         "a transaction that keeps nothing",
         store.transact(&scene.key, keep),
@@ -104,9 +105,7 @@ fn what_is_put_comes_back_to_the_byte(scene: &Scene<'_>) -> Ruling {
         "{\r\n\t\"n\": 2\r\n}\r\n\r\n",
         "  {\"n\":3}",
     ] {
-        let saved = scene
-            .store
-            .put(&scene.key, &document(text)?, &PutOptions::new())?;
+        let saved = scene.store.put(&scene.key, Put::new(document(text)?))?;
         let stored = there(&*scene.store, &scene.key)?;
         if scene.offered.embedded {
             // The lines of a text from elsewhere may move inside a larger file.
@@ -149,9 +148,7 @@ fn every_spelling_and_unknown_field_stays(scene: &Scene<'_>) -> Ruling {
         (r#"{"s":"\ud800"}"#, r#""\ud800""#),
         (r#"{"status":"running","status":"done"}"#, r#""status""#),
     ] {
-        scene
-            .store
-            .put(&scene.key, &document(text)?, &PutOptions::new())?;
+        scene.store.put(&scene.key, Put::new(document(text)?))?;
         let stored = there(&*scene.store, &scene.key)?;
         let back = stored.document.text();
         let without_layout: String = back.split_whitespace().collect();
@@ -171,7 +168,7 @@ fn a_typed_update_changes_only_its_values(scene: &Scene<'_>) -> Ruling {
     let text = "{\n  \"mood\": {\"of\": \"the agent\"},\n  \"agentId\": \"dev\",\n  \"version\": 1.0,\n  \
                 \"blockers\": [\"one\"],\n  \"pendingSteps\": [\"a\",\"b\"]\n}";
     let first = document(text)?;
-    scene.store.put(&scene.key, &first, &PutOptions::new())?;
+    scene.store.put(&scene.key, Put::new(first.clone()))?;
     let before = there(&*scene.store, &scene.key)?.document;
     let tasks = Checkpoints::<TaskCheckpoint>::new(Arc::clone(&scene.store))
         .with_limits(Limits::unlimited());
@@ -201,9 +198,9 @@ fn a_transaction_sees_what_is_there_and_writes_what_it_decides(scene: &Scene<'_>
     for number in 0..3_u64 {
         let mut seen = None;
         let next = numbered(number)?;
-        scene.store.transact(&scene.key, &mut |stored| {
+        scene.store.transact(&scene.key, |stored| {
             seen = stored.and_then(number_of);
-            Ok(Change::put(next.clone()))
+            Ok(Some(Put::new(next.clone())))
         })?;
         ensure!(
             seen == number.checked_sub(1),
@@ -216,9 +213,7 @@ fn a_transaction_sees_what_is_there_and_writes_what_it_decides(scene: &Scene<'_>
             "a transaction put {number}, and {found:?} is there"
         );
     }
-    let kept = scene
-        .store
-        .transact(&scene.key, &mut |_| Ok(Change::Keep))?;
+    let kept = scene.store.transact(&scene.key, |_| Ok(None))?;
     ensure!(
         kept.outcome == Outcome::Unchanged && scene.number()? == Some(2),
         "a transaction that keeps what is there came to {:?}, with {:?} there",
@@ -245,7 +240,7 @@ fn what_is_refused_leaves_what_was_there(scene: &Scene<'_>) -> Ruling {
         refused("a put with another expectation", answer, is_conflict)?;
         unchanged("a put")?;
     }
-    let answer = store.delete(&scene.key, &DeleteOptions::expecting(never()));
+    let answer = store.delete(&scene.key, &DeleteOptions::new().with_expect(never()));
     refused("a delete with another expectation", answer, is_conflict)?;
     unchanged("a delete")?;
     let refuse = &mut |_: Option<&_>| Err(Error::refused("not now"));

@@ -1,10 +1,11 @@
 //! Claims, and the fences that keep old owners out.
 
+use crate::CheckpointStoreExt;
 use std::sync::Barrier;
 use std::time::Duration;
 
 use crate::checkpoint::{Claim, ClaimRequest, ErrorKind, Fence, Fenced};
-use crate::store::{Change, DeleteOptions, PutOptions};
+use crate::store::{DeleteOptions, Put};
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{Scene, is_claimed, is_fenced, numbered, put, put_fenced, refused};
 
@@ -88,21 +89,20 @@ fn while_a_claim_stands_only_its_fence_writes(scene: &Scene<'_>) -> Ruling {
         );
         Ok(())
     };
-    let no_fence = PutOptions::new();
     let first = numbered(1)?;
     kept_out(
         "a put without the fence",
-        store.put(key, &first, &no_fence).map(drop),
+        store.put(key, Put::new(first.clone())).map(drop),
     )?;
     put_fenced(store, key, 1, one.fence)??;
     let second = numbered(2)?;
     kept_out(
         "a put without the fence",
-        store.put(key, &second, &no_fence).map(drop),
+        store.put(key, Put::new(second.clone())).map(drop),
     )?;
     let delete = store.delete(key, &DeleteOptions::new());
     kept_out("a delete without the fence", delete.map(drop))?;
-    let change = &mut |_: Option<&_>| Ok(Change::put(second.clone()));
+    let change = &mut |_: Option<&_>| Ok(Some(Put::new(second.clone())));
     kept_out(
         "a transaction without the fence",
         store.transact(key, change).map(drop),
@@ -115,7 +115,7 @@ fn while_a_claim_stands_only_its_fence_writes(scene: &Scene<'_>) -> Ruling {
     if let Some(other) = &scene.other {
         put(store, other, 7)?;
     }
-    let own = DeleteOptions::new().fenced(Some(one.fence));
+    let own = DeleteOptions::new().with_fence(Some(one.fence));
     ensure!(store.delete(key, &own)?, "the owner's delete found nothing");
     let last = store.claimed(key)?;
     ensure!(
@@ -165,7 +165,7 @@ fn an_old_fence_never_opens_again(scene: &Scene<'_>) -> Ruling {
                 "it tells {:?}, not {by:?}",
                 error.kind()
             );
-            let delete = DeleteOptions::new().fenced(Some(*fence));
+            let delete = DeleteOptions::new().with_fence(Some(*fence));
             let answer = store.delete(&scene.key, &delete);
             refused("a delete with an old fence", answer, is_fenced)?;
             let answer = store.renew(&scene.key, *fence, HOUR);
@@ -210,7 +210,7 @@ fn a_fence_only_ever_grows(scene: &Scene<'_>) -> Ruling {
         last = new.fence;
         put_fenced(&*store, &scene.key, round as u64, last)??;
         if round % 3 == 0 {
-            let delete = DeleteOptions::new().fenced(Some(last));
+            let delete = DeleteOptions::new().with_fence(Some(last));
             store.delete(&scene.key, &delete)?;
         }
         if round % 3 != 1 {

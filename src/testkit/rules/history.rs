@@ -1,7 +1,8 @@
 //! Earlier states.
 
+use crate::CheckpointStoreExt;
 use crate::checkpoint::{Error, ErrorKind, Expect};
-use crate::store::{DeleteOptions, EntryId, Keep, PutOptions};
+use crate::store::{DeleteOptions, EntryId, Keep, Put};
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{
     Scene, is_conflict, number_of, numbered, past, present, put_over, refused,
@@ -90,8 +91,7 @@ fn what_a_write_replaces_or_deletes_is_in_the_history(scene: &Scene<'_>) -> Ruli
     let number = number_of(&earlier);
     store.put(
         key,
-        &earlier.document,
-        &PutOptions::expecting(Expect::Absent),
+        Put::new(earlier.document.clone()).with_expect(Expect::Absent),
     )?;
     let now = present(store, key)?;
     ensure!(
@@ -182,7 +182,7 @@ fn failed_saves_do_not_rotate_good_history_away(scene: &Scene<'_>) -> Ruling {
             store.transact(key, refuse).is_err(),
             "a refusal went through"
         );
-        let answer = store.delete(key, &DeleteOptions::expecting(Expect::Absent));
+        let answer = store.delete(key, &DeleteOptions::new().with_expect(Expect::Absent));
         refused("a delete with another expectation", answer, is_conflict)?;
         // The same bytes again are no save either.
         scene.put(4)?;
@@ -279,8 +279,9 @@ fn pruning_leaves_what_was_deleted_last(scene: &Scene<'_>) -> Ruling {
 fn a_mere_sign_of_life_leaves_no_state(scene: &Scene<'_>) -> Ruling {
     put_all(scene, [1, 2])?;
     for number in 3..=8 {
-        let options = PutOptions::new().as_sign_of_life(true);
-        scene.store.put(&scene.key, &numbered(number)?, &options)?;
+        scene
+            .store
+            .put(&scene.key, Put::new(numbered(number)?).skip_history())?;
         ensure!(
             scene.number()? == Some(number),
             "a sign of life was not saved"

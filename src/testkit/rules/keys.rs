@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::checkpoint::{ErrorKind, Key};
-use crate::store::Query;
+use crate::store::{Put, Query};
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{Scene, number_of, numbered, present, put, there};
 
@@ -81,10 +81,7 @@ fn hostile() -> Result<Vec<Key>, Stop> {
 fn put_hostile(scene: &Scene<'_>) -> Result<Vec<(u64, Key)>, Stop> {
     let mut taken = Vec::new();
     for (number, key) in (1..).zip(hostile()?) {
-        match scene
-            .store
-            .put(&key, &numbered(number)?, &Default::default())
-        {
+        match scene.store.put(&key, Put::new(numbered(number)?)) {
             Ok(_) => taken.push((number, key)),
             // A key that cannot be kept apart from another is refused, not mixed up with it.
             Err(error)

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::ErrorKind;
 use crate::json::{Document, MAX_DEPTH};
-use crate::store::PutOptions;
+use crate::store::Put;
 use crate::testkit::rule::{Need, Rule, Ruling, Stop, ensure};
 use crate::testkit::scene::{Scene, document, present, there};
 
@@ -40,7 +40,7 @@ fn of_size(bytes: usize) -> Result<Document, Stop> {
 
 fn whole_or_refused(scene: &Scene<'_>, large: &Document, what: &str) -> Ruling {
     let before = present(&*scene.store, &scene.key)?.map(|stored| stored.revision);
-    let answer = scene.store.put(&scene.key, large, &PutOptions::new());
+    let answer = scene.store.put(&scene.key, Put::new(large.clone()));
     let stored = present(&*scene.store, &scene.key)?;
     match answer {
         Ok(_) => {
@@ -94,7 +94,7 @@ fn a_document_over_the_limit_is_refused_and_the_old_one_stays(scene: &Scene<'_>)
         .ok_or(Stop::missing(Need::SizeLimit))?;
     let first = scene.put(1)?;
     let large = of_size(usize::try_from(most).unwrap_or(usize::MAX))?;
-    let Err(error) = scene.store.put(&scene.key, &large, &PutOptions::new()) else {
+    let Err(error) = scene.store.put(&scene.key, Put::new(large.clone())) else {
         return Err(Stop::failed(format!(
             "a document of {} bytes was taken, where {most} is the most",
             large.text().len()

@@ -1,9 +1,10 @@
 //! What cannot be read, and how one goes on from it.
 
+use crate::CheckpointStoreExt;
 use std::time::Duration;
 
 use crate::checkpoint::{ClaimRequest, DropReason, Dropped, ErrorKind, Expect, Revision};
-use crate::store::{Change, DeleteOptions, PutOptions, RecoverOptions, Recovery};
+use crate::store::{DeleteOptions, Put, RecoverOptions, Recovery};
 use crate::testkit::rule::{Need, Rule, Ruling, ensure};
 use crate::testkit::scene::{
     Scene, is_claimed, is_corrupt, number_of, numbered, past, put_over, refused, there,
@@ -76,7 +77,7 @@ fn a_corrupt_document_is_never_written_over(scene: &Scene<'_>) -> Ruling {
             answer,
             is_corrupt,
         )?;
-        let answer = store.delete(key, &DeleteOptions::expecting(expect.clone()));
+        let answer = store.delete(key, &DeleteOptions::new().with_expect(expect.clone()));
         refused(
             &format!("a delete of what is damaged that expects {expect}"),
             answer,
@@ -84,7 +85,7 @@ fn a_corrupt_document_is_never_written_over(scene: &Scene<'_>) -> Ruling {
         )?;
     }
     let next = numbered(9)?;
-    let change = &mut |_: Option<&_>| Ok(Change::put(next.clone()));
+    let change = &mut |_: Option<&_>| Ok(Some(Put::new(next.clone())));
     refused(
         "a transaction on what is damaged",
         store.transact(key, change),
@@ -106,7 +107,7 @@ fn what_cannot_be_read_is_put_aside_and_the_newest_state_goes_on(scene: &Scene<'
             .is_some_and(|entry| entry.is_current() && entry.revision.is_err()),
         "what is damaged is not in the history as such: {entries:?}"
     );
-    let recovered = store.recover(key, &RecoverOptions::with(Recovery::Newest))?;
+    let recovered = store.recover(key, &RecoverOptions::new(Recovery::Newest))?;
     ensure!(
         recovered.damage.is_some(),
         "the recovery does not say what was wrong"
@@ -125,7 +126,7 @@ fn what_cannot_be_read_is_put_aside_and_the_newest_state_goes_on(scene: &Scene<'
         "the newest good state is 1, and {} is there",
         now.document
     );
-    let again = store.recover(key, &RecoverOptions::with(Recovery::Newest))?;
+    let again = store.recover(key, &RecoverOptions::new(Recovery::Newest))?;
     ensure!(
         again.damage.is_none() && there(store, key)?.revision == now.revision,
         "a second recovery found {:?}",
@@ -141,14 +142,14 @@ fn only_who_has_the_task_recovers_it(scene: &Scene<'_>) -> Ruling {
     scene.put(2)?;
     let claim = store.claim(key, &ClaimRequest::new("one", Duration::from_secs(3600)))?;
     scene.damage()?;
-    let newest = RecoverOptions::with(Recovery::Newest);
+    let newest = RecoverOptions::new(Recovery::Newest);
     refused(
         "a recovery without the fence",
         store.recover(key, &newest),
         is_claimed,
     )?;
     refused("the load of what is damaged", store.load(key), is_corrupt)?;
-    store.recover(key, &newest.fenced(Some(claim.fence)))?;
+    store.recover(key, &newest.with_fence(Some(claim.fence)))?;
     ensure!(
         scene.number()? == Some(1),
         "its owner recovered {:?}",
@@ -164,7 +165,7 @@ fn where_nothing_is_wrong_a_recovery_changes_nothing(scene: &Scene<'_>) -> Rulin
     for with in [Recovery::Newest, Recovery::Fresh, Recovery::Salvage] {
         let recovered = scene
             .store
-            .recover(&scene.key, &RecoverOptions::with(with))?;
+            .recover(&scene.key, &RecoverOptions::new(with))?;
         ensure!(
             recovered.damage.is_none() && recovered.saved.is_none(),
             "a recovery with {with:?} found {:?} and saved {:?}",
@@ -186,7 +187,7 @@ fn where_nothing_is_wrong_a_recovery_changes_nothing(scene: &Scene<'_>) -> Rulin
 
 fn what_was_deleted_can_be_brought_back(scene: &Scene<'_>) -> Ruling {
     let (store, key) = (&*scene.store, &scene.key);
-    let newest = RecoverOptions::with(Recovery::Newest);
+    let newest = RecoverOptions::new(Recovery::Newest);
     refused(
         "a recovery of what never was",
         store.recover(key, &newest),
@@ -194,8 +195,7 @@ fn what_was_deleted_can_be_brought_back(scene: &Scene<'_>) -> Ruling {
     )?;
     scene.put(1)?;
     let cut = Dropped::new("/x", DropReason::Elements(1), 7.into());
-    let options = PutOptions::new().with_overflow(vec![cut]);
-    store.put(key, &numbered(2)?, &options)?;
+    store.put(key, Put::new(numbered(2)?).with_dropped(vec![cut]))?;
     scene.delete()?;
     let recovered = store.recover(key, &newest)?;
     ensure!(

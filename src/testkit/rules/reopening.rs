@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::checkpoint::{ClaimRequest, DropReason, Dropped};
-use crate::store::PutOptions;
+use crate::store::Put;
 use crate::testkit::rule::{Rule, Ruling, ensure};
 use crate::testkit::scene::{Scene, number_of, numbered, past, put, put_fenced, there};
 
@@ -27,8 +27,7 @@ fn a_reopened_store_has_all_that_was_saved(scene: &Scene<'_>) -> Ruling {
     let first = scene.place.open()?;
     put(&*first, key, 1)?;
     let cut = Dropped::new("/x", DropReason::Elements(1), 7.into());
-    let options = PutOptions::new().with_overflow(vec![cut]);
-    let saved = first.put(key, &numbered(2)?, &options)?;
+    let saved = first.put(key, Put::new(numbered(2)?).with_dropped(vec![cut]))?;
     let claim = match scene.offered.claims {
         true => Some(first.claim(key, &ClaimRequest::new("one", Duration::from_secs(3600)))?),
         false => None,

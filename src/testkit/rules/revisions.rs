@@ -1,7 +1,7 @@
 //! Revisions, and the conflicts that they tell.
 
 use crate::checkpoint::{ErrorKind, Expect, Revision};
-use crate::store::{DeleteOptions, Outcome, PutOptions};
+use crate::store::{DeleteOptions, Outcome, Put};
 use crate::testkit::rule::{Rule, Ruling, ensure};
 use crate::testkit::scene::{Scene, document, is_conflict, numbered, put_over, refused, there};
 
@@ -57,8 +57,10 @@ fn the_same_bytes_again_are_no_write(scene: &Scene<'_>) -> Ruling {
     let first = scene.put(1)?;
     let before = there(&*scene.store, &scene.key)?;
     for expect in [Expect::Any, Expect::Revision(first.revision.clone())] {
-        let options = PutOptions::expecting(expect);
-        let again = scene.store.put(&scene.key, &before.document, &options)?;
+        let again = scene.store.put(
+            &scene.key,
+            Put::new(before.document.clone()).with_expect(expect),
+        )?;
         ensure!(
             again.outcome == Outcome::Unchanged,
             "a put of the same bytes says that it {:?}",
@@ -81,9 +83,7 @@ fn what_is_said_to_be_unchanged_is_unchanged(scene: &Scene<'_>) -> Ruling {
     let mut previous = None;
     // As long, the same value, the same words: only the bytes tell them apart.
     for text in [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":1.0}"#, r#"{"n":1.00}"#] {
-        let saved = scene
-            .store
-            .put(&scene.key, &document(text)?, &PutOptions::new())?;
+        let saved = scene.store.put(&scene.key, Put::new(document(text)?))?;
         let expected = match previous {
             None => Outcome::Created,
             Some(_) => Outcome::Replaced,
@@ -133,8 +133,10 @@ fn a_put_with_another_expectation_is_a_conflict(scene: &Scene<'_>) -> Ruling {
     let two = put_over(store, &scene.key, 2, Expect::Revision(one.clone()))??.revision;
     conflict(Expect::Revision(one.clone()), Some(two.clone()))?;
     // Also for the bytes that are there: who expects another state is told that there is none such.
-    let options = PutOptions::expecting(Expect::Revision(one));
-    let answer = store.put(&scene.key, &numbered(2)?, &options);
+    let answer = store.put(
+        &scene.key,
+        Put::new(numbered(2)?).with_expect(Expect::Revision(one)),
+    );
     refused(
         "a put of the same bytes that expects others",
         answer,
@@ -149,7 +151,7 @@ fn a_delete_with_another_expectation_is_a_conflict(scene: &Scene<'_>) -> Ruling 
     let one = scene.put(1)?.revision;
     let two = scene.put(2)?.revision;
     for expect in [Expect::Revision(one), Expect::Absent] {
-        let options = DeleteOptions::expecting(expect.clone());
+        let options = DeleteOptions::new().with_expect(expect.clone());
         let answer = store.delete(&scene.key, &options);
         refused(
             &format!("a delete that expects {expect}"),
@@ -158,7 +160,7 @@ fn a_delete_with_another_expectation_is_a_conflict(scene: &Scene<'_>) -> Ruling 
         )?;
         ensure!(scene.number()? == Some(2), "and the document is gone");
     }
-    let options = DeleteOptions::expecting(Expect::Revision(two));
+    let options = DeleteOptions::new().with_expect(Expect::Revision(two));
     ensure!(
         store.delete(&scene.key, &options)?,
         "a delete over what it expects says that there was no document"

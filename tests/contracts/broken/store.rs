@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Capabilities, Change, CheckpointStore, DeleteOptions, EntryId, HistoryEntry, Keep, Outcome,
-    Page, PutOptions, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    Capabilities, CheckpointStore, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep, Outcome,
+    Page, Put, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
 };
 use agent_checkpoint::{
     Claim, ClaimRequest, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision,
@@ -15,6 +15,16 @@ use chrono::{DateTime, Utc};
 use super::Broken;
 use super::Fault::*;
 use super::writes::MOMENT;
+
+impl Exclusive for Broken {
+    fn with_lock(
+        &self,
+        key: &Key,
+        decide: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
+    ) -> Result<Saved> {
+        self.transact_wrongly(key, decide)
+    }
+}
 
 impl CheckpointStore for Broken {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
@@ -49,24 +59,21 @@ impl CheckpointStore for Broken {
         }
     }
 
-    fn put(&self, key: &Key, document: &Document, options: &PutOptions) -> Result<Saved> {
-        self.put_wrongly(key, document, options)
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.put_wrongly(key, put)
     }
 
-    fn transact(
-        &self,
-        key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
-    ) -> Result<Saved> {
-        self.transact_wrongly(key, change)
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        Some(self)
     }
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let key = &self.name(key);
         self.own.read.lock().unwrap().remove(key);
-        let mut asked = options.clone().fenced(self.fence(key, options.fence));
+        let fence = self.fence(key, options.fence());
+        let mut asked = options.clone().with_fence(fence);
         if self.fault == DeletesWhatever {
-            asked.expect = Expect::Any;
+            asked = asked.with_expect(Expect::Any);
         }
         let deleted = self.right.delete(key, &asked);
         match self.fault {
@@ -121,7 +128,7 @@ impl CheckpointStore for Broken {
             return self.right.beat(key, now, fence);
         }
         let beat = Document::from_text(format!("{{\"beat\":{}}}", now.timestamp())).unwrap();
-        self.right.put(key, &beat, &PutOptions::new())
+        self.right.put(key, Put::new(beat.clone()))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
@@ -223,7 +230,7 @@ impl Broken {
     pub(super) fn write_waiting(&self) -> Result<()> {
         let waiting = self.own.waiting.lock().unwrap().take();
         if let Some((key, document)) = waiting {
-            self.right.put(&key, &document, &PutOptions::new())?;
+            self.right.put(&key, Put::new(document.clone()))?;
         }
         Ok(())
     }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Change, CheckpointStore, DeleteOptions, Keep, Outcome, PutOptions, RecoverOptions, Recovery,
-    Saved, Stored,
+    CheckpointStore, DeleteOptions, Keep, Outcome, Put, RecoverOptions, Recovery, Saved, Stored,
 };
 use agent_checkpoint::{Clock, Error, ErrorKind, Expect, Key, Result, Revision};
 
@@ -41,17 +40,13 @@ fn fits(expect: &Expect, present: Option<&Stored>) -> bool {
 }
 
 impl Broken {
-    pub(super) fn put_wrongly(
-        &self,
-        key: &Key,
-        document: &Document,
-        options: &PutOptions,
-    ) -> Result<Saved> {
+    pub(super) fn put_wrongly(&self, key: &Key, put: Put) -> Result<Saved> {
         let key = &self.name(key);
         self.own.read.lock().unwrap().remove(key);
-        let mut options = options.clone().fenced(self.fence(key, options.fence));
-        let mut document = document.clone();
-        let any = PutOptions::new();
+        let mut document = put.document().clone();
+        let fence = self.fence(key, put.fence());
+        let mut put = put.with_fence(fence);
+        let any = Put::new;
         match self.fault {
             EndsEveryText => document = text(format!("{}\n", document.text().trim_end())),
             Reserializes => {
@@ -66,13 +61,15 @@ impl Broken {
                 document = Document::new(&known).unwrap();
             }
             CountsRevisions => {
-                let mut saved = self.right.put(key, &document, &any)?;
+                let mut saved = self.right.put(key, any(document.clone()))?;
                 let count = self.shared.puts.fetch_add(1, Ordering::Relaxed) + 1;
                 saved.revision = Revision::of(count.to_string().as_bytes());
                 return Ok(saved);
             }
             WritesTheSameAgain => {
-                let mut saved = self.right.put(key, &document, &options)?;
+                let mut saved = self
+                    .right
+                    .put(key, put.clone().with_document(document.clone()))?;
                 saved.outcome = Outcome::Replaced;
                 return Ok(saved);
             }
@@ -84,38 +81,40 @@ impl Broken {
                     return Saved::unchanged(key, present.as_ref());
                 }
             }
-            ForgetsExpect => options.expect = Expect::Any,
-            ForgetsCuts => options.overflow.clear(),
+            ForgetsExpect => put = put.with_expect(Expect::Any),
+            ForgetsCuts => put = put.with_dropped(Vec::new()),
             KeepsCutsInMemory => {
-                self.own.cut.lock().unwrap().append(&mut options.overflow);
+                let mut cut = self.own.cut.lock().unwrap();
+                cut.extend(put.dropped().iter().cloned());
+                put = put.with_dropped(Vec::new());
             }
             CompanionOfAnyRevision => {
-                self.shared
-                    .companion
-                    .lock()
-                    .unwrap()
-                    .clone_from(&options.companion);
+                *self.shared.companion.lock().unwrap() = put.fingerprints().map(str::to_owned);
             }
-            KeepsNoHistory => options.sign_of_life = true,
-            SignsOfLifeAreStates => options.sign_of_life = false,
-            ChecksAbsenceThenWrites if options.expect == Expect::Absent => {
-                return self.check_then_write(key, &document, &options);
+            KeepsNoHistory => put = put.skip_history(),
+            SignsOfLifeAreStates => {
+                put = Put::new(document.clone())
+                    .with_expect(put.expect().clone())
+                    .with_fence(put.fence());
             }
-            ChecksRevisionThenWrites if options.expect != Expect::Absent => {
-                return self.check_then_write(key, &document, &options);
+            ChecksAbsenceThenWrites if *put.expect() == Expect::Absent => {
+                return self.check_then_write(key, document, put.expect());
+            }
+            ChecksRevisionThenWrites if *put.expect() != Expect::Absent => {
+                return self.check_then_write(key, document, put.expect());
             }
             LocksItsOpening => {
                 let _locked = self.own.lock.lock().unwrap();
-                return self.check_then_write(key, &document, &options);
+                return self.check_then_write(key, document, put.expect());
             }
             LocksItsProcess => {
                 let _locked = PROCESS.lock().unwrap();
-                return self.check_then_write(key, &document, &options);
+                return self.check_then_write(key, document, put.expect());
             }
             WritesInTwoSteps | WritesInTwoStepsAndReadsLate => {
-                let first = self.right.put(key, &text("{}"), &options)?;
+                let first = self.right.put(key, put.with_document(text("{}")))?;
                 std::thread::sleep(MOMENT);
-                let mut saved = self.right.put(key, &document, &any)?;
+                let mut saved = self.right.put(key, any(document.clone()))?;
                 saved.previous = first.previous;
                 return Ok(saved);
             }
@@ -142,8 +141,8 @@ impl Broken {
             }
             _ => {}
         }
-        let put = self.right.put(key, &document, &options);
-        let Err(error) = put else { return put };
+        let saved = self.right.put(key, put.with_document(document.clone()));
+        let Err(error) = saved else { return saved };
         match self.fault {
             DeletesOnConflict => {
                 self.right.delete(key, &DeleteOptions::new())?;
@@ -153,8 +152,8 @@ impl Broken {
             }
             WritesOverCorrupt if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
                 self.right
-                    .recover(key, &RecoverOptions::with(Recovery::Fresh))?;
-                return self.right.put(key, &document, &any);
+                    .recover(key, &RecoverOptions::new(Recovery::Fresh))?;
+                return self.right.put(key, any(document.clone()));
             }
             StaysBroken => *self.own.failed.lock().unwrap() = true,
             _ => {}
@@ -163,18 +162,13 @@ impl Broken {
     }
 
     /// Lets others come between the check and the write.
-    fn check_then_write(
-        &self,
-        key: &Key,
-        document: &Document,
-        options: &PutOptions,
-    ) -> Result<Saved> {
+    fn check_then_write(&self, key: &Key, document: Document, expect: &Expect) -> Result<Saved> {
         let present = self.right.load(key)?;
-        if !fits(&options.expect, present.as_ref()) {
-            return Err(conflict(key, &options.expect, present.as_ref()));
+        if !fits(expect, present.as_ref()) {
+            return Err(conflict(key, expect, present.as_ref()));
         }
         std::thread::sleep(MOMENT);
-        self.right.put(key, document, &PutOptions::new())
+        self.right.put(key, Put::new(document))
     }
 
     /// Whether a document is older than the last, by its stamp or by the clock.
@@ -198,7 +192,7 @@ impl Broken {
     pub(super) fn transact_wrongly(
         &self,
         key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Change>,
+        change: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
     ) -> Result<Saved> {
         let _locked = match self.fault {
             TransactsUnderItsOpening => Some(self.own.lock.lock().unwrap()),
@@ -209,9 +203,8 @@ impl Broken {
             let stored = self.load(key)?;
             let seen = stored.as_ref().filter(|_| self.fault != TransactsOnNothing);
             let put = match change(seen)? {
-                Change::Keep => return Saved::unchanged(key, stored.as_ref()),
-                Change::Put(put) => put,
-                _ => unreachable!(),
+                None => return Saved::unchanged(key, stored.as_ref()),
+                Some(put) => put,
             };
             let is_blind = matches!(
                 self.fault,
@@ -225,10 +218,7 @@ impl Broken {
             if is_blind {
                 std::thread::sleep(MOMENT);
             }
-            let options = PutOptions::expecting(expect)
-                .with_overflow(put.overflow)
-                .fenced(put.fence);
-            match self.put(key, &put.document, &options) {
+            match self.put(key, put.with_expect(expect)) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
                 result => return result,
             }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{CheckpointStore, PutOptions, Query, RecoverOptions, Recovery};
+use agent_checkpoint::store::{CheckpointStore, Put, Query, RecoverOptions, Recovery};
 use agent_checkpoint::{Error, ErrorKind, Fence, Key};
 
 use super::scenario::{Look, Recorded, Scenario};
@@ -120,21 +120,20 @@ pub(crate) fn next_save_works(store: &dyn CheckpointStore, key: &Key) -> Result<
     let fence = fence(store, key)?;
     let next = r#"{"next": "save", "completedSteps": []}"#;
     let document = Document::from_text(next).unwrap();
-    let options = PutOptions::new().fenced(fence);
     if observe(store, key) == Seen::Corrupt {
-        match store.put(key, &document, &options) {
+        match store.put(key, Put::new(document.clone()).with_fence(fence)) {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {}
             other => return Err(format!("a corrupt checkpoint was written over: {other:?}")),
         }
-        let recover = RecoverOptions::with(Recovery::Newest).fenced(fence);
+        let recover = RecoverOptions::new(Recovery::Newest).with_fence(fence);
         if store.recover(key, &recover).is_err() {
-            let recover = RecoverOptions::with(Recovery::Fresh).fenced(fence);
+            let recover = RecoverOptions::new(Recovery::Fresh).with_fence(fence);
             store.recover(key, &recover).map_err(told("recover"))?;
         }
     }
     let before = observe(store, key);
     store
-        .put(key, &document, &options)
+        .put(key, Put::new(document.clone()).with_fence(fence))
         .map_err(told("save next"))?;
     let loaded = store.load(key).map_err(told("load what was saved next"))?;
     let loaded = loaded.map(|stored| stored.document.text().to_owned());

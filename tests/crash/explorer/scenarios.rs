@@ -9,7 +9,7 @@ use agent_checkpoint::formats::task::{CompletedStep, StepDone, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
-    Keep, PutOptions, RecoverOptions, Recovery,
+    Keep, Put, RecoverOptions, Recovery,
 };
 use agent_checkpoint::testkit::seam;
 use agent_checkpoint::{
@@ -79,8 +79,9 @@ fn put(store: &dyn CheckpointStore, name: &str) -> Result<()> {
 
 fn save(store: &dyn CheckpointStore, key: &Key, text: &str, fence: Option<Fence>) -> Result<()> {
     let document = Document::from_text(text)?;
-    let options = PutOptions::new().fenced(fence);
-    store.put(key, &document, &options).map(drop)
+    store
+        .put(key, Put::new(document.clone()).with_fence(fence))
+        .map(drop)
 }
 
 fn nothing(_: &Path) {}
@@ -203,9 +204,7 @@ pub(crate) fn restored_after_a_delete() -> Scenario {
         let history = store.history(&a())?;
         let newest = history.iter().find(|entry| !entry.is_current());
         match newest {
-            Some(newest) => store
-                .restore(&a(), &newest.id, &PutOptions::new())
-                .map(drop),
+            Some(newest) => store.restore(&a(), &newest.id, Expect::Any, None).map(drop),
             None => Ok(()),
         }
     }
@@ -337,7 +336,7 @@ pub(crate) fn restored() -> Scenario {
         let store = open(root);
         let entries = store.history(&a())?;
         let earlier = store.load_revision(&a(), &entries[1].id)?;
-        let put = store.put(&a(), &earlier.document, &PutOptions::new());
+        let put = store.put(&a(), Put::new(earlier.document.clone()));
         put.map(drop)
     }
     scenario(
@@ -377,7 +376,7 @@ fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Judged {
     for fence in old {
         let put = look
             .store
-            .put(key, &document, &PutOptions::new().fenced(Some(*fence)));
+            .put(key, Put::new(document.clone()).with_fence(Some(*fence)));
         match put {
             Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}
             other => return Err(format!("the old fence {fence} opens: {other:?}")),
@@ -402,7 +401,7 @@ pub(crate) fn claimed() -> Scenario {
             return Ok(());
         }
         let document = Document::from_text(text("intruder")).unwrap();
-        let put = look.store.put(&a(), &document, &PutOptions::new());
+        let put = look.store.put(&a(), Put::new(document.clone()));
         ensure(put.is_err(), || {
             "a claim that was granted is lost".to_owned()
         })?;
@@ -547,7 +546,7 @@ fn damaged_is_kept(look: &Look<'_>) -> Judged {
 }
 
 fn recover(store: &dyn CheckpointStore, key: &Key, with: Recovery) -> Result<()> {
-    store.recover(key, &RecoverOptions::with(with)).map(drop)
+    store.recover(key, &RecoverOptions::new(with)).map(drop)
 }
 
 fn recovered(name: &'static str, act: Act) -> Scenario {

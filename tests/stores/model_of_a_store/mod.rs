@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Change, CheckpointStore, DeleteOptions, EntryId, Keep, Outcome, Put, PutOptions, Query,
-    RecoverOptions, Recovery, Stored,
+    CheckpointStore, DeleteOptions, EntryId, Keep, Outcome, Put, Query, RecoverOptions, Recovery,
+    Stored,
 };
 use agent_checkpoint::testkit::MovableClock;
 use agent_checkpoint::{
@@ -726,14 +726,13 @@ impl Model {
                 let fence = self.fence(key, shown);
                 let document = Document::from_text(TEXTS[text]).unwrap();
                 let pieces = cut.map(|cut| Dropped::new("/x", DropReason::Elements(1), cut.into()));
-                let options = PutOptions::expecting(expect.clone())
-                    .fenced(fence)
-                    .with_overflow(pieces.into_iter().collect());
+                let put = Put::new(document.clone())
+                    .with_expect(expect.clone())
+                    .with_fence(fence)
+                    .with_dropped(pieces.into_iter().collect());
                 let mut faults = self.expectation_faults(key, &expect);
                 faults.extend(self.write_faults(key, fence));
-                let saved = subject
-                    .store()
-                    .put(&self.keys[key].key, &document, &options);
+                let saved = subject.store().put(&self.keys[key].key, put);
                 if let Some(saved) = judged(saved, &faults, place) {
                     self.was_put(subject, key, &document, saved.outcome, cut, false, place);
                 }
@@ -749,7 +748,7 @@ impl Model {
                 let mut faults = self.expectation_faults(key, &expect);
                 let claim_faults = self.write_faults(key, fence);
                 let is_there = !matches!(self.keys[key].present, Present::Nothing);
-                let options = DeleteOptions::expecting(expect).fenced(fence);
+                let options = DeleteOptions::new().with_expect(expect).with_fence(fence);
                 let deleted = subject.store().delete(&self.keys[key].key, &options);
                 // To delete nothing is no write: a wrong fence may be told or not.
                 if is_there || deleted.is_err() {
@@ -854,8 +853,8 @@ impl Model {
                     .unwrap_or_default();
                 let mut entries = entries.iter();
                 let of_this_task = entries.any(|known| known.id == id && known.tasks_since == 0);
-                let options = PutOptions::new().fenced(fence);
-                let saved = subject.store().restore(&self.keys[key].key, &id, &options);
+                let key_of = &self.keys[key].key;
+                let saved = subject.store().restore(key_of, &id, Expect::Any, fence);
                 if let Some(saved) = judged(saved, &faults, place) {
                     let document = state.unwrap().document;
                     self.was_put(
@@ -948,20 +947,18 @@ impl Model {
             Decision::Keep => {}
             Decision::Refuse => faults.push(Fault::Refused),
         }
-        let saved = subject
-            .store()
-            .transact(&self.keys[key].key, &mut |stored| {
-                let found = stored.map(|stored| stored.revision.clone());
-                assert_eq!(found, present, "{place}");
-                match decision {
-                    Decision::Put(text) => {
-                        let put = Put::new(Document::from_text(TEXTS[text])?);
-                        Ok(Change::Put(put.fenced(fence)))
-                    }
-                    Decision::Keep => Ok(Change::Keep),
-                    Decision::Refuse => Err(Error::refused("not now")),
+        let saved = subject.store().transact(&self.keys[key].key, |stored| {
+            let found = stored.map(|stored| stored.revision.clone());
+            assert_eq!(found, present, "{place}");
+            match decision {
+                Decision::Put(text) => {
+                    let put = Put::new(Document::from_text(TEXTS[text])?);
+                    Ok(Some(put.with_fence(fence)))
                 }
-            });
+                Decision::Keep => Ok(None),
+                Decision::Refuse => Err(Error::refused("not now")),
+            }
+        });
         let Some(saved) = judged(saved, &faults, place) else {
             return;
         };
@@ -1070,7 +1067,7 @@ impl Model {
         place: &str,
     ) {
         let fence = self.fence(key, shown);
-        let options = RecoverOptions::with(with).fenced(fence);
+        let options = RecoverOptions::new(with).with_fence(fence);
         let recovered = subject.store().recover(&self.keys[key].key, &options);
         if !self.recovery {
             judged(recovered, &[Fault::NotOffered], place);

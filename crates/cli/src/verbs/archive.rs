@@ -36,7 +36,9 @@ pub(super) fn run(
     };
     // Exactly the state that was judged complete is archived.
     let expect = expect.or(judged).map_or(Expect::Any, Expect::Revision);
-    let options = DeleteOptions::expecting(expect).fenced(global.fence);
+    let options = DeleteOptions::new()
+        .with_expect(expect)
+        .with_fence(global.fence);
     let aside = target.archive(why, now(global), &options)?;
     let mut outcome = Outcome::new();
     if global.json {

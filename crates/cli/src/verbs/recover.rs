@@ -115,7 +115,7 @@ pub(super) fn run(
     if with == Recovery::Salvage {
         refuse_without_format(&target, global)?;
     }
-    let options = RecoverOptions::with(with).fenced(global.fence);
+    let options = RecoverOptions::new(with).with_fence(global.fence);
     let recovered = target.store().recover(&target.key, &options);
     let recovered = recovered.map_err(|error| with_advice(error, &target))?;
     let lost = lost(&target, &recovered);

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use agent_checkpoint::store::Outcome as Wrote;
-use agent_checkpoint::store::PutOptions;
 use agent_checkpoint::{CheckpointStoreExt, Expect, Revision};
 use serde::Serialize;
 
@@ -31,8 +30,8 @@ pub(super) fn run(
     let target = Target::to_change(file, global)?;
     let entry = find(&target, entry)?;
     let expect = expect.map_or(Expect::Any, Expect::Revision);
-    let options = PutOptions::expecting(expect).fenced(global.fence);
-    let saved = target.store().restore(&target.key, &entry, &options);
+    let store = target.store();
+    let saved = store.restore(&target.key, &entry, expect, global.fence);
     let saved = saved.map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
     if global.json {

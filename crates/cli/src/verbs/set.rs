@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{Code, Document, Violation};
-use agent_checkpoint::store::{Change, CheckpointStore, FileOptions, Outcome as Wrote, Put, Saved};
-use agent_checkpoint::{Error, ErrorKind, Expect, Revision, RuleContext};
+use agent_checkpoint::store::{FileOptions, Outcome as Wrote, Put, Saved};
+use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Revision, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -67,9 +67,8 @@ pub(super) fn run(
     let options = with_writer(FileOptions::default(), global).with_max_bytes(global.max_bytes);
     let format = rules.of(&path, &present);
     let (store, key) = store_of(&path, Some(&present), format.as_ref(), global, options)?;
-    let mut changed = None;
-    let saved = store
-        .transact(&key, &mut |stored| {
+    let (saved, changed) = store
+        .transact_with(&key, |stored| {
             let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
             let before = &stored.document;
             let format = rules.of(&path, before);
@@ -97,22 +96,17 @@ pub(super) fn run(
                     |(revision, _)| revision,
                 )
             };
-            changed = Some(Changed {
+            let changed = Changed {
                 before: violations,
                 after: examine(format.as_ref(), &after, global)?,
                 revision: revision(&after),
                 previous: revision(before),
-            });
-            Ok(if is_new {
-                Change::Put(Put::new(after).fenced(global.fence))
-            } else {
-                Change::Keep
-            })
+            };
+            let put = is_new.then(|| Put::new(after).with_fence(global.fence));
+            Ok((put, changed))
         })
         .map_err(|error| error.with_path(&path))?;
-    if let Some(changed) = changed {
-        report(&mut outcome, global, &path, &saved, &changed);
-    }
+    report(&mut outcome, global, &path, &saved, &changed);
     Ok(outcome)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, Durability, FileOptions, FileStore, PutOptions,
+    BuilderStateStore, CheckpointStore, Durability, FileOptions, FileStore, Put,
 };
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ClaimRequest, Expect, Key, Limits};
 
@@ -132,7 +132,7 @@ fn of_ckpt_and_the_library_that_expect_one_revision_one_wins() {
                 .set("/x-mine/by", &format!("library {round}"))
                 .unwrap();
             let expect = Expect::Revision(stored.revision.clone());
-            let saved = store.put(&key, &document, &PutOptions::expecting(expect));
+            let saved = store.put(&key, Put::new(document.clone()).with_expect(expect));
             (run.join().unwrap(), saved.is_ok())
         });
         assert!(
