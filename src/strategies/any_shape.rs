@@ -1,43 +1,23 @@
 //! JSON objects of any shape around that of a type.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::arbitrary::Arbitrary;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
-use super::boundaries::{self, Near};
-use super::examine::Examine;
-use super::members::members;
-use super::style::{Style, style_without_mark};
-use super::tree::{Place, Tree};
-use super::valid::valid;
+use super::boundaries;
+use super::edit::{Edit, is_inside, is_number, is_object, is_time, replaced, values, with_member};
+use super::layout::layout_without_mark;
+use super::valid::{Examine, valid_with_document};
+use crate::json::{Document, Kind, Node};
 
 /// Readers have a bound on how deep a text nests, the library and serde_json 128: below it stays what is
 /// put inside one another.
 const MOST_LEVELS: usize = 100;
-
-/// One way in which a value leaves the shape of its type.
-#[derive(Clone, Debug)]
-enum Change {
-    /// Another value, of any type, at any place.
-    Replace(Tree),
-    /// A number at an edge, where a number is.
-    Number(String),
-    /// A time or what is taken for one, where a time is.
-    Time(&'static str),
-    /// A text near the one that is there.
-    Text(Near),
-    /// One member or element is not there.
-    Remove,
-    /// One member more, that the type may have elsewhere or not at all.
-    Add(String, Tree),
-    /// A list or an object without what is in it.
-    Empty,
-    /// The value of another place.
-    Copy(Index),
-}
 
 /// Texts of JSON objects around the shape of `C`, valid and not, for a test such as *the typed reading has
 /// no violation exactly when the schema takes it*.
@@ -70,120 +50,115 @@ enum Change {
 /// [`as_agents_write_it`]: super::as_agents_write_it()
 /// [`restyled`]: super::restyled
 pub fn any_shape<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
-    let known = Arc::new(members::<C>());
-    let changes = prop_oneof![
+    let known = members::<C>();
+    let edits = |count| vec((edit(&known), any::<Index>()), count);
+    let edits = prop_oneof![
         1 => Just(Vec::new()),
-        3 => vec((change(&known), any::<Index>()), 1),
-        3 => vec((change(&known), any::<Index>()), 2..=4),
+        3 => edits(1..=1),
+        3 => edits(2..=4),
     ];
-    let around = (valid::<C>(), changes).prop_map(|(value, changes)| {
-        let mut tree = Tree::of(&value);
-        for (change, at) in changes {
-            let before = tree.clone();
-            apply(&mut tree, change, at);
-            if tree.depth() > MOST_LEVELS {
-                tree = before;
-            }
-        }
-        tree
+    let around = (valid_with_document::<C>(), edits).prop_map(|((_, document), edits)| {
+        edits.into_iter().fold(document, |document, (edit, at)| {
+            let changed = edit.apply(&document, at);
+            let changed = changed.or_else(|| edit.anywhere().apply(&document, at));
+            changed.filter(is_shallow).unwrap_or(document)
+        })
     });
-    let free = vec((member(&known), any::<Index>()), 0..8).prop_map(|members| {
-        let mut tree = Tree::Object(Vec::new());
-        for ((name, value), at) in members {
-            tree.insert(name, value, at);
-        }
-        tree
+    let members = vec((member(&known), any::<Index>()), 0..8);
+    let free = members.prop_filter_map("an empty object is a document", |members| {
+        let empty = Document::from_text("{}").ok()?;
+        let object = members
+            .into_iter()
+            .try_fold(empty, |object, ((name, json), at)| {
+                with_member(&object, object.root(), &name, &json, at)
+            });
+        object
     });
-    let object = prop_oneof![7 => around, 1 => free];
-    (object, style_without_mark()).prop_map(|(tree, style): (Tree, Style)| tree.write(&style))
+    let document = prop_oneof![7 => around, 1 => free];
+    (document, layout_without_mark()).prop_map(|(document, layout)| layout.of(document.text()))
 }
 
-fn change(known: &[(String, Tree)]) -> impl Strategy<Value = Change> + use<> {
+/// A change of a document; `known` are the members that its type has.
+fn edit(known: &[(String, String)]) -> impl Strategy<Value = Edit> + use<> {
+    let undeclared = ("[a-z_]{1,8}|\\PC{0,6}", boundaries::scalar_or_deep());
     prop_oneof![
-        5 => boundaries::near().prop_map(Change::Text),
-        4 => boundaries::time().prop_map(Change::Time),
-        3 => boundaries::scalar_or_deep().prop_map(Change::Replace),
-        3 => boundaries::number().prop_map(Change::Number),
-        2 => Just(Change::Remove),
-        2 => prop_oneof![
-            3 => member(known),
-            1 => ("[a-z_]{1,8}|\\PC{0,6}", boundaries::scalar_or_deep()),
-        ]
-        .prop_map(|(name, value)| Change::Add(name, value)),
-        1 => prop_oneof![Just(Change::Empty), any::<Index>().prop_map(Change::Copy)],
+        5 => boundaries::near_text(),
+        4 => boundaries::time().prop_map(|json| Edit::put("time", is_time, json)),
+        3 => boundaries::scalar_or_deep().prop_map(|json| Edit::put("any", is_inside, json)),
+        3 => boundaries::number().prop_map(|json| Edit::put("number", is_number, json)),
+        2 => Just(Edit::remove("removed")),
+        2 => prop_oneof![3 => member(known), 1 => undeclared]
+            .prop_map(|(name, json)| Edit::add("added", name, json)),
+        1 => prop_oneof![Just(emptied()), any::<Index>().prop_map(copied)],
     ]
 }
 
+/// A list or an object without what is in it.
+fn emptied() -> Edit {
+    let is_container = |value: Node<'_>| is_object(value) || value.kind() == Kind::Array;
+    Edit::of("emptied or copied", is_container, |value| {
+        let empty = if is_object(value) { "{}" } else { "[]" };
+        empty.to_owned()
+    })
+}
+
+/// The value of another place.
+fn copied(from: Index) -> Edit {
+    Edit::new("emptied or copied", is_inside, move |document, value, _| {
+        let all = values(document.root());
+        replaced(document, value, from.get(&all).raw())
+    })
+}
+
+fn is_shallow(document: &Document) -> bool {
+    let all = values(document.root());
+    let depths = all.iter().map(|value| value.pointer().matches('/').count());
+    depths.max().is_none_or(|deepest| deepest < MOST_LEVELS)
+}
+
 /// A member that the type has somewhere, 1 of 4 with a value of any type.
-fn member(known: &[(String, Tree)]) -> impl Strategy<Value = (String, Tree)> + use<> {
+fn member(known: &[(String, String)]) -> impl Strategy<Value = (String, String)> + use<> {
     // A type without members still has objects.
     let mut known = known.to_vec();
     if known.is_empty() {
-        known.push(("member".to_owned(), Tree::Null));
+        known.push(("member".to_owned(), "null".to_owned()));
     }
     let other = prop_oneof![
         3 => Just(None),
         1 => boundaries::scalar_or_deep().prop_map(Some),
     ];
-    (select(known), other).prop_map(|((name, value), other)| (name, other.unwrap_or(value)))
+    (select(known), other).prop_map(|((name, json), other)| (name, other.unwrap_or(json)))
 }
 
-/// Makes a change at one of the places that it fits.
-fn apply(tree: &mut Tree, change: Change, at: Index) {
-    let mut places = tree.places_of(|value| fits(&change, value));
-    // The root stays an object: another one is no document at all.
-    if !matches!(change, Change::Add(..) | Change::Empty) {
-        places.retain(|place| !place.is_empty());
-    }
-    if places.is_empty() {
-        places = tree.places();
-        places.retain(|place| !place.is_empty());
-    }
-    if places.is_empty() {
-        return;
-    }
-    let place = at.get(&places).clone();
-    match change {
-        Change::Replace(value) => tree.put(&place, value),
-        Change::Number(number) => tree.put(&place, Tree::Number(number)),
-        Change::Time(time) => tree.put(&place, Tree::text(time)),
-        Change::Text(near) => {
-            let text = match tree.at(&place) {
-                Some(Tree::Text(text)) => text.clone(),
-                _ => String::new(),
-            };
-            tree.put(&place, Tree::Text(near.of(&text)));
-        }
-        Change::Remove => tree.remove(&place),
-        Change::Add(name, value) => {
-            if let Some(object) = tree.at_mut(&place) {
-                object.insert(name, value, at);
+/// The members that a type has, each with up to 8 values that it had: of 64 valid values, the same on every run.
+fn members<C: Arbitrary + Examine>() -> Vec<(String, String)> {
+    let mut runner = TestRunner::deterministic();
+    let strategy = valid_with_document::<C>();
+    let mut seen: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
+    for _ in 0..64 {
+        let Ok(drawn) = strategy.new_tree(&mut runner) else {
+            continue;
+        };
+        let (_, document) = drawn.current();
+        let mut names = BTreeSet::new();
+        for object in values(document.root()) {
+            for (name, member) in object.members() {
+                let (_, values) = seen.entry(name.to_string()).or_default();
+                values.insert(member.raw().to_owned());
+                names.insert(name.into_owned());
             }
         }
-        Change::Empty => match tree.at_mut(&place) {
-            Some(Tree::List(elements)) => elements.clear(),
-            Some(Tree::Object(members)) => members.clear(),
-            _ => {}
-        },
-        Change::Copy(from) => {
-            let places = tree.places();
-            let from: &Place = from.get(&places);
-            if let Some(value) = tree.at(from).cloned() {
-                tree.put(&place, value);
-            }
+        for name in names {
+            seen.entry(name).or_default().0 += 1;
         }
     }
-}
-
-fn fits(change: &Change, value: &Tree) -> bool {
-    match change {
-        Change::Replace(_) | Change::Remove | Change::Copy(_) => true,
-        Change::Number(_) => matches!(value, Tree::Number(_)),
-        Change::Time(_) => value.is_time(),
-        Change::Text(_) => matches!(value, Tree::Text(_)) && !value.is_time(),
-        Change::Add(..) => value.is_object(),
-        Change::Empty => matches!(value, Tree::List(_) | Tree::Object(_)),
-    }
+    // What is in one value only is a key of a map, not a member.
+    seen.retain(|_, (count, _)| *count > 1);
+    let members = seen.into_iter().flat_map(|(name, (_, values))| {
+        let kept = values.into_iter().take(8);
+        kept.map(move |json| (name.clone(), json))
+    });
+    members.collect()
 }
 
 #[cfg(test)]
@@ -197,23 +172,24 @@ mod tests {
     #[test]
     fn the_shares_of_the_changes_are_those_of_the_page() {
         const OF: usize = 2000;
+        const SHARES: [(&str, usize); 7] = [
+            ("text", 5),
+            ("time", 4),
+            ("any", 3),
+            ("number", 3),
+            ("removed", 2),
+            ("added", 2),
+            ("emptied or copied", 1),
+        ];
         let mut runner = TestRunner::deterministic();
-        let strategy = change(&members::<TaskCheckpoint>());
-        let mut counts = [0_usize; 7];
+        let strategy = edit(&members::<TaskCheckpoint>());
+        let mut counts = BTreeMap::new();
         for _ in 0..OF {
-            let kind = match strategy.new_tree(&mut runner).unwrap().current() {
-                Change::Text(_) => 0,
-                Change::Time(_) => 1,
-                Change::Replace(_) => 2,
-                Change::Number(_) => 3,
-                Change::Remove => 4,
-                Change::Add(..) => 5,
-                Change::Empty | Change::Copy(_) => 6,
-            };
-            counts[kind] += 1;
+            let kind = strategy.new_tree(&mut runner).unwrap().current().what;
+            *counts.entry(kind).or_insert(0) += 1;
         }
-        for (count, twentieths) in counts.into_iter().zip([5, 4, 3, 3, 2, 2, 1]) {
-            let off = count.abs_diff(OF * twentieths / 20);
+        for (kind, twentieths) in SHARES {
+            let off = counts[kind].abs_diff(OF * twentieths / 20);
             assert!(off < OF / 33, "{counts:?}");
         }
     }

@@ -5,36 +5,22 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::examine::Examine;
-use super::style::style;
-use super::tree::Tree;
-use super::valid::valid;
+use super::edit::{Edit, is_inside, is_number, is_text, is_time, quoted};
+use super::layout::layout;
+use super::valid::{Examine, valid_with_document};
 use super::vocabulary::respelled;
+use crate::json::{Kind, Node};
 
-/// One way in which real files differ from their format.
-#[derive(Clone, Debug)]
-enum Deviation {
-    /// A member that nobody declared.
-    Foreign(&'static str, Tree),
-    /// A sentence or a word where another text, an id or a state belongs.
-    Text(&'static str),
-    /// What stands where a time belongs.
-    Time(&'static str),
-    /// A text in another spelling.
-    Spelled(u8),
-    /// A list where an object belongs, and the other way round.
-    OtherContainer,
-    /// An element of a list wrapped in an object.
-    Wrapped,
-    /// A number or a boolean as a text.
-    Quoted,
-    /// Nothing where something was.
-    Null,
-    /// A member that is not there.
-    Removed,
-    /// An element that stands twice.
-    Twice,
-}
+/// Members that no format declares, as they stood in real files.
+const UNDECLARED: &[(&str, &str)] = &[
+    ("notes_for_next_agent", "\"see the branch\""),
+    ("current_tier", "\"T3\""),
+    ("_meta", "{\"deep\":[[{}]]}"),
+    ("metrics", "{\"tokens\":123456789012}"),
+    ("cost", "1.50"),
+    ("", "null"),
+    ("a/b~c", "true"),
+];
 
 /// Texts that stood in real files where an id, a status or a sentence belongs.
 const TEXTS: &[&str] = &[
@@ -62,37 +48,6 @@ const TIMES: &[&str] = &[
     "2131-01-01T00:00:00Z",
 ];
 
-fn foreign() -> impl Strategy<Value = Deviation> {
-    let number = |text: &str| Tree::Number(text.to_owned());
-    let object = |name: &str, value| Tree::Object(vec![(name.to_owned(), value)]);
-    let deep = Tree::List(vec![Tree::List(vec![Tree::Object(Vec::new())])]);
-    select(vec![
-        ("notes_for_next_agent", Tree::text("see the branch")),
-        ("current_tier", Tree::text("T3")),
-        ("_meta", object("deep", deep)),
-        ("metrics", object("tokens", number("123456789012"))),
-        ("cost", number("1.50")),
-        ("", Tree::Null),
-        ("a/b~c", Tree::Bool(true)),
-    ])
-    .prop_map(|(name, value)| Deviation::Foreign(name, value))
-}
-
-fn deviation() -> impl Strategy<Value = Deviation> {
-    prop_oneof![
-        6 => foreign(),
-        3 => select(TEXTS).prop_map(Deviation::Text),
-        3 => select(TIMES).prop_map(Deviation::Time),
-        2 => (0..6_u8).prop_map(Deviation::Spelled),
-        1 => Just(Deviation::OtherContainer),
-        1 => Just(Deviation::Wrapped),
-        1 => Just(Deviation::Quoted),
-        1 => Just(Deviation::Null),
-        1 => Just(Deviation::Removed),
-        1 => Just(Deviation::Twice),
-    ]
-}
-
 /// The texts of checkpoints as real agents leave them: JSON objects that a lenient reader must take,
 /// mostly with violations.
 ///
@@ -116,82 +71,89 @@ pub fn as_agents_write_it<C: Arbitrary + Examine>() -> impl Strategy<Value = Str
         1 => (any::<Index>(), select(TEXTS)).prop_map(Some),
     ];
     let deviations = vec((deviation(), any::<Index>()), 0..=4);
-    (valid::<C>(), deviations, second, style()).prop_map(|(value, deviations, second, style)| {
-        let mut tree = Tree::of(&value);
-        for (deviation, at) in deviations {
-            bend(&mut tree, deviation, at);
-        }
-        if let (Tree::Object(members), Some((at, text))) = (&mut tree, second)
-            && !members.is_empty()
-        {
-            let name = at.get(members).0.clone();
-            members.push((name, Tree::text(text)));
-        }
-        tree.write(&style)
-    })
-}
-
-/// Bends the value at one of the places that fit; leaves it where none does.
-fn bend(tree: &mut Tree, deviation: Deviation, at: Index) {
-    let mut places = tree.places_of(|value| fits(&deviation, value));
-    // The root stays an object: another one is no document at all.
-    if !matches!(deviation, Deviation::Foreign(..)) {
-        places.retain(|place| !place.is_empty());
-    }
-    if places.is_empty() {
-        return;
-    }
-    let place = at.get(&places).clone();
-    if matches!(deviation, Deviation::Removed) {
-        tree.remove(&place);
-    } else if let Some(value) = tree.at_mut(&place) {
-        change(value, deviation, at);
-    }
-}
-
-fn change(value: &mut Tree, deviation: Deviation, at: Index) {
-    match (deviation, &mut *value) {
-        (Deviation::Foreign(name, foreign), object) => object.insert(name.to_owned(), foreign, at),
-        (Deviation::Text(text) | Deviation::Time(text), value) => *value = Tree::text(text),
-        (Deviation::Spelled(how), Tree::Text(text)) => *text = respelled(text, how),
-        (Deviation::OtherContainer, Tree::List(elements)) => {
-            let members = std::mem::take(elements).into_iter().enumerate();
-            let named = members.map(|(position, element)| (position.to_string(), element));
-            *value = Tree::Object(named.collect());
-        }
-        (Deviation::OtherContainer, Tree::Object(members)) => {
-            let elements = std::mem::take(members).into_iter();
-            *value = Tree::List(elements.map(|(_, member)| member).collect());
-        }
-        (Deviation::Wrapped, Tree::List(elements)) => {
-            if let Some(first) = elements.first_mut() {
-                let id = std::mem::replace(first, Tree::Null);
-                let note = ("note".to_owned(), Tree::text("wrapped"));
-                *first = Tree::Object(vec![("id".to_owned(), id), note]);
+    (valid_with_document::<C>(), deviations, second, layout()).prop_map(
+        |((_, document), deviations, second, layout)| {
+            let document = deviations
+                .into_iter()
+                .fold(document, |document, (edit, at)| {
+                    edit.apply(&document, at).unwrap_or(document)
+                });
+            let mut json = document.text().to_owned();
+            let names: Vec<_> = document.root().members().map(|(name, _)| name).collect();
+            if let Some((at, text)) = second
+                && !names.is_empty()
+            {
+                json.pop();
+                json += &format!(
+                    ",{}:{}}}",
+                    quoted(&names[at.index(names.len())]),
+                    quoted(text)
+                );
             }
-        }
-        (Deviation::Quoted, Tree::Number(number)) => *value = Tree::text(number.as_str()),
-        (Deviation::Quoted, Tree::Bool(truth)) => *value = Tree::text(truth.to_string()),
-        (Deviation::Null, value) => *value = Tree::Null,
-        (Deviation::Twice, Tree::List(elements)) => elements.extend(elements.first().cloned()),
-        _ => {}
+            layout.of(&json)
+        },
+    )
+}
+
+/// One way in which real files differ from their format.
+fn deviation() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        6 => select(UNDECLARED).prop_map(|(name, json)| {
+            Edit::add("undeclared", name.to_owned(), json.to_owned())
+        }),
+        3 => select(TEXTS).prop_map(|text| Edit::put("text", is_text, quoted(text))),
+        3 => select(TIMES).prop_map(|text| Edit::put("time", is_time, quoted(text))),
+        2 => (0..6_u8).prop_map(|how| {
+            Edit::of("spelled", is_text, move |value| {
+                quoted(&respelled(&value.as_str().unwrap_or_default(), how))
+            })
+        }),
+        1 => Just(Edit::of("other container", is_container, as_other_container)),
+        1 => Just(Edit::of("wrapped", is_list, |list| {
+            list_with(list, |first| vec![format!("{{\"id\":{first},\"note\":\"wrapped\"}}")])
+        })),
+        1 => Just(Edit::of("quoted", is_number_or_bool, |value| quoted(value.raw()))),
+        1 => Just(Edit::put("null", is_inside, "null".to_owned())),
+        1 => Just(Edit::remove("missing")),
+        1 => Just(Edit::of("twice", is_list, |list| {
+            list_with(list, |first| vec![first.to_owned(), first.to_owned()])
+        })),
+    ]
+}
+
+/// A list as an object of its elements by their index, an object as the list of its members.
+fn as_other_container(value: Node<'_>) -> String {
+    if value.kind() == Kind::Array {
+        let elements = value.elements().enumerate();
+        let members = elements.map(|(index, element)| format!("\"{index}\":{}", element.raw()));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    } else {
+        let elements = value.members().map(|(_, member)| member.raw());
+        format!("[{}]", elements.collect::<Vec<_>>().join(","))
     }
 }
 
-fn fits(deviation: &Deviation, value: &Tree) -> bool {
-    match deviation {
-        Deviation::Foreign(..) => value.is_object(),
-        Deviation::Text(_) | Deviation::Spelled(_) => {
-            matches!(value, Tree::Text(_)) && !value.is_time()
-        }
-        Deviation::Time(_) => value.is_time(),
-        Deviation::OtherContainer => matches!(value, Tree::List(_) | Tree::Object(_)),
-        Deviation::Wrapped | Deviation::Twice => {
-            matches!(value, Tree::List(elements) if !elements.is_empty())
-        }
-        Deviation::Quoted => matches!(value, Tree::Number(_) | Tree::Bool(_)),
-        Deviation::Null | Deviation::Removed => true,
-    }
+/// The list with other elements in place of its first.
+fn list_with(list: Node<'_>, first: impl Fn(&str) -> Vec<String>) -> String {
+    let elements = list.elements().enumerate();
+    let elements = elements.flat_map(|(index, element)| match index {
+        0 => first(element.raw()),
+        _ => vec![element.raw().to_owned()],
+    });
+    format!("[{}]", elements.collect::<Vec<_>>().join(","))
+}
+
+fn is_container(value: Node<'_>) -> bool {
+    is_inside(value) && matches!(value.kind(), Kind::Array | Kind::Object)
+}
+
+/// A list with an element.
+fn is_list(value: Node<'_>) -> bool {
+    value.elements().next().is_some()
+}
+
+fn is_number_or_bool(value: Node<'_>) -> bool {
+    is_number(value) || value.kind() == Kind::Bool
 }
 
 #[cfg(test)]
@@ -208,11 +170,11 @@ mod tests {
         let strategy = deviation();
         let mut counts = [0_usize; 5];
         for _ in 0..OF {
-            let kind = match strategy.new_tree(&mut runner).unwrap().current() {
-                Deviation::Foreign(..) => 0,
-                Deviation::Text(_) => 1,
-                Deviation::Time(_) => 2,
-                Deviation::Spelled(_) => 3,
+            let kind = match strategy.new_tree(&mut runner).unwrap().current().what {
+                "undeclared" => 0,
+                "text" => 1,
+                "time" => 2,
+                "spelled" => 3,
                 _ => 4,
             };
             counts[kind] += 1;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::tree::Tree;
+use super::edit::{Edit, is_text, quoted};
 use super::vocabulary::respelled;
 use crate::checkpoint::Limits;
 
@@ -131,75 +131,61 @@ pub(super) fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What stands where a time belongs: each spelling as often, about half of them none by RFC 3339.
-pub(super) fn time() -> impl Strategy<Value = &'static str> {
-    select(TIMES)
+/// A time or what is taken for one, in quotes: each spelling as often, about half of them none by RFC 3339.
+pub(super) fn time() -> impl Strategy<Value = String> {
+    select(TIMES).prop_map(quoted)
 }
 
-/// How a text becomes another.
-#[derive(Clone, Debug)]
-pub(super) enum Near {
-    /// Nothing is left.
-    Empty,
-    /// Exactly so many code points of one letter.
-    Long(&'static str, usize),
-    /// In another spelling; see [`respelled`].
-    Spelled(u8),
-    /// With this in front.
-    After(&'static str),
-    /// With this behind it: a `$` in a pattern may overlook a line end.
-    Before(&'static str),
-    /// Its digits as those of another script, which `\d` may take.
-    Digits,
-    /// One more or one less of its last letter.
-    Last(bool),
-    /// Any text.
-    Other(String),
+/// JSON of any type: `null`, a boolean, a number, a time, any text, an empty list or object, or seldom
+/// (1 of 12) lists or objects up to 60 levels deep.
+pub(super) fn scalar_or_deep() -> impl Strategy<Value = String> {
+    prop_oneof![
+        2 => Just("null".to_owned()),
+        1 => any::<bool>().prop_map(|value| value.to_string()),
+        3 => number(),
+        1 => time(),
+        2 => any::<String>().prop_map(|text| quoted(&text)),
+        1 => Just("[]".to_owned()),
+        1 => Just("{}".to_owned()),
+        1 => (1..60_usize, any::<bool>()).prop_map(|(depth, in_lists)| {
+            let (open, close) = if in_lists { ("[", "]") } else { ("{\"deep\":", "}") };
+            format!("{}null{}", open.repeat(depth), close.repeat(depth))
+        }),
+    ]
 }
 
-/// How a text becomes one near it: empty, as long as a limit (100 or 200 characters) or one more, another
+/// A text becomes one near it: empty, as long as a limit (100 or 200 code points) or one more, another
 /// spelling, something more at an end, other digits, one letter more or less (9 of 10, each as
 /// often), or any text.
-pub(super) fn near() -> impl Strategy<Value = Near> {
+pub(super) fn near_text() -> impl Strategy<Value = Edit> {
     let limits = Limits::default();
     let lengths: Vec<usize> = [limits.rationale, limits.partial_work]
         .into_iter()
         .flatten()
         .flat_map(|limit| [limit, limit + 1])
         .collect();
+    let before = select(vec![" ", "-", "x", "../", "\u{feff}", "0"]);
+    // A `$` in a pattern may overlook a line end.
+    let after = select(vec![" ", "\n", "-", "x", "/x", "\0", "0", "\u{301}"]);
     prop_oneof![
-        2 => Just(Near::Empty),
-        2 => (select(LETTERS), select(lengths)).prop_map(|(letter, length)| Near::Long(letter, length)),
-        4 => (0..6_u8).prop_map(Near::Spelled),
-        2 => select(vec![" ", "-", "x", "../", "\u{feff}", "0"]).prop_map(Near::After),
-        2 => select(vec![" ", "\n", "-", "x", "/x", "\0", "0", "\u{301}"]).prop_map(Near::Before),
-        2 => Just(Near::Digits),
-        2 => any::<bool>().prop_map(Near::Last),
-        2 => any::<String>().prop_map(Near::Other),
+        2 => Just(edit(|_| String::new())),
+        2 => (select(LETTERS), select(lengths)).prop_map(|(letter, length)| {
+            edit(move |_| letter.chars().cycle().take(length).collect())
+        }),
+        4 => (0..6_u8).prop_map(|how| edit(move |text| respelled(text, how))),
+        2 => before.prop_map(|more| edit(move |text| format!("{more}{text}"))),
+        2 => after.prop_map(|more| edit(move |text| format!("{text}{more}"))),
+        2 => Just(edit(|text| text.chars().map(in_other_digits).collect())),
+        1 => Just(edit(|text| text.chars().chain(text.chars().last().or(Some('x'))).collect())),
+        1 => Just(edit(|text| text.chars().take(text.chars().count().saturating_sub(1)).collect())),
+        2 => any::<String>().prop_map(|other| edit(move |_| other.clone())),
     ]
 }
 
-impl Near {
-    pub(super) fn of(&self, text: &str) -> String {
-        match self {
-            Near::Empty => String::new(),
-            Near::Long(letter, length) => letter.chars().cycle().take(*length).collect(),
-            Near::Spelled(how) => respelled(text, *how),
-            Near::After(front) => format!("{front}{text}"),
-            Near::Before(behind) => format!("{text}{behind}"),
-            Near::Digits => text.chars().map(in_other_digits).collect(),
-            Near::Last(more) => {
-                let mut text = text.to_owned();
-                match (more, text.pop()) {
-                    (true, Some(letter)) => text.extend([letter, letter]),
-                    (true, None) => text.push('x'),
-                    (false, _) => {}
-                }
-                text
-            }
-            Near::Other(text) => text.clone(),
-        }
-    }
+fn edit(change: impl Fn(&str) -> String + Send + Sync + 'static) -> Edit {
+    Edit::of("text", is_text, move |value| {
+        quoted(&change(&value.as_str().unwrap_or_default()))
+    })
 }
 
 /// The digit in the Arabic script; other letters as they are.
@@ -208,29 +194,4 @@ fn in_other_digits(letter: char) -> char {
         .to_digit(10)
         .and_then(|digit| char::from_u32(u32::from('٠') + digit))
         .unwrap_or(letter)
-}
-
-/// A value of any type: `null`, a boolean, a number, a time, any text, an empty list or object, or seldom
-/// (1 of 12) lists or objects up to 60 levels deep.
-pub(super) fn scalar_or_deep() -> impl Strategy<Value = Tree> {
-    prop_oneof![
-        2 => Just(Tree::Null),
-        1 => any::<bool>().prop_map(Tree::Bool),
-        3 => number().prop_map(Tree::Number),
-        1 => time().prop_map(Tree::text),
-        2 => any::<String>().prop_map(Tree::Text),
-        1 => Just(Tree::List(Vec::new())),
-        1 => Just(Tree::Object(Vec::new())),
-        1 => (1..60_usize, any::<bool>()).prop_map(|(depth, in_lists)| deep(depth, in_lists)),
-    ]
-}
-
-fn deep(depth: usize, in_lists: bool) -> Tree {
-    (0..depth).fold(Tree::Null, |inside, _| {
-        if in_lists {
-            Tree::List(vec![inside])
-        } else {
-            Tree::Object(vec![("deep".to_owned(), inside)])
-        }
-    })
 }

@@ -4,11 +4,10 @@ use proptest::arbitrary::Arbitrary;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::examine::Examine;
-use super::tree::{Place, Tree};
-use super::valid::{reads_as, valid};
+use super::edit::{is_text, pointers, quoted, replaced};
+use super::valid::{Examine, document_of, reads_as, valid_with_document};
 use crate::checkpoint::Limits;
-use crate::json::{Code, Document};
+use crate::json::{Code, Document, Kind, Node};
 
 /// Where a value becomes larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,188 +42,138 @@ pub fn oversized<C: Arbitrary + Examine>() -> impl Strategy<Value = C> {
     let limit = Limits::default().total_bytes.unwrap_or_default();
     let growth = select(vec![Growth::Text, Growth::List, Growth::Several]);
     let wanted = limit + 1..=limit * 4;
-    (
-        valid::<C>(),
-        growth,
-        wanted,
-        any::<Index>(),
-        select(FILLERS),
+    let choices = (growth, wanted, any::<Index>(), select(FILLERS));
+    (valid_with_document::<C>(), choices).prop_filter_map(
+        "nothing in the value can grow",
+        |((value, document), (growth, wanted, at, filler))| {
+            let growing = Growing {
+                value,
+                document,
+                wanted,
+                filler,
+            };
+            growing.grown(growth, at)
+        },
     )
-        .prop_filter_map(
-            "nothing in the value can grow",
-            |(value, growth, wanted, at, filler)| {
-                let growing = Growing {
-                    tree: Tree::of(&value),
-                    value,
-                    wanted,
-                    filler,
-                };
-                growing.grown(growth, at)
-            },
-        )
 }
 
 /// A value on its way to its size.
 struct Growing<C> {
     value: C,
-    tree: Tree,
+    document: Document,
     wanted: usize,
     filler: &'static str,
 }
 
 impl<C: Examine> Growing<C> {
     fn grown(mut self, growth: Growth, at: Index) -> Option<C> {
-        let texts = self
-            .tree
-            .places_of(|value| matches!(value, Tree::Text(_)) && !value.is_time());
-        let lists = self.tree.places_of(|value| match value {
-            Tree::List(elements) => !elements.is_empty(),
-            Tree::Object(members) => !members.is_empty(),
-            _ => false,
+        let texts = pointers(&self.document, is_text);
+        let lists = pointers(&self.document, |value| {
+            value.elements().next().is_some() || value.members().next().is_some()
         });
         // Those of the wanted kind first; the others where these cannot grow.
-        let mut places: Vec<Place> = match growth {
-            Growth::Text => from(texts, at).chain(lists).collect(),
-            Growth::List => from(lists, at).chain(texts).collect(),
-            Growth::Several => from(texts.into_iter().chain(lists).collect(), at).collect(),
+        let mut places = match growth {
+            Growth::Text => [beginning_at(at, texts), lists].concat(),
+            Growth::List => [beginning_at(at, lists), texts].concat(),
+            Growth::Several => beginning_at(at, [texts, lists].concat()),
         };
         if growth == Growth::Several {
-            // All grow at their ends, so what lies in one of them stays where it is.
-            for place in places.iter().take(PARTS) {
-                self.grow(place, self.missing().div_ceil(PARTS));
+            let several = PARTS.min(places.len());
+            for pointer in &places[..several] {
+                self.grow(pointer, self.missing().div_ceil(PARTS));
             }
-            let grown = PARTS.min(places.len());
-            places.rotate_left(grown);
+            places.rotate_left(several);
         }
-        for place in &places {
-            let missing = self.missing();
-            if missing == 0 {
-                break;
-            }
-            self.grow(place, missing);
+        for pointer in &places {
+            self.grow(pointer, self.missing());
         }
         (self.missing() == 0).then_some(self.value)
     }
 
     /// How many bytes are missing.
     fn missing(&self) -> usize {
-        self.wanted.saturating_sub(size(&self.value))
+        self.wanted.saturating_sub(self.document.text().len())
     }
 
-    /// Lets the value at the place grow by at least so many bytes, where its format does.
-    fn grow(&mut self, place: &Place, bytes: usize) {
-        let Some(here) = self.tree.at(place) else {
+    /// Lets the value at the pointer grow at its end by at least so many bytes, where its format does.
+    fn grow(&mut self, pointer: &str, bytes: usize) {
+        let Some(here) = self.document.get(pointer).filter(|_| bytes > 0) else {
             return;
         };
-        let ways = match here {
-            Tree::Text(text) => vec![Tree::Text(longer(text, self.filler, bytes))],
-            Tree::List(elements) => [false, true]
-                .map(|varied| Tree::List(more_elements(elements, varied, bytes)))
-                .to_vec(),
-            Tree::Object(members) => vec![Tree::Object(more_members(members, bytes))],
-            _ => Vec::new(),
-        };
-        for way in ways {
-            let mut tree = self.tree.clone();
-            tree.put(place, way);
-            if let Some(value) = read::<C>(&tree) {
-                (self.tree, self.value) = (tree, value);
+        for other_texts in [false, true] {
+            let (inside, end) = here.raw().split_at(here.raw().len() - 1);
+            let json = format!("{inside}{}{end}", self.more(here, other_texts, bytes));
+            let grown =
+                replaced(&self.document, here, &json).and_then(|document| read::<C>(&document));
+            if let Some((value, document)) = grown {
+                (self.value, self.document) = (value, document);
                 return;
             }
         }
     }
-}
 
-/// The places from one of them on, then those before it.
-fn from(mut places: Vec<Place>, at: Index) -> impl Iterator<Item = Place> {
-    if !places.is_empty() {
-        let first = at.index(places.len());
-        places.rotate_left(first);
+    /// What goes before the end of the value so that it has so many bytes more: more of a text, or copies of what is
+    /// in a list or map, in a list as they are or with other texts.
+    fn more(&self, value: Node<'_>, other_texts: bool, bytes: usize) -> String {
+        let elements = value.elements().map(|element| (None, element));
+        let members = value.members().map(|(name, member)| (Some(name), member));
+        let inside: Vec<_> = elements.chain(members).collect();
+        let mut more = String::new();
+        for ((name, value), number) in inside.iter().cycle().zip(1..) {
+            more += &match name {
+                Some(name) => format!(",{}:{}", quoted(&other_text(name, number)), value.raw()),
+                None if other_texts => format!(",{}", with_other_texts(*value, number)),
+                None => format!(",{}", value.raw()),
+            };
+            if more.len() >= bytes {
+                return more;
+            }
+        }
+        self.filler.repeat(bytes.div_ceil(self.filler.len()))
     }
-    places.into_iter()
 }
 
-/// The value that the tree is, whole and with no rule broken but the lengths.
-fn read<C: Examine>(tree: &Tree) -> Option<C> {
-    let document = Document::from_text(tree.write(&super::style::COMPACT)).ok()?;
-    let violations = C::examine(&document)?;
+/// The pointers from one of them on, then those before it.
+fn beginning_at(at: Index, mut pointers: Vec<String>) -> Vec<String> {
+    if !pointers.is_empty() {
+        let first = at.index(pointers.len());
+        pointers.rotate_left(first);
+    }
+    pointers
+}
+
+/// The value that the document is, whole and with no rule broken but the lengths; with its own document.
+fn read<C: Examine>(document: &Document) -> Option<(C, Document)> {
+    let violations = C::examine(document)?;
     if violations.iter().any(|found| found.code != Code::TOO_LONG) {
         return None;
     }
     let value = document.read::<C>().ok()?.value;
     // What the type does not hold is not there to be cut.
-    let written = Document::new(&value).ok()?;
-    (written.same_value(&document) && reads_as(&written, &value)).then_some(value)
-}
-
-/// The bytes of the compact form.
-fn size<C: Examine>(value: &C) -> usize {
-    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
-}
-
-fn longer(text: &str, filler: &str, bytes: usize) -> String {
-    format!("{text}{}", filler.repeat(bytes.div_ceil(filler.len())))
-}
-
-/// The list with copies of its elements after them; varied, each copy has texts of its own.
-fn more_elements(elements: &[Tree], varied: bool, bytes: usize) -> Vec<Tree> {
-    let mut all = elements.to_vec();
-    let mut added = 0;
-    let copies = elements.iter().cycle().zip(1_usize..);
-    for (element, number) in copies.take_while(|(_, number)| *number <= bytes) {
-        if added >= bytes {
-            break;
-        }
-        let copy = if varied {
-            another(element, number)
-        } else {
-            element.clone()
-        };
-        added += copy.write(&super::style::COMPACT).len() + 1;
-        all.push(copy);
-    }
-    all
-}
-
-/// The object with copies of its members under other names: it has more data if it is a map.
-fn more_members(members: &[(String, Tree)], bytes: usize) -> Vec<(String, Tree)> {
-    let mut all = members.to_vec();
-    let mut added = 0;
-    let copies = members.iter().cycle().zip(1_usize..);
-    for ((name, member), number) in copies.take_while(|(_, number)| *number <= bytes) {
-        if added >= bytes {
-            break;
-        }
-        let name = another_text(name, number);
-        if all.iter().any(|(other, _)| *other == name) {
-            continue;
-        }
-        added += name.len() + member.write(&super::style::COMPACT).len() + 4;
-        all.push((name, member.clone()));
-    }
-    all
+    let written = document_of(&value)?;
+    (written.same_value(document) && reads_as(&written, &value)).then_some((value, written))
 }
 
 /// The same value with other texts.
-fn another(tree: &Tree, number: usize) -> Tree {
-    match tree {
-        Tree::Text(text) if !tree.is_time() => Tree::Text(another_text(text, number)),
-        Tree::Object(members) => {
-            let members = members.iter();
-            Tree::Object(
-                members
-                    .map(|(name, member)| (name.clone(), another(member, number)))
-                    .collect(),
-            )
+fn with_other_texts(value: Node<'_>, number: usize) -> String {
+    match value.kind() {
+        Kind::String if is_text(value) => {
+            quoted(&other_text(&value.as_str().unwrap_or_default(), number))
         }
-        other => other.clone(),
+        Kind::Object => {
+            let members = value.members().map(|(name, member)| {
+                format!("{}:{}", quoted(&name), with_other_texts(member, number))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        _ => value.raw().to_owned(),
     }
 }
 
 /// The text with more at its end: digits behind digits, so that an id stays one.
 ///
 /// Digits are always as many: no two numbers make the same text of different ones.
-fn another_text(text: &str, number: usize) -> String {
+fn other_text(text: &str, number: usize) -> String {
     if text.ends_with(|letter: char| letter.is_ascii_digit()) {
         format!("{text}{number:04}")
     } else {

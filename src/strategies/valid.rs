@@ -1,10 +1,39 @@
 //! What keeps every rule of its format.
 
+use std::fmt::Debug;
+
 use proptest::arbitrary::{Arbitrary, any};
 use proptest::strategy::Strategy;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::examine::Examine;
-use crate::json::Document;
+use crate::checkpoint::{Checkpoint, RuleContext};
+use crate::formats::{BuilderState, Format};
+use crate::json::{Document, Violation};
+
+/// A type whose documents can be read and judged: every [`Checkpoint`], and the host file
+/// [`BuilderState`].
+///
+/// A checkpoint of your own has it already. Implement it for what is no checkpoint, such as a host file
+/// of your own.
+pub trait Examine: Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static {
+    /// What in the document breaks the format's rules, from the document alone.
+    ///
+    /// `None` when the document cannot be read as this type at all.
+    fn examine(document: &Document) -> Option<Vec<Violation>>;
+}
+
+impl<C: Checkpoint + Debug> Examine for C {
+    fn examine(document: &Document) -> Option<Vec<Violation>> {
+        (Format::of::<C>().examine)(document, &RuleContext::none()).ok()
+    }
+}
+
+impl Examine for BuilderState {
+    fn examine(document: &Document) -> Option<Vec<Violation>> {
+        (Format::builder_state().examine)(document, &RuleContext::none()).ok()
+    }
+}
 
 /// Values without any violation, and whose text reads back as the same value.
 ///
@@ -15,20 +44,31 @@ use crate::json::Document;
 ///
 /// It shrinks as `any::<C>()` does, through valid values only.
 pub fn valid<C: Arbitrary + Examine>() -> impl Strategy<Value = C> {
-    any::<C>().prop_filter("the value breaks the rules of its format", is_valid)
+    valid_with_document().prop_map(|(value, _)| value)
 }
 
-/// Whether the value keeps the rules and comes back from its text.
-pub(super) fn is_valid<C: Examine>(value: &C) -> bool {
-    Document::new(value).is_ok_and(|document| {
-        C::examine(&document).is_some_and(|violations| violations.is_empty())
-            && reads_as(&document, value)
+/// Valid values, each with its document on one line.
+pub(super) fn valid_with_document<C: Arbitrary + Examine>() -> impl Strategy<Value = (C, Document)>
+{
+    any::<C>().prop_filter_map("the value breaks the rules of its format", |value| {
+        let document = document_of(&value)?;
+        is_document_of(&document, &value).then_some((value, document))
     })
+}
+
+/// Whether the document keeps the rules and reads as this value.
+pub(super) fn is_document_of<C: Examine>(document: &Document, value: &C) -> bool {
+    C::examine(document).is_some_and(|violations| violations.is_empty())
+        && reads_as(document, value)
 }
 
 /// Whether the document is this value when it is read.
 pub(super) fn reads_as<C: Examine>(document: &Document, value: &C) -> bool {
-    document
-        .read::<C>()
-        .is_ok_and(|reading| reading.value == *value)
+    let reading = document.read::<C>();
+    reading.is_ok_and(|reading| reading.value == *value)
+}
+
+/// The value on one line.
+pub(super) fn document_of<C: Examine>(value: &C) -> Option<Document> {
+    Document::from_text(serde_json::to_string(value).ok()?).ok()
 }

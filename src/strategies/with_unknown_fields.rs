@@ -1,4 +1,4 @@
-//! Valid documents with members that nobody declared.
+//! Valid documents with members that the type does not declare.
 
 use proptest::arbitrary::Arbitrary;
 use proptest::bool::weighted;
@@ -6,13 +6,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::examine::Examine;
-use super::style::{Style, style_without_mark};
-use super::tree::{Place, Tree};
-use super::valid::{reads_as, valid};
-use crate::json::Document;
+use super::edit::{is_object, pointers, with_member};
+use super::layout::layout_without_mark;
+use super::valid::{Examine, is_document_of, valid_with_document};
+use crate::json::{Document, Node};
 
-/// How an undeclared member is called.
+/// The name of an undeclared member.
 #[derive(Clone, Debug)]
 enum Name {
     Text(String),
@@ -72,94 +71,83 @@ fn name() -> impl Strategy<Value = Name> {
 /// takes an undeclared member, such as one with `flatten` into a map, has no such text: proptest gives up
 /// on it and says so.
 pub fn with_unknown_fields<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
-    let value = super::json_value().prop_map(|value| Tree::of(&value));
-    let members = vec((any::<Index>(), name(), value), 1..=4);
-    let choices = (weighted(0.5), weighted(0.25), style_without_mark());
-    (valid::<C>(), members, choices).prop_filter_map(
+    let json = super::json_value().prop_map(|value| value.to_string());
+    let member = (any::<Index>(), name(), json);
+    let member = member.prop_map(|(at, name, json)| Undeclared { name, json, at });
+    let choices = (weighted(0.5), weighted(0.25), layout_without_mark());
+    (valid_with_document::<C>(), vec(member, 1..=4), choices).prop_filter_map(
         "no object takes an undeclared member",
-        |(value, members, (anywhere, everywhere, style))| {
-            Extended::of(value, style).with(members, anywhere, everywhere)
+        |((value, document), members, (anywhere, everywhere, layout))| {
+            let mut extended = Extended {
+                document,
+                value,
+                count: 0,
+            };
+            if everywhere {
+                for pointer in extended.objects() {
+                    extended.add(&pointer, &members[0]);
+                }
+            }
+            for (number, member) in members.iter().enumerate() {
+                let mut objects = extended.objects();
+                if number > 0 || anywhere {
+                    let first = member.at.index(objects.len());
+                    objects.rotate_left(first);
+                }
+                // Where one takes none, the next does; the root is one of them.
+                let _ = objects.iter().any(|pointer| extended.add(pointer, member));
+            }
+            (extended.count > 0).then(|| layout.of(extended.document.text()))
         },
     )
 }
 
-/// A value on its way to its text with undeclared members.
+/// A member to be added at any position among its siblings.
+#[derive(Clone, Debug)]
+struct Undeclared {
+    name: Name,
+    json: String,
+    at: Index,
+}
+
+/// A document with undeclared members, and the value that it is without them.
 struct Extended<C> {
+    document: Document,
     value: C,
-    tree: Tree,
-    style: Style,
     count: usize,
 }
 
 impl<C: Examine> Extended<C> {
-    fn of(value: C, style: Style) -> Self {
-        let tree = Tree::of(&value);
-        Extended {
-            value,
-            tree,
-            style,
-            count: 0,
-        }
+    fn objects(&self) -> Vec<String> {
+        pointers(&self.document, is_object)
     }
 
-    fn with(
-        mut self,
-        members: Vec<(Index, Name, Tree)>,
-        anywhere: bool,
-        everywhere: bool,
-    ) -> Option<String> {
-        if everywhere && let Some((at, name, value)) = members.first() {
-            // From the last to the first, so that the places of the others stay.
-            for place in self.objects().into_iter().rev() {
-                self.add(&place, name, value, *at);
-            }
-        }
-        for (number, (at, name, value)) in members.into_iter().enumerate() {
-            let places = self.objects();
-            let first = if number == 0 && !anywhere {
-                0
-            } else {
-                at.index(places.len())
-            };
-            // Where one takes none, the next does; the root is one of them.
-            let mut places = places.iter().cycle().skip(first).take(places.len());
-            places.any(|place| self.add(place, &name, &value, at));
-        }
-        (self.count > 0).then(|| self.tree.write(&self.style))
-    }
-
-    fn objects(&self) -> Vec<Place> {
-        self.tree.places_of(Tree::is_object)
-    }
-
-    /// Puts the member in where the type does not look at it; says whether it does not.
-    fn add(&mut self, place: &Place, name: &Name, value: &Tree, at: Index) -> bool {
-        let before = self.tree.clone();
-        if let Some(Tree::Object(members)) = self.tree.at_mut(place) {
-            let name = unused(members, name);
-            members.insert(at.index(members.len() + 1), (name, value.clone()));
-        }
-        let is_unknown = Document::from_text(self.tree.write(&self.style)).is_ok_and(|document| {
-            reads_as(&document, &self.value)
-                && C::examine(&document).is_some_and(|violations| violations.is_empty())
-        });
-        if is_unknown {
+    /// Puts the member into an object where the type has no use for it; says whether it has none.
+    fn add(&mut self, pointer: &str, member: &Undeclared) -> bool {
+        let Some(object) = self.document.get(pointer) else {
+            return false;
+        };
+        let name = unused(object, &member.name);
+        let extended = with_member(&self.document, object, &name, &member.json, member.at)
+            .filter(|extended| is_document_of(extended, &self.value));
+        let is_undeclared = extended.is_some();
+        if let Some(document) = extended {
+            self.document = document;
             self.count += 1;
-        } else {
-            self.tree = before;
         }
-        is_unknown
+        is_undeclared
     }
 }
 
 /// The name, with `_` behind it as often as another member has it.
-fn unused(members: &[(String, Tree)], name: &Name) -> String {
+fn unused(object: Node<'_>, name: &Name) -> String {
+    let names: Vec<_> = object.members().map(|(name, _)| name).collect();
     let mut name = match name {
         Name::Text(name) => name.clone(),
-        Name::OtherCase(_) if members.is_empty() => "Member".to_owned(),
-        Name::OtherCase(of) => in_other_case(&of.get(members).0),
+        Name::OtherCase(_) if names.is_empty() => "Member".to_owned(),
+        Name::OtherCase(of) => in_other_case(&names[of.index(names.len())]),
     };
-    while members.iter().any(|(other, _)| *other == name) {
+    while object.get(&name).is_some() {
         name.push('_');
     }
     name
