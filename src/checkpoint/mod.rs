@@ -1,5 +1,7 @@
 //! The [`Checkpoint`] trait and the vocabulary all formats share.
 
+#[cfg(feature = "proptest")]
+pub(crate) mod arbitrary;
 mod claim;
 mod clock;
 mod codes;
@@ -37,6 +39,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+#[cfg(feature = "proptest")]
+pub(crate) use arbitrary::arbitrary;
 pub use claim::{Claim, ClaimRequest, Fence, Fenced};
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use context_use::{ContextLevel, ContextUse};

@@ -76,6 +76,16 @@ macro_rules! open_enum {
             }
         }
 
+        #[cfg(feature = "proptest")]
+        $crate::checkpoint::arbitrary! {
+            /// Each text that the format lists as often, and no other; for others there is
+            /// [`any_spelling`](crate::strategies::any_spelling).
+            $name => proptest::strategy::Strategy::prop_map(
+                proptest::sample::select(<$name as $crate::checkpoint::OpenEnum>::KNOWN),
+                <$name>::from,
+            );
+        }
+
         #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {

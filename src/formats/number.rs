@@ -75,6 +75,27 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
+#[cfg(feature = "proptest")]
+crate::checkpoint::arbitrary! {
+    /// Whole from 0 to 100 three times of 4, else with one digit after the point.
+    Number => Number::between(0, 100);
+}
+
+#[cfg(feature = "proptest")]
+impl Number {
+    /// Whole three times of 4, else with one digit after the point.
+    pub(super) fn between(
+        least: u32,
+        most: u32,
+    ) -> impl proptest::strategy::Strategy<Value = Number> {
+        use proptest::strategy::Strategy;
+        proptest::prop_oneof![
+            3 => (least..=most).prop_map(Number::from),
+            1 => (least * 10..=most * 10).prop_map(|tenths| Number::from(f64::from(tenths) / 10.0)),
+        ]
+    }
+}
+
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for Number {
     fn schema_name() -> std::borrow::Cow<'static, str> {

@@ -183,7 +183,7 @@ mod tests {
         ];
         let mut runner = TestRunner::deterministic();
         let strategy = edit(&members::<TaskCheckpoint>());
-        let mut counts = BTreeMap::new();
+        let mut counts: BTreeMap<_, usize> = BTreeMap::new();
         for _ in 0..OF {
             let kind = strategy.new_tree(&mut runner).unwrap().current().what;
             *counts.entry(kind).or_insert(0) += 1;

@@ -7,8 +7,8 @@ use proptest::sample::{Index, select};
 
 use super::edit::{Edit, is_inside, is_number, is_text, is_time, quoted};
 use super::layout::layout;
+use super::spelling::respelled;
 use super::valid::{Examine, valid_with_document};
-use super::vocabulary::respelled;
 use crate::json::{Kind, Node};
 
 /// Members that no format declares, as they stood in real files.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::edit::{Edit, is_text, quoted};
-use super::vocabulary::respelled;
+use super::spelling::respelled;
 use crate::checkpoint::Limits;
 
 /// Numbers in the spellings that readers disagree on.

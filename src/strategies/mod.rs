@@ -46,29 +46,22 @@
 //! # what_is_set_does_not_cost_a_member();
 //! ```
 
-mod agent_session;
 mod any_shape;
-mod arbitrary;
 mod as_agents_write_it;
 mod boundaries;
-mod build_pipeline;
-mod builder_state;
 mod edit;
-mod json;
 mod layout;
 mod oversized;
-mod sitebuilder;
-mod story_pipeline;
-mod task;
+mod spelling;
 mod valid;
-mod vocabulary;
 mod with_unknown_fields;
 
 pub use any_shape::any_shape;
 pub use as_agents_write_it::as_agents_write_it;
-pub use json::{json_object, json_value};
 pub use layout::restyled;
 pub use oversized::oversized;
+pub use spelling::any_spelling;
 pub use valid::{Examine, valid};
-pub use vocabulary::any_spelling;
 pub use with_unknown_fields::with_unknown_fields;
+
+pub use crate::checkpoint::arbitrary::{json_object, json_value};

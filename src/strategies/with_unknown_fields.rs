@@ -64,14 +64,14 @@ fn name() -> impl Strategy<Value = Name> {
 /// | 1 of 5 | 1 to 6 letters of any script |
 ///
 /// The first member stands at the root in every other text; others, and their positions among their
-/// siblings, are drawn from all. Values are those of [`json_value`](super::json_value), layouts those of
+/// siblings, are drawn from all. Values are those of [`json_value`](crate::strategies::json_value), layouts those of
 /// [`restyled`](super::restyled) without the byte order mark, which is a violation.
 ///
 /// It shrinks towards one undeclared member at the root of a small valid value. A type of which no object
 /// takes an undeclared member, such as one with `flatten` into a map, has no such text: proptest gives up
 /// on it and says so.
 pub fn with_unknown_fields<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
-    let json = super::json_value().prop_map(|value| value.to_string());
+    let json = crate::checkpoint::arbitrary::json_value().prop_map(|value| value.to_string());
     let member = (any::<Index>(), name(), json);
     let member = member.prop_map(|(at, name, json)| Undeclared { name, json, at });
     let choices = (weighted(0.5), weighted(0.25), layout_without_mark());

@@ -10,6 +10,8 @@ mod recovery;
 mod resume;
 mod rules;
 mod status;
+#[cfg(feature = "proptest")]
+mod strategies;
 
 use std::path::Path;
 

@@ -18,6 +18,8 @@ mod rules;
 #[cfg(feature = "schema")]
 mod schema;
 mod states;
+#[cfg(feature = "proptest")]
+mod strategies;
 mod workstreams;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 
 mod recognise;
 mod slots;
+#[cfg(feature = "proptest")]
+mod strategies;
 
 use serde::{Deserialize, Serialize};
 

@@ -10,6 +10,8 @@ mod pulse;
 mod recognise;
 mod resume;
 mod rules;
+#[cfg(feature = "proptest")]
+mod strategies;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -17,6 +17,8 @@ mod rules;
 mod schema;
 mod spelling;
 mod state;
+#[cfg(feature = "proptest")]
+mod strategies;
 
 use std::path::Path;
 

@@ -6,6 +6,8 @@ mod recognise;
 mod reports;
 pub(super) mod rules;
 mod shrink;
+#[cfg(feature = "proptest")]
+mod strategies;
 mod triggers;
 
 use std::path::Path;

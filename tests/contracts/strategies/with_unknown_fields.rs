@@ -1,4 +1,4 @@
-//! `with_unknown_fields`: valid, and with something in it that the type does not know.
+//! `with_unknown_fields`: valid, and with something in it that the type does not declare.
 
 use std::collections::BTreeSet;
 
@@ -41,13 +41,13 @@ fn gather(node: Node<'_>, known: Node<'_>, into: &mut Vec<String>) {
     }
 }
 
-fn has_members_that_nobody_declared<C: Arbitrary + Examine>() {
+fn has_undeclared_members<C: Arbitrary + Examine>() {
     for text in sample(&with_unknown_fields::<C>(), 60) {
         let found = unknown::<C>(&text);
         assert!(!found.is_empty(), "{text}");
     }
 }
-for_each_type!(has_members_that_nobody_declared);
+for_each_type!(has_undeclared_members);
 
 fn keeps_one_when_it_shrinks<C: Arbitrary + Examine>() {
     let seen = shrink_all_ways(&with_unknown_fields::<C>(), 2, |text| {
