@@ -1,6 +1,7 @@
 //! Two documents are told apart exactly when their values are not the same.
 
-use agent_checkpoint::difference::{Difference, Side};
+use agent_checkpoint::RuleContext;
+use agent_checkpoint::difference::Difference;
 use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::Document;
 
@@ -32,10 +33,14 @@ fn compare(before: &Document, after: &Document) {
             difference.changes.len() + usize::from(difference.respelled)
         );
     };
-    holds(Difference::between(&Side::new(before), &Side::new(after)));
+    holds(Difference::between(before, after));
     for format in Formats::default().iter() {
-        if let Ok(difference) = Difference::in_format(format, before, after) {
-            holds(difference);
+        let open = |document| (format.open)(document, &RuleContext::none());
+        if let (Ok(old), Ok(new)) = (open(before), open(after)) {
+            holds(Difference::of_handoffs(
+                (before, &old.handoff),
+                (after, &new.handoff),
+            ));
         }
     }
 }

@@ -1,364 +1,379 @@
-//! One change, as data and in words.
+//! One change, as data and as a line of text.
 
 use std::fmt;
 
-use serde::Serialize;
-
-use super::words::{Json, Words, or_none};
-use crate::checkpoint::{Status, Timestamp};
+use serde::{Serialize, Serializer};
 
 /// One change. Its text is one line, without the line end.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "change", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Change {
-    /// The task has another name.
-    Task {
-        /// The name before.
-        from: Option<String>,
-        /// The name now.
-        to: Option<String>,
-    },
-    /// Another description of what is to be done.
-    Description {
-        /// The description before.
-        from: Option<String>,
-        /// The description now.
-        to: Option<String>,
-    },
-    /// Another state of the task.
-    Status {
-        /// The state before.
-        from: Status,
-        /// The state now.
-        to: Status,
-        /// The words that the format has for both, where they are others.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        written: Option<(String, String)>,
-    },
-    /// Another phase or stage.
-    Phase {
-        /// The phase before.
-        from: Option<String>,
-        /// The phase now.
-        to: Option<String>,
-    },
-    /// Another agent.
-    Agent {
-        /// The agent before.
-        from: Option<String>,
-        /// The agent now.
-        to: Option<String>,
-    },
-    /// An agent that now counts among those who worked on the task before.
-    AgentLeft {
-        /// The agent.
-        agent: String,
-    },
-    /// An agent that no longer counts among those who worked on the task before.
-    AgentForgotten {
-        /// The agent.
-        agent: String,
-    },
-    /// Another time of the last change.
-    Stamp {
-        /// The time before.
-        from: Option<Timestamp>,
-        /// The time now.
-        to: Option<Timestamp>,
-    },
-    /// A step is new in the plan.
-    StepAdded {
-        /// The step.
-        step: String,
-    },
-    /// A step is being worked on.
-    StepBegun {
-        /// The step.
-        step: String,
-        /// When it was begun.
-        at: Option<Timestamp>,
-        /// How far it is.
-        note: Option<String>,
-    },
-    /// A step in progress has another note on how far it is.
-    StepNoted {
-        /// The step.
-        step: String,
-        /// The note before.
-        from: Option<String>,
-        /// The note now.
-        to: Option<String>,
-    },
-    /// A step is finished.
-    StepFinished {
-        /// The step.
-        step: String,
-        /// When it was begun, if it was in progress before.
-        begun: Option<Timestamp>,
-        /// When it was finished.
-        at: Option<Timestamp>,
-    },
-    /// A step that was finished or in progress is so no more and is left to do.
-    StepReturned {
-        /// The step.
-        step: String,
-    },
-    /// A finished step is in progress again.
-    StepReopened {
-        /// The step.
-        step: String,
-    },
-    /// A step is in no list any more, at least not in these words: many agents report a finished step in
-    /// others than they planned it in.
-    StepDropped {
-        /// The step.
-        step: String,
-        /// Where it was.
-        was: StepState,
-    },
-    /// A decision was made.
-    DecisionMade {
-        /// What was decided.
-        decision: String,
-        /// Why.
-        rationale: Option<String>,
-        /// When.
-        at: Option<Timestamp>,
-    },
-    /// A decision is gone.
-    DecisionWithdrawn {
-        /// What had been decided.
-        decision: String,
-    },
-    /// Something keeps the task from going on.
-    BlockerRaised {
-        /// What it is.
-        blocker: String,
-    },
-    /// Something keeps the task from going on no more.
-    BlockerCleared {
-        /// What it was.
-        blocker: String,
-    },
-    /// A file is named as made for the first time.
-    FileCreated {
-        /// Its path.
-        file: String,
-    },
-    /// A file is named as changed for the first time.
-    FileModified {
-        /// Its path.
-        file: String,
-    },
-    /// A file is named for the first time, and not whether it was made or changed.
-    FileNamed {
-        /// Its path.
-        file: String,
-    },
-    /// A file is named no more.
-    FileForgotten {
-        /// Its path.
-        file: String,
-    },
-    /// The criteria of success stand elsewhere.
-    Contract {
-        /// Where they stood.
-        from: Option<String>,
-        /// Where they stand.
-        to: Option<String>,
-    },
-    /// Something that shows success has another result.
-    Verification {
-        /// What is done to show it.
-        activity: String,
-        /// The result before.
-        from: Option<String>,
-        /// The result now.
-        to: Option<String>,
-    },
-    /// The next agent is told something more.
-    InstructionGiven {
-        /// What.
-        instruction: String,
-    },
-    /// The next agent is no longer told something.
-    InstructionWithdrawn {
-        /// What.
-        instruction: String,
-    },
-    /// A value that the others do not tell.
-    Value {
-        /// Where it is in the later file; where it was in the earlier one if it is gone.
-        pointer: String,
-        /// Its JSON text before, as it stood in the file; none if it is new.
-        before: Option<String>,
-        /// Its JSON text now, as it stands in the file; none if it is gone.
-        after: Option<String>,
-    },
+///
+/// In JSON it is one object: the member `change` has the kind, and the others are the [details](Change::get).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    kind: ChangeKind,
+    details: Vec<(&'static str, Option<String>)>,
+    /// The words that the format has for both states of a changed status.
+    written: Option<(String, String)>,
 }
 
-/// In which list a step is.
+/// What changed, and which details a change of that kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum StepState {
-    /// In the plan.
-    Planned,
-    /// Being worked on.
-    InProgress,
-    /// Finished.
-    Finished,
+pub enum ChangeKind {
+    /// The name of the task: `from`, `to`.
+    Task,
+    /// The description of the task: `from`, `to`.
+    Description,
+    /// The state of the task in the words that all formats share: `from`, `to`. In JSON, `written` has the words of the
+    /// format for both, if they are others.
+    Status,
+    /// The phase or stage: `from`, `to`.
+    Phase,
+    /// The agent: `from`, `to`.
+    Agent,
+    /// An `agent` that now counts among those before.
+    AgentLeft,
+    /// An `agent` that no longer counts among those before.
+    AgentForgotten,
+    /// The time of the last change: `from`, `to`.
+    Stamp,
+    /// A `step` that is new in the plan.
+    StepAdded,
+    /// A `step` that was begun: when (`at`), and a `note` on how far it is.
+    StepBegun,
+    /// The note on a `step` in progress: `from`, `to`.
+    StepNoted,
+    /// A `step` that was finished: when it was `begun`, if it was in progress before, and finished (`at`).
+    StepFinished,
+    /// A `step` that was finished or in progress and is planned again.
+    StepReturned,
+    /// A finished `step` that is in progress again.
+    StepReopened,
+    /// A `step` that is in no list any more: it `was` `planned`, `in_progress` or `finished`. Many agents report a
+    /// finished step in other words than they planned it in.
+    StepDropped,
+    /// A `decision`, its `rationale`, and when it was made (`at`).
+    DecisionMade,
+    /// A `decision` that is gone.
+    DecisionWithdrawn,
+    /// A `blocker` that keeps the task from going on.
+    BlockerRaised,
+    /// A `blocker` that is gone.
+    BlockerCleared,
+    /// A `file` that is named as made for the first time.
+    FileCreated,
+    /// A `file` that is named as changed for the first time.
+    FileModified,
+    /// A `file` that is named for the first time.
+    FileNamed,
+    /// A `file` that is no longer named.
+    FileForgotten,
+    /// Where the criteria of success stand: `from`, `to`.
+    Contract,
+    /// The result of an `activity` that shows success: `from`, `to`.
+    Verification,
+    /// An `instruction` to the next agent.
+    InstructionGiven,
+    /// An `instruction` to the next agent that is gone.
+    InstructionWithdrawn,
+    /// A value that the other kinds do not report: its `pointer` in the later document, or in the earlier one if it is
+    /// gone, and its JSON text `before` and `after`.
+    Value,
 }
 
-impl Change {
-    /// The texts that it tells, each whole.
-    pub(super) fn texts(&self) -> Vec<&str> {
-        let optional: [Option<&str>; 3] = match self {
-            Change::Task { from, to }
-            | Change::Description { from, to }
-            | Change::Phase { from, to }
-            | Change::Agent { from, to }
-            | Change::Contract { from, to } => [from.as_deref(), to.as_deref(), None],
-            Change::Status { from, to, .. } => [Some(from.as_str()), Some(to.as_str()), None],
-            Change::Stamp { from, to } => [text(from), text(to), None],
-            Change::AgentLeft { agent } | Change::AgentForgotten { agent } => {
-                [Some(agent), None, None]
-            }
-            Change::StepAdded { step }
-            | Change::StepReturned { step }
-            | Change::StepReopened { step }
-            | Change::StepDropped { step, .. } => [Some(step), None, None],
-            Change::StepBegun { step, at, note } => [Some(step), text(at), note.as_deref()],
-            // The step itself did not change.
-            Change::StepNoted { from, to, .. } => [from.as_deref(), to.as_deref(), None],
-            Change::StepFinished { step, begun, at } => [Some(step), text(begun), text(at)],
-            Change::DecisionMade {
-                decision,
-                rationale,
-                at,
-            } => [Some(decision), rationale.as_deref(), text(at)],
-            Change::DecisionWithdrawn { decision } => [Some(decision), None, None],
-            Change::BlockerRaised { blocker } | Change::BlockerCleared { blocker } => {
-                [Some(blocker), None, None]
-            }
-            Change::FileCreated { file }
-            | Change::FileModified { file }
-            | Change::FileNamed { file }
-            | Change::FileForgotten { file } => [Some(file), None, None],
-            Change::Verification { activity, from, to } => {
-                [Some(activity), from.as_deref(), to.as_deref()]
-            }
-            Change::InstructionGiven { instruction }
-            | Change::InstructionWithdrawn { instruction } => [Some(instruction), None, None],
-            Change::Value { .. } => [None; 3],
-        };
-        optional.into_iter().flatten().collect()
-    }
-}
-
-fn text(stamp: &Option<Timestamp>) -> Option<&str> {
-    stamp.as_ref().map(Timestamp::text)
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from_to =
-            |f: &mut fmt::Formatter<'_>, what: &str, from: Option<&str>, to: Option<&str>| {
-                write!(f, "{what}: {} → {}", or_none(from), or_none(to))
-            };
-        let one = |f: &mut fmt::Formatter<'_>, what: &str, text: &str| {
-            write!(f, "{what}: {}", Words(text))
-        };
+impl ChangeKind {
+    /// What a line of this kind begins with.
+    fn words(self) -> &'static str {
         match self {
-            Change::Task { from, to } => from_to(f, "task", from.as_deref(), to.as_deref()),
-            Change::Description { from, to } => {
-                from_to(f, "description", from.as_deref(), to.as_deref())
-            }
-            Change::Status { from, to, .. } => {
-                from_to(f, "status", Some(from.as_str()), Some(to.as_str()))
-            }
-            Change::Phase { from, to } => from_to(f, "phase", from.as_deref(), to.as_deref()),
-            Change::Agent { from, to } => from_to(f, "agent", from.as_deref(), to.as_deref()),
-            Change::AgentLeft { agent } => one(f, "worked on it before", agent),
-            Change::AgentForgotten { agent } => {
-                one(f, "no longer named as who worked on it before", agent)
-            }
-            Change::Stamp { from, to } => from_to(f, "last changed", text(from), text(to)),
-            Change::StepAdded { step } => one(f, "added to the plan", step),
-            Change::StepBegun { step, at, note } => {
-                one(f, "begun", step)?;
-                in_brackets(f, &[("at", text(at)), ("so far:", note.as_deref())])
-            }
-            Change::StepNoted { step, from, to } => {
-                let what = format!("note on {}", Words(step));
-                from_to(f, &what, from.as_deref(), to.as_deref())
-            }
-            Change::StepFinished { step, begun, at } => {
-                one(f, "finished", step)?;
-                in_brackets(f, &[("begun", text(begun)), ("at", text(at))])
-            }
-            Change::StepReturned { step } => one(f, "back in the plan", step),
-            Change::StepReopened { step } => one(f, "in progress again", step),
-            Change::StepDropped { step, was } => {
-                let what = match was {
-                    StepState::Planned => "no longer planned",
-                    StepState::InProgress => "no longer in progress",
-                    StepState::Finished => "no longer listed as finished",
-                };
-                one(f, what, step)
-            }
-            Change::DecisionMade {
-                decision,
-                rationale,
-                at,
-            } => {
-                one(f, "decided", decision)?;
-                in_brackets(f, &[("because", rationale.as_deref()), ("at", text(at))])
-            }
-            Change::DecisionWithdrawn { decision } => one(f, "decision withdrawn", decision),
-            Change::BlockerRaised { blocker } => one(f, "blocker", blocker),
-            Change::BlockerCleared { blocker } => one(f, "blocker cleared", blocker),
-            Change::FileCreated { file } => one(f, "file created", file),
-            Change::FileModified { file } => one(f, "file modified", file),
-            Change::FileNamed { file } => one(f, "file named", file),
-            Change::FileForgotten { file } => one(f, "file no longer named", file),
-            Change::Contract { from, to } => {
-                from_to(f, "criteria of success", from.as_deref(), to.as_deref())
-            }
-            Change::Verification { activity, from, to } => {
-                let what = format!("verification {}", Words(activity));
-                from_to(f, &what, from.as_deref(), to.as_deref())
-            }
-            Change::InstructionGiven { instruction } => one(f, "instruction", instruction),
-            Change::InstructionWithdrawn { instruction } => {
-                one(f, "instruction withdrawn", instruction)
-            }
-            Change::Value {
-                pointer,
-                before,
-                after,
-            } => {
-                write!(f, "{}: ", Words(pointer))?;
-                match (before, after) {
-                    (Some(before), Some(after)) => write!(f, "{} → {}", Json(before), Json(after)),
-                    (None, Some(after)) => write!(f, "added {}", Json(after)),
-                    (Some(before), None) => write!(f, "removed {}", Json(before)),
-                    (None, None) => f.write_str("nothing"),
-                }
-            }
+            ChangeKind::Task => "task",
+            ChangeKind::Description => "description",
+            ChangeKind::Status => "status",
+            ChangeKind::Phase => "phase",
+            ChangeKind::Agent => "agent",
+            ChangeKind::AgentLeft => "worked on it before",
+            ChangeKind::AgentForgotten => "no longer named as who worked on it before",
+            ChangeKind::Stamp => "last changed",
+            ChangeKind::StepAdded => "added to the plan",
+            ChangeKind::StepBegun => "begun",
+            ChangeKind::StepNoted => "note on",
+            ChangeKind::StepFinished => "finished",
+            ChangeKind::StepReturned => "back in the plan",
+            ChangeKind::StepReopened => "in progress again",
+            ChangeKind::StepDropped => "no longer",
+            ChangeKind::DecisionMade => "decided",
+            ChangeKind::DecisionWithdrawn => "decision withdrawn",
+            ChangeKind::BlockerRaised => "blocker",
+            ChangeKind::BlockerCleared => "blocker cleared",
+            ChangeKind::FileCreated => "file created",
+            ChangeKind::FileModified => "file modified",
+            ChangeKind::FileNamed => "file named",
+            ChangeKind::FileForgotten => "file no longer named",
+            ChangeKind::Contract => "criteria of success",
+            ChangeKind::Verification => "verification",
+            ChangeKind::InstructionGiven => "instruction",
+            ChangeKind::InstructionWithdrawn => "instruction withdrawn",
+            ChangeKind::Value => "",
+        }
+    }
+
+    /// Whether its details stand in the earlier state, and in the later one.
+    fn states(self) -> (bool, bool) {
+        match self {
+            ChangeKind::AgentForgotten
+            | ChangeKind::StepDropped
+            | ChangeKind::DecisionWithdrawn
+            | ChangeKind::BlockerCleared
+            | ChangeKind::FileForgotten
+            | ChangeKind::InstructionWithdrawn => (true, false),
+            ChangeKind::StepBegun
+            | ChangeKind::StepFinished
+            | ChangeKind::StepReturned
+            | ChangeKind::StepReopened
+            | ChangeKind::Verification => (true, true),
+            // The step of a note did not change, and a value is a pointer.
+            ChangeKind::StepNoted | ChangeKind::Value => (false, false),
+            _ => (false, true),
         }
     }
 }
 
-/// What is known besides, in one pair of brackets.
-fn in_brackets(f: &mut fmt::Formatter<'_>, facts: &[(&str, Option<&str>)]) -> fmt::Result {
-    let known: Vec<String> = facts
-        .iter()
-        .filter_map(|(what, text)| Some(format!("{what} {}", Words((*text)?))))
-        .collect();
-    if known.is_empty() {
+impl Change {
+    pub(super) fn new(kind: ChangeKind) -> Change {
+        Change {
+            kind,
+            details: Vec::new(),
+            written: None,
+        }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, text: Option<&str>) -> Change {
+        self.details.push((name, text.map(str::to_owned)));
+        self
+    }
+
+    pub(super) fn from_to(self, from: Option<&str>, to: Option<&str>) -> Change {
+        self.with("from", from).with("to", to)
+    }
+
+    pub(super) fn value(pointer: &str, before: Option<&str>, after: Option<&str>) -> Change {
+        Change::new(ChangeKind::Value)
+            .with("pointer", Some(pointer))
+            .with("before", before)
+            .with("after", after)
+    }
+
+    pub(super) fn set_written(&mut self, before: String, after: String) {
+        let is_other = self.get("from") != Some(&before) || self.get("to") != Some(&after);
+        self.written = is_other.then_some((before, after));
+    }
+
+    /// What changed.
+    #[must_use]
+    pub fn kind(&self) -> ChangeKind {
+        self.kind
+    }
+
+    /// A detail by its name, such as the `step` of a [`ChangeKind::StepFinished`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::difference::{ChangeKind, Difference};
+    /// use agent_checkpoint::json::Document;
+    ///
+    /// let before = Document::from_text(r#"{"a": 1}"#)?;
+    /// let after = Document::from_text(r#"{"a": 2}"#)?;
+    /// let change = &Difference::between(&before, &after).changes[0];
+    /// assert_eq!(change.kind(), ChangeKind::Value);
+    /// assert_eq!(change.get("pointer"), Some("/a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut details = self.details.iter();
+        details.find(|(known, _)| *known == name)?.1.as_deref()
+    }
+
+    /// Whether it only reports what the later state lacks: something of the earlier state is gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::difference::Difference;
+    /// use agent_checkpoint::json::Document;
+    ///
+    /// let before = Document::from_text(r#"{"a": 1, "b": 2}"#)?;
+    /// let after = Document::from_text(r#"{"b": 3}"#)?;
+    /// let changes = Difference::between(&before, &after).changes;
+    /// let losses: Vec<_> = changes.iter().filter(|change| change.is_loss()).collect();
+    /// assert_eq!(losses.len(), 1);
+    /// assert_eq!(losses[0].get("pointer"), Some("/a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        match self.details.as_slice() {
+            [.., ("to" | "after", now)] => now.is_none(),
+            _ => self.kind.states() == (true, false),
+        }
+    }
+
+    /// The texts that it reports: of the earlier state, and what is in the place of each in the later one.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+        let (details, pair) = match self.details.as_slice() {
+            [details @ .., ("from", from), ("to", to)] => {
+                (details, Some((from.as_deref(), to.as_deref())))
+            }
+            details => (details, None),
+        };
+        let (is_before, is_after) = self.kind.states();
+        let texts = details.iter().filter(|(name, _)| *name != "was");
+        let texts = texts.filter_map(|(_, text)| text.as_deref());
+        let before = texts.clone().filter(move |_| is_before);
+        let after = texts.filter(move |_| is_after);
+        let before = before.map(|text| (Some(text), None));
+        pair.into_iter()
+            .chain(before)
+            .chain(after.map(|text| (None, Some(text))))
+    }
+}
+
+impl Serialize for Change {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("change", &self.kind)?;
+        for (name, text) in &self.details {
+            map.serialize_entry(name, text)?;
+        }
+        if let Some(written) = &self.written {
+            map.serialize_entry("written", written)?;
+        }
+        map.end()
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.kind.words();
+        match self.details.as_slice() {
+            [("from", from), ("to", to)] => {
+                write!(f, "{words}: {} → {}", or_none(from), or_none(to))?;
+            }
+            [(_, Some(subject)), ("from", from), ("to", to)] => {
+                let subject = line(subject.chars());
+                write!(f, "{words} {subject}: {} → {}", or_none(from), or_none(to))?;
+            }
+            [("pointer", Some(pointer)), (_, before), (_, after)] => {
+                write!(f, "{}: ", line(pointer.chars()))?;
+                match (before, after) {
+                    (Some(before), Some(after)) => {
+                        write!(f, "{} → {}", json_line(before), json_line(after))?;
+                    }
+                    (None, Some(after)) => write!(f, "added {}", json_line(after))?,
+                    (Some(before), None) => write!(f, "removed {}", json_line(before))?,
+                    (None, None) => f.write_str("nothing")?,
+                }
+            }
+            [(_, Some(step)), ("was", Some(was))] => {
+                let was = match was.as_str() {
+                    "in_progress" => "in progress",
+                    "finished" => "listed as finished",
+                    was => was,
+                };
+                write!(f, "{words} {was}: {}", line(step.chars()))?;
+            }
+            [(_, Some(subject)), rest @ ..] => {
+                write!(f, "{words}: {}", line(subject.chars()))?;
+                let facts = rest.iter().filter_map(|(name, text)| {
+                    let words = match *name {
+                        "note" => "so far:",
+                        "rationale" => "because",
+                        name => name,
+                    };
+                    Some(format!("{words} {}", line(text.as_ref()?.chars())))
+                });
+                in_brackets(f, &facts.collect::<Vec<_>>())?;
+            }
+            _ => f.write_str(words)?,
+        }
+        match &self.written {
+            Some((before, after)) => {
+                let (before, after) = (line(before.chars()), line(after.chars()));
+                write!(f, " (written {before} → {after})")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn in_brackets(f: &mut fmt::Formatter<'_>, facts: &[String]) -> fmt::Result {
+    if facts.is_empty() {
         return Ok(());
     }
-    write!(f, " ({})", known.join(", "))
+    write!(f, " ({})", facts.join(", "))
+}
+
+fn or_none(text: &Option<String>) -> String {
+    line(text.as_deref().unwrap_or("none").chars())
+}
+
+/// The most characters of a text that are shown.
+const MOST: usize = 120;
+
+/// A text on one line: characters that hide or that a terminal obeys are escaped, and a long text is shortened.
+fn line(mut text: impl Iterator<Item = char>) -> String {
+    let mut line = String::new();
+    for letter in text.by_ref().take(MOST) {
+        if crate::shown::is_hidden(letter) {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    if text.next().is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// A JSON text on one line, without white space between its tokens.
+fn json_line(json: &str) -> String {
+    let (mut in_string, mut is_escaped) = (false, false);
+    let tight = json.chars().filter(move |&letter| {
+        if in_string {
+            in_string = is_escaped || letter != '"';
+            is_escaped = letter == '\\' && !is_escaped;
+            return true;
+        }
+        in_string = letter == '"';
+        !matches!(letter, ' ' | '\t' | '\r' | '\n')
+    });
+    line(tight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_no_line() {
+        let text = "a\u{1b}[2J\nb\u{202e}é";
+        assert_eq!(line(text.chars()), "a\\u{1b}[2J\\nb\\u{202e}é");
+        assert_eq!(json_line("\"\u{9b}\""), "\"\\u{9b}\"");
+    }
+
+    #[test]
+    fn a_long_text_is_shortened() {
+        let shown = line("ab".repeat(1000).chars());
+        assert_eq!(shown.chars().count(), MOST + 1);
+        assert!(shown.ends_with("b…"));
+        assert_eq!(line("a".repeat(MOST).chars()), "a".repeat(MOST));
+    }
+
+    #[test]
+    fn json_keeps_the_spaces_of_its_strings() {
+        let text = "{\n  \"a b\": [ 1,\t\"\\\" \\\\\" , \" \" ]\r\n}";
+        assert_eq!(json_line(text), "{\"a b\":[1,\"\\\" \\\\\",\" \"]}");
+    }
 }

@@ -1,84 +1,30 @@
-//! What changed between two states of a checkpoint, in words.
+//! What changed between two states of a checkpoint.
 //!
-//! [`Difference`] compares the hand-offs of both states, where their format is known, and says what happened: a step
-//! finished, a blocker raised, another agent. Whatever changed besides is listed by its JSON pointer, so that no change
-//! is invisible, of whatever format and of none.
+//! A [`Difference`] says in words what changed between the hand-offs: a step finished, a blocker raised, another agent.
+//! Every other value that changed is listed by its JSON pointer, so no change is silent, in a document of any format or
+//! of none.
 
 mod change;
-mod common;
-mod told;
+mod handoffs;
+mod reported;
 mod values;
-mod words;
 
 use std::fmt;
 
 use serde::Serialize;
 
-pub use change::{Change, StepState};
+pub use change::{Change, ChangeKind};
 
-use crate::checkpoint::{Checkpoint, Handoff, Result, RuleContext, Timestamp};
-use crate::formats::{Examined, Format};
-use crate::json::Document;
-
-/// One state of a checkpoint: its document and, where its format is known, its hand-off.
-#[derive(Clone, Debug)]
-pub struct Side<'d> {
-    document: &'d Document,
-    handoff: Option<Handoff>,
-    /// How its format is read, to find out which values the hand-off shows.
-    open: Option<fn(&Document, &RuleContext<'_>) -> Result<Examined>>,
-}
-
-impl<'d> Side<'d> {
-    /// A document of which no more is known: its changes are told by pointers alone.
-    #[must_use]
-    pub fn new(document: &'d Document) -> Side<'d> {
-        Side {
-            document,
-            handoff: None,
-            open: None,
-        }
-    }
-
-    /// The same with a hand-off that was read from it.
-    ///
-    /// Which values it was read from is not known, so a change is told in words and by its pointer too. A side made by
-    /// [`of`](Side::of) or [`in_format`](Side::in_format) says each but once.
-    #[must_use]
-    pub fn with_handoff(mut self, handoff: Handoff) -> Side<'d> {
-        self.handoff = Some(handoff);
-        self
-    }
-
-    /// A document that holds a checkpoint of this type.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unreadable`](crate::ErrorKind::Unreadable) when no value of the type can be made of it.
-    pub fn of<C: Checkpoint>(document: &'d Document) -> Result<Side<'d>> {
-        Side::in_format(&Format::of::<C>(), document)
-    }
-
-    /// A document that holds a checkpoint of this format; for a checkpoint inside a host file the part that was
-    /// [extracted](Document::extract) from it.
-    ///
-    /// # Errors
-    ///
-    /// The same as [`Side::of`].
-    pub fn in_format(format: &Format, document: &'d Document) -> Result<Side<'d>> {
-        let examined = (format.open)(document, &RuleContext::none())?;
-        Ok(Side {
-            document,
-            handoff: Some(examined.handoff),
-            open: Some(format.open),
-        })
-    }
-}
+use crate::checkpoint::{Checkpoint, Handoff, Result, RuleContext, Timestamp, judge, read};
+use crate::json::{Document, Node, pointer};
+use values::Delta;
 
 /// What changed from one state of a checkpoint to another.
 ///
-/// Its text has one line for each change, in plain words; control characters are escaped and long texts shortened. As
-/// data nothing is shortened.
+/// Its text has one line for each change; control characters are escaped and long texts are shortened. As data nothing
+/// is shortened.
+///
+/// # Examples
 ///
 /// ```
 /// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
@@ -101,63 +47,105 @@ impl<'d> Side<'d> {
 #[must_use]
 #[non_exhaustive]
 pub struct Difference {
-    /// Who made the later state, where it says so.
+    /// The agent of the later state.
     pub by: Option<String>,
-    /// When the later state was made, where it says so.
+    /// When the later state was made.
     pub at: Option<Timestamp>,
-    /// The changes: first those that the common view of all formats tells, then the values besides. Empty if and only
-    /// if both documents have the same value.
+    /// The changes: first those between the hand-offs, then the values that these do not report. Empty if and only if
+    /// both documents have the same value.
     pub changes: Vec<Change>,
-    /// Whether the value is the same and the text is another: white space, the order of members, the spelling of strings, or
-    /// members whose name is given again after them.
+    /// Whether only the text changed: white space, the order of members, the spelling of strings, or members that are
+    /// given twice.
     pub respelled: bool,
 }
 
 impl Difference {
-    /// What changed from one state to another.
+    /// What changed between two documents, by pointers alone.
     ///
-    /// Where one of the sides has no hand-off, values alone are compared. Against a document `{}` all that the
-    /// other has is new.
-    pub fn between(before: &Side<'_>, after: &Side<'_>) -> Difference {
-        let handoff = after.handoff.as_ref();
-        let mut difference = Difference {
-            by: handoff.and_then(|handoff| handoff.agent.clone()),
-            at: handoff.and_then(|handoff| handoff.updated_at.clone()),
-            ..Difference::default()
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::difference::Difference;
+    /// use agent_checkpoint::json::Document;
+    ///
+    /// let before = Document::from_text(r#"{"a": 1}"#)?;
+    /// let after = Document::from_text(r#"{"a": 2}"#)?;
+    /// assert_eq!(Difference::between(&before, &after).to_string(), "/a: 1 → 2\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn between(before: &Document, after: &Document) -> Difference {
+        Difference::new(values::deltas(before, after), before, after, Vec::new())
+    }
+
+    /// What changed between two documents with these hand-offs.
+    ///
+    /// A changed value is listed by its pointer unless the words report its text as often as it changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::formats::task::TaskCheckpoint;
+    /// use agent_checkpoint::Checkpoint;
+    /// use agent_checkpoint::difference::Difference;
+    /// use agent_checkpoint::json::Document;
+    ///
+    /// let mut task = TaskCheckpoint::begin("dev", ["a"], "2026-03-02T08:00:00Z".parse()?);
+    /// let (before, handoff) = (Document::new(&task)?, task.handoff());
+    /// task.block("No account")?;
+    /// let after = Document::new(&task)?;
+    /// let difference = Difference::of_handoffs((&before, &handoff), (&after, &task.handoff()));
+    /// assert!(difference.to_string().contains("blocker: No account\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of_handoffs(
+        (before, old): (&Document, &Handoff),
+        (after, new): (&Document, &Handoff),
+    ) -> Difference {
+        let mut deltas = values::deltas(before, after);
+        let mut changes = if deltas.is_empty() {
+            Vec::new()
+        } else {
+            handoffs::changes(old, new)
         };
-        let mut deltas = values::deltas(before.document, after.document);
-        if deltas.is_empty() {
-            difference.respelled = before.document != after.document;
-            return difference;
+        report_status(
+            &mut deltas,
+            &pointer::join(after.at(), "status"),
+            &mut changes,
+        );
+        Difference {
+            by: new.agent.clone(),
+            at: new.updated_at.clone(),
+            ..Difference::new(deltas, before, after, changes)
         }
-        if let (Some(before), Some(after)) = (&before.handoff, &after.handoff) {
-            difference.changes = common::changes(before, after);
-        }
-        told::tell_status(&mut deltas, before, after, &mut difference.changes);
-        let besides = told::besides(&deltas, before, after, &difference.changes);
-        difference.changes.extend(besides);
-        difference
     }
 
     /// What changed between two checkpoints of this type.
     ///
     /// # Errors
     ///
-    /// The same as [`Side::of`].
+    /// [`ErrorKind::Unreadable`](crate::ErrorKind::Unreadable) when no value of the type can be made of one of them.
     pub fn of<C: Checkpoint>(before: &Document, after: &Document) -> Result<Difference> {
-        let (before, after) = (Side::of::<C>(before)?, Side::of::<C>(after)?);
-        Ok(Difference::between(&before, &after))
+        let handoff = |document| -> Result<Handoff> {
+            let current = read::<C>(document)?;
+            let judged = judge(&current.document, &current.reading, &RuleContext::none());
+            Ok(judged.handoff)
+        };
+        let (old, new) = (handoff(before)?, handoff(after)?);
+        Ok(Difference::of_handoffs((before, &old), (after, &new)))
     }
 
-    /// What changed between two checkpoints of this format; for those inside a host file see [`Side::in_format`].
-    ///
-    /// # Errors
-    ///
-    /// The same as [`Side::of`].
-    pub fn in_format(format: &Format, before: &Document, after: &Document) -> Result<Difference> {
-        let before = Side::in_format(format, before)?;
-        let after = Side::in_format(format, after)?;
-        Ok(Difference::between(&before, &after))
+    fn new(
+        deltas: Vec<Delta<'_, '_>>,
+        before: &Document,
+        after: &Document,
+        mut changes: Vec<Change>,
+    ) -> Difference {
+        changes.extend(reported::rest(&deltas, &changes));
+        Difference {
+            respelled: changes.is_empty() && before != after,
+            changes,
+            ..Difference::default()
+        }
     }
 
     /// Whether both states have the same value; their texts may differ, see [`respelled`](Difference::respelled).
@@ -176,5 +164,22 @@ impl fmt::Display for Difference {
             writeln!(f, "{change}")?;
         }
         Ok(())
+    }
+}
+
+/// Gives a change of the status the words that the document has for both, from the member of that name.
+fn report_status(deltas: &mut Vec<Delta<'_, '_>>, at: &str, changes: &mut [Change]) {
+    let mut statuses = changes.iter_mut();
+    let Some(status) = statuses.find(|change| change.kind() == ChangeKind::Status) else {
+        return;
+    };
+    let text = |node: Option<Node<'_>>| Some(node?.as_str()?.into_owned());
+    let words = |delta: &Delta<'_, '_>| Some((text(delta.before)?, text(delta.after)?));
+    let found = deltas.iter().position(|delta| delta.pointer == at);
+    if let Some(found) = found
+        && let Some((old, new)) = words(&deltas[found])
+    {
+        status.set_written(old, new);
+        deltas.remove(found);
     }
 }

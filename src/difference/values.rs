@@ -1,6 +1,5 @@
 //! Which values of two documents differ.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::json::{Document, Kind, Node, pointer};
@@ -11,6 +10,14 @@ pub(super) struct Delta<'b, 'a> {
     pub(super) pointer: String,
     pub(super) before: Option<Node<'b>>,
     pub(super) after: Option<Node<'a>>,
+}
+
+impl Delta<'_, '_> {
+    /// Whether it has both states, and none of them has values in it.
+    pub(super) fn is_scalar(&self) -> bool {
+        let is_scalar = |node: Node<'_>| !matches!(node.kind(), Kind::Array | Kind::Object);
+        self.before.is_some_and(is_scalar) && self.after.is_some_and(is_scalar)
+    }
 }
 
 /// All values that differ, none if and only if the documents have the same value. Members are compared by name, and
@@ -24,9 +31,6 @@ pub(super) fn deltas<'b, 'a>(before: &'b Document, after: &'a Document) -> Vec<D
     walk.values(before.root(), after.root());
     walk.deltas
 }
-
-/// So many pairs of elements are compared to find the longest run that two arrays have in common.
-const MAX_PAIRS: usize = 1 << 20;
 
 struct Walk<'b, 'a> {
     /// Pointers to the two values that are compared.
@@ -148,121 +152,56 @@ impl<'b, 'a> Walk<'b, 'a> {
     }
 }
 
-/// Whether two elements in the same place are worth comparing: of objects, those that have one of the first members in
-/// common, or a part of it; the first ones say what it is.
+/// Whether two elements in the same place are worth comparing: of objects, those that are empty or have one of the first
+/// members in common, which say what it is.
 fn is_another_state(before: Node<'_>, after: Node<'_>) -> bool {
-    let same_kind = before.kind() == after.kind();
-    same_kind && (before.kind() != Kind::Object || share(before, after))
-}
-
-/// Whether two values have something in common, among what comes first, or last in an array.
-fn share(before: Node<'_>, after: Node<'_>) -> bool {
     const COMPARED: usize = 16;
-    match (before.kind(), after.kind()) {
-        (Kind::Object, Kind::Object) => {
-            let in_both = |(name, member): (Cow<'_, str>, Node<'_>)| {
-                after.get(&name).is_some_and(|twin| share(member, twin))
-            };
-            is_empty(before) && is_empty(after) || before.members().take(COMPARED).any(in_both)
-        }
-        (Kind::Array, Kind::Array) => {
-            let old: Vec<_> = before.elements().collect();
-            let new: Vec<_> = after.elements().collect();
-            let first = old.iter().zip(&new).take(COMPARED);
-            let last = old.iter().rev().zip(new.iter().rev()).take(COMPARED);
-            let mut pairs = first.chain(last);
-            old.is_empty() && new.is_empty() || pairs.any(|(one, other)| share(*one, *other))
-        }
-        _ => before.same_value(&after),
+    if before.kind() != Kind::Object || after.kind() != Kind::Object {
+        return before.kind() == after.kind();
     }
+    let is_empty = |object: Node<'_>| object.members().next().is_none();
+    let mut first = before.members().take(COMPARED);
+    is_empty(before) && is_empty(after)
+        || first.any(|(name, member)| {
+            let twin = after.get(&name);
+            twin.is_some_and(|twin| member.same_value(&twin))
+        })
 }
 
-fn is_empty(object: Node<'_>) -> bool {
-    object.members().next().is_none()
-}
-
-/// Pairs of the same elements, in the order of both arrays: as many as possible, or, in long arrays, the next of each.
+/// Pairs of elements with the same text, in the order of both arrays: of the first with the first, the second with the second, those
+/// that are the most in one order.
 fn common_run(old: &[Node<'_>], new: &[Node<'_>]) -> Vec<(usize, usize)> {
-    if old.is_empty() || new.is_empty() {
-        return Vec::new();
+    let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (i, node) in old.iter().enumerate() {
+        places.entry(node.raw()).or_default().push_back(i);
     }
-    let mut numbers = HashMap::new();
-    let mut number = |node: &Node<'_>| {
-        let next = numbers.len();
-        *numbers.entry(key(*node)).or_insert(next)
-    };
-    let old: Vec<usize> = old.iter().map(&mut number).collect();
-    let new: Vec<usize> = new.iter().map(&mut number).collect();
-    if old.len().saturating_mul(new.len()) > MAX_PAIRS {
-        return next_of_each(&old, &new);
-    }
-    // The longest run from each pair of places onwards.
-    let width = new.len() + 1;
-    let mut longest = vec![0_u32; (old.len() + 1) * width];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            longest[i * width + j] = if old[i] == new[j] {
-                longest[(i + 1) * width + j + 1] + 1
-            } else {
-                longest[(i + 1) * width + j].max(longest[i * width + j + 1])
-            };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    let mut pairs = Vec::new();
-    while i < old.len() && j < new.len() {
-        if old[i] == new[j] {
-            pairs.push((i, j));
-            (i, j) = (i + 1, j + 1);
-        } else if longest[(i + 1) * width + j] >= longest[i * width + j + 1] {
-            i += 1;
+    let twins = new.iter().enumerate().filter_map(|(j, node)| {
+        let twin = places.get_mut(node.raw())?.pop_front()?;
+        Some((twin, j))
+    });
+    longest_ascending(&twins.collect::<Vec<_>>())
+}
+
+/// The longest run of these pairs whose first numbers ascend.
+fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // The pair that ends the run of each length, and of each pair the one before it in its run.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::new();
+    for (at, (first, _)) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|end| pairs[*end].0 < *first);
+        before.push(length.checked_sub(1).map(|last| ends[last]));
+        if length == ends.len() {
+            ends.push(at);
         } else {
-            j += 1;
+            ends[length] = at;
         }
     }
-    pairs
-}
-
-fn next_of_each(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
-    let mut places: HashMap<usize, VecDeque<usize>> = HashMap::new();
-    for (i, number) in old.iter().enumerate() {
-        places.entry(*number).or_default().push_back(i);
+    let mut run = Vec::new();
+    let mut next = ends.last().copied();
+    while let Some(at) = next {
+        run.push(pairs[at]);
+        next = before[at];
     }
-    let mut from = 0;
-    let mut pairs = Vec::new();
-    for (j, number) in new.iter().enumerate() {
-        let Some(places) = places.get_mut(number) else {
-            continue;
-        };
-        while places.front().is_some_and(|&i| i < from) {
-            places.pop_front();
-        }
-        if let Some(i) = places.pop_front() {
-            pairs.push((i, j));
-            from = i + 1;
-        }
-    }
-    pairs
-}
-
-/// A text that two values share only if they are the same value.
-fn key(node: Node<'_>) -> String {
-    match node.kind() {
-        Kind::Object => {
-            let named =
-                |(name, member): (Cow<'_, str>, Node<'_>)| format!("{name:?}:{}", key(member));
-            let mut members: Vec<String> = node.members().map(named).collect();
-            members.sort_unstable();
-            format!("{{{}}}", members.join(","))
-        }
-        Kind::Array => {
-            let elements: Vec<String> = node.elements().map(key).collect();
-            format!("[{}]", elements.join(","))
-        }
-        Kind::String => match node.as_str() {
-            Some(text) => format!("{text:?}"),
-            None => node.raw().to_owned(),
-        },
-        _ => node.raw().to_owned(),
-    }
+    run.reverse();
+    run
 }

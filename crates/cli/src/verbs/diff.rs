@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use agent_checkpoint::difference::Difference;
+use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{EntryId, HistoryEntry};
-use agent_checkpoint::{Error, ErrorKind, visible};
+use agent_checkpoint::{Error, ErrorKind, RuleContext, visible};
 use serde::Serialize;
 
 use super::history::{entries, find, of_which_task};
@@ -52,8 +53,8 @@ pub(super) fn run(
             "{from} and {to} are states of two tasks, one after the other"
         ));
     }
-    let difference = Difference::in_format(&target.format, &before.document, &after.document)
-        .map_err(|error| target.error(error))?;
+    let difference =
+        between(&target, &before.document, &after.document).map_err(|error| target.error(error))?;
     if !difference.is_empty() {
         outcome.found();
     }
@@ -68,6 +69,17 @@ pub(super) fn run(
     // Two secrets are two texts.
     outcome.out.push_str(&visible(&difference.to_string()));
     Ok(outcome)
+}
+
+/// What changed between two documents of a target.
+pub(super) fn between(
+    target: &Target,
+    before: &Document,
+    after: &Document,
+) -> Result<Difference, Error> {
+    let open = |document| (target.format.open)(document, &RuleContext::none());
+    let (old, new) = (open(before)?.handoff, open(after)?.handoff);
+    Ok(Difference::of_handoffs((before, &old), (after, &new)))
 }
 
 /// The state that is there now.

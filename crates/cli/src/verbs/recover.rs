@@ -4,7 +4,7 @@ use agent_checkpoint::quoted;
 use std::fmt;
 use std::path::Path;
 
-use agent_checkpoint::difference::{Change, Difference, StepState};
+use agent_checkpoint::difference::{Change, ChangeKind, Difference};
 use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
 use agent_checkpoint::store::{EntryId, HistoryEntry, RecoverOptions, Recovered, Recovery};
@@ -12,6 +12,7 @@ use agent_checkpoint::{Error, ErrorKind, Revision, RuleContext};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
+use super::diff;
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
@@ -261,16 +262,12 @@ fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
         .find(|entry| is_good(entry) && entry.tasks_since == 0)?
         .id;
     let before = target.store().load_revision(&target.key, &entry).ok()?;
-    let changes = Difference::in_format(&target.format, &before.document, now)
-        .ok()?
-        .changes;
-    let steps: Vec<String> = changes
-        .into_iter()
-        .filter_map(|change| match change {
-            Change::StepDropped { step, was } if was != StepState::Finished => Some(step),
-            _ => None,
-        })
-        .collect();
+    let difference = diff::between(target, &before.document, now).ok()?;
+    let dropped = difference.changes.iter().filter(|change| {
+        change.kind() == ChangeKind::StepDropped && change.get("was") != Some("finished")
+    });
+    let steps = dropped.filter_map(|change| Some(change.get("step")?.to_owned()));
+    let steps: Vec<String> = steps.collect();
     (!steps.is_empty()).then_some(Planned { entry, steps })
 }
 
@@ -279,31 +276,16 @@ fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
 fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
     let now = recovered.document.as_ref()?;
     let damaged = recovered.salvaged.as_ref()?;
-    let mut lost = Difference::in_format(&target.format, now, damaged).ok()?;
+    let mut lost = diff::between(target, now, damaged).ok()?;
     lost.changes.retain(|change| is_there(change, damaged));
     Some(lost)
 }
 
 /// Whether a change says what the later text has, not what it lacks.
 fn is_there(change: &Change, damaged: &Document) -> bool {
-    match change {
-        Change::Task { to, .. }
-        | Change::Description { to, .. }
-        | Change::Phase { to, .. }
-        | Change::Agent { to, .. }
-        | Change::StepNoted { to, .. }
-        | Change::Contract { to, .. }
-        | Change::Verification { to, .. } => to.is_some(),
-        Change::Stamp { to, .. } => to.is_some(),
+    match change.kind() {
         // Often only concluded, from what is left to do.
-        Change::Status { .. } => damaged.root().get("status").is_some(),
-        Change::AgentForgotten { .. }
-        | Change::StepDropped { .. }
-        | Change::DecisionWithdrawn { .. }
-        | Change::BlockerCleared { .. }
-        | Change::FileForgotten { .. }
-        | Change::InstructionWithdrawn { .. } => false,
-        Change::Value { after, .. } => after.is_some(),
-        _ => true,
+        ChangeKind::Status => damaged.root().get("status").is_some(),
+        _ => !change.is_loss(),
     }
 }
