@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut formats = Formats::default();
     formats.register(Format::of::<Translation>());
     let detected = formats.detect(Path::new("atlas.json"), Some(&Document::from_text(text)?))?;
-    println!("{} ({})", detected.format.name, detected.evidence.reason);
+    println!("{} ({})", detected.format.name(), detected.evidence.reason);
 
     let store = FileStore::open(folder.path());
     let books = store.checkpoints::<Translation>();

@@ -106,11 +106,11 @@ mod event;
 pub mod fleet;
 pub mod formats;
 mod fsio;
-mod guide;
 pub mod json;
 pub mod liveness;
 pub mod recorder;
 mod redaction;
+mod registry;
 pub mod resume;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -133,7 +133,6 @@ pub use checkpoint::{
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use chrono;
-pub use guide::guide;
 pub use redaction::Redaction;
 pub use shown::{quoted, visible};
 

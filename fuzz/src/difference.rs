@@ -35,7 +35,7 @@ fn compare(before: &Document, after: &Document) {
     };
     holds(Difference::between(before, after));
     for format in Formats::default().iter() {
-        let open = |document| (format.open)(document, &RuleContext::none());
+        let open = |document| format.inspect(document, &RuleContext::none());
         if let (Ok(old), Ok(new)) = (open(before), open(after)) {
             holds(Difference::of_handoffs(
                 (before, &old.handoff),

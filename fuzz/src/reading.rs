@@ -34,8 +34,8 @@ fn read(bytes: &[u8]) {
     };
     assert_eq!(document.text().as_bytes(), bytes);
     for format in Formats::default().iter() {
-        let _unreadable = (format.examine)(&document, &RuleContext::none());
-        let _unreadable = (format.open)(&document, &RuleContext::none());
+        let _unreadable = format.violations(&document, &RuleContext::none());
+        let _unreadable = format.inspect(&document, &RuleContext::none());
     }
     unchanged::<TaskCheckpoint>(&document);
     unchanged::<BuilderState>(&document);

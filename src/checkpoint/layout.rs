@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn an_archive_is_of_one_stem_only() {
         let formats = crate::formats::Formats::default();
-        let layout = |name: &str| (formats.get(name).unwrap().layout)();
+        let layout = |name: &str| formats.get(name).unwrap().layout();
         let is = |format: &str, name, stem| layout(format).is_archive_of(name, stem);
         assert!(is("task", "US-1%complete-1700000000.json", "US-1"));
         assert!(is("task", "US-1%aborted-1700000000-2.json", "US-1"));

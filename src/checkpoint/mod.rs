@@ -138,6 +138,10 @@ pub trait Checkpoint:
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
 
+    /// The page to give an agent that keeps checkpoints of this format, in Markdown: when to write what, with examples, how
+    /// to resume, and what to do when a checkpoint is stale.
+    const GUIDE: Option<&'static str> = None;
+
     /// The version that the checkpoint says it has.
     fn schema_version(&self) -> Option<u64> {
         None

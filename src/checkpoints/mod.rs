@@ -36,6 +36,8 @@ pub(crate) const NEWEST: usize = 1000;
 
 /// The checkpoints of one format in a store.
 ///
+/// `Checkpoints<()>` has the settings and no format yet: see [`Format::checkpoints`](crate::formats::Format::checkpoints).
+///
 /// This is where an orchestrator works: it loads typed checkpoints whatever their files look like,
 /// changes them with closures that are one step against all other writers, and asks whether they can
 /// be trusted and how to go on. Limits, stamps and redaction are applied here.
@@ -80,25 +82,13 @@ pub struct Checkpoints<C> {
 
 impl<C> Clone for Checkpoints<C> {
     fn clone(&self) -> Self {
-        Checkpoints {
-            store: Arc::clone(&self.store),
-            limits: self.limits.clone(),
-            clock: Arc::clone(&self.clock),
-            redaction: self.redaction.clone(),
-            allow_loss: self.allow_loss,
-            fence: self.fence,
-            tracking: self.tracking.clone(),
-            keeps_verdict: self.keeps_verdict,
-            archive: self.archive,
-            format: std::marker::PhantomData,
-        }
+        self.of()
     }
 }
 
-impl<C: Checkpoint> fmt::Debug for Checkpoints<C> {
+impl<C> fmt::Debug for Checkpoints<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checkpoints")
-            .field("format", &C::FORMAT)
             .field("limits", &self.limits)
             .field("redaction", &self.redaction.is_some())
             .finish_non_exhaustive()
@@ -141,7 +131,7 @@ pub enum Begun<C> {
     Found(Box<Loaded<C>>),
 }
 
-impl<C: Checkpoint> Checkpoints<C> {
+impl<C> Checkpoints<C> {
     /// The checkpoints of this format in `store`, with the default limits and the machine's clock.
     ///
     /// The view owns its store, so it can be moved to other threads and kept in a struct. The stores of this
@@ -253,6 +243,24 @@ impl<C: Checkpoint> Checkpoints<C> {
         &*self.store
     }
 
+    /// The same view of checkpoints of another format.
+    pub(crate) fn of<D>(&self) -> Checkpoints<D> {
+        Checkpoints {
+            store: Arc::clone(&self.store),
+            limits: self.limits.clone(),
+            clock: Arc::clone(&self.clock),
+            redaction: self.redaction.clone(),
+            allow_loss: self.allow_loss,
+            fence: self.fence,
+            tracking: self.tracking.clone(),
+            keeps_verdict: self.keeps_verdict,
+            archive: self.archive,
+            format: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<C: Checkpoint> Checkpoints<C> {
     /// The checkpoint under a key, or `None` when there is none.
     ///
     /// A checkpoint that breaks its format's rules, or parts of which cannot be read, is loaded all

@@ -11,9 +11,9 @@ use crate::checkpoint::{
     Claim, ErrorKind, Handoff, Key, Layout, Result, Revision, RuleContext, Timestamp,
 };
 use crate::checkpoints::{NEWEST, came_back, count_cut};
-use crate::formats::Format;
 use crate::fsio;
 use crate::json::Document;
+use crate::registry::Format;
 use crate::staleness::Reason;
 use crate::store::{CheckpointStore, FileOptions, FileStore};
 
@@ -46,7 +46,7 @@ impl Beside {
         updated_at: Option<&Timestamp>,
         handoff: &Handoff,
     ) -> Beside {
-        let open = |document: &Document| (format.open)(document, &RuleContext::none()).ok();
+        let open = |document: &Document| format.inspect(document, &RuleContext::none()).ok();
         let stamp_of = |document: &Document| open(document)?.updated_at;
         let rolled_back = came_back(store, key, revision, updated_at, &stamp_of);
         let handoff_of = |document: &Document| Some(open(document)?.handoff);
@@ -112,7 +112,7 @@ impl Scan<'_> {
 
     fn claim_alone(&mut self, path: &Path) {
         let format = self.format_of(path, None).ok();
-        let layout = format.map_or_else(Layout::default, |format| (format.layout)());
+        let layout = format.map_or_else(Layout::default, |format| format.layout());
         let Ok(store) = FileStore::single(path, FileOptions::read_only()) else {
             return;
         };
@@ -140,7 +140,7 @@ impl Scan<'_> {
         let owner = ClaimHolder::of(&claim, self.now);
         let task = key.to_string();
         let mut row = Row::new(Place::file(path), RowState::Claimed);
-        row.format = format.map(|format| format.name);
+        row.format = format.map(|format| format.name());
         row.agent = bounded::said(Some(&owner.name));
         row.task = bounded::said(Some(&task));
         if !owner.stands {

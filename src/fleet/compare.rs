@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::{Finding, PlanSummary, Row, RowState, bounded};
 use crate::checkpoint::{Checkpoint, Handoff, Key, ResumeDecision};
-use crate::formats::{Format, Formats, PipelineState, SitebuilderCheckpoint};
+use crate::formats::{PipelineState, SitebuilderCheckpoint};
+use crate::registry::{Format, Formats};
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Checkpoints of one task or one agent
@@ -74,10 +75,10 @@ impl Copies {
         }
         let Some(id) = of.id else { return };
         // All spellings of an id have one file.
-        let file = ((of.format.layout)().file_name)(id);
+        let file = (of.format.layout().file_name)(id);
         let name = file.unwrap_or_else(|_| id.to_string());
         let is_agent = of.handoff.agent.as_deref() == Some(id.as_str());
-        let holders = self.by_id.entry((of.project, of.format.name, name));
+        let holders = self.by_id.entry((of.project, of.format.name(), name));
         let holders = holders.or_insert_with(|| Holders {
             id: bounded::text(id.as_str()),
             is_agent,
@@ -195,7 +196,7 @@ impl Copies {
             };
             let file_of = |agent: &String| {
                 let key = Key::new(agent.as_str()).ok()?;
-                ((format.layout)().file_name)(&key).ok()
+                (format.layout().file_name)(&key).ok()
             };
             for number in &holders.rows {
                 let Some(row) = rows.get(*number) else {
@@ -203,7 +204,7 @@ impl Copies {
                 };
                 let before = row.previous_agents.iter().filter_map(file_of);
                 for file in before.filter(|file| file != name) {
-                    let last = newest.entry((*project, format.name, file));
+                    let last = newest.entry((*project, format.name(), file));
                     let last = last.or_insert(*number);
                     if rows.get(*last).is_none_or(|last| time(row) >= time(last)) {
                         *last = *number;
@@ -219,12 +220,12 @@ impl Copies {
 /// was finished, or its whole text. Two tasks that have only their key in common are two.
 fn traces(key: &Key, of: &Identity<'_>) -> Vec<u64> {
     // The state of a pipeline is no task.
-    if of.format.name == PipelineState::FORMAT {
+    if of.format.name() == PipelineState::FORMAT {
         return Vec::new();
     }
     let trace = |with: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
-        (of.format.name, key.as_str()).hash(&mut hasher);
+        (of.format.name(), key.as_str()).hash(&mut hasher);
         with(&mut hasher);
         hasher.finish()
     };

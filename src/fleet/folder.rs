@@ -9,10 +9,11 @@ use super::inspect::Found;
 use super::scan::Scan;
 use super::{Place, Row, RowState, SkipReason, bounded};
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, FileRole, Key, Layout, Timestamp, read};
-use crate::formats::builder_state::{self, Slot, SlotPlace};
-use crate::formats::{Format, PipelineState};
+use crate::formats::PipelineState;
+use crate::formats::builder_state::{Slot, SlotPlace};
 use crate::fsio;
 use crate::json::{CorruptCode, Document};
+use crate::registry::Format;
 use crate::staleness::Checkout;
 use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, TaskContext};
 
@@ -135,7 +136,7 @@ impl Scan<'_> {
         let path = folder.join("state.json");
         let document = self.read(&path).ok()??;
         let format = self.format_of(&path, Some(&document)).ok()?;
-        if format.name != PipelineState::FORMAT {
+        if format.name() != PipelineState::FORMAT {
             return None;
         }
         let state = read::<PipelineState>(&document).ok()?;
@@ -169,10 +170,10 @@ impl Scan<'_> {
             Err(error) => return self.push_unreadable(Place::file(path), None, &error),
         };
         around.has_checkpoints = true;
-        if format.name == builder_state::FORMAT {
+        if format.is_host() {
             return self.host(path, &document, &format, around);
         }
-        let layout = (format.layout)();
+        let layout = format.layout();
         let role = role(path, &document, &layout);
         if role == Some(FileRole::Archive) {
             return self.skip(path.display(), SkipReason::Archive);
@@ -207,7 +208,7 @@ impl Scan<'_> {
             let Some(document) = host.extract(&slot.pointer) else {
                 let reason = "no checkpoint object is where one belongs".to_owned();
                 let mut row = Row::new(place, RowState::Unreadable { reason });
-                row.format = Some(format.name);
+                row.format = Some(format.name());
                 row.task = bounded::said(slot.task.as_deref());
                 self.push(row);
                 continue;
@@ -392,5 +393,5 @@ impl Scan<'_> {
 
 fn is_archive(path: &Path, format: &Format) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| ((format.layout)().role)(name) == FileRole::Archive)
+    name.is_some_and(|name| (format.layout().role)(name) == FileRole::Archive)
 }

@@ -14,9 +14,10 @@ use crate::checkpoint::{
     Revision, RuleContext, Timestamp, read,
 };
 use crate::formats::story_pipeline::StoryState;
-use crate::formats::{Format, PipelineState, StoryCheckpoint, Surveyed};
+use crate::formats::{PipelineState, StoryCheckpoint};
 use crate::json::{Code, Document};
 use crate::liveness::Liveness;
+use crate::registry::{Format, Inspected};
 use crate::staleness::Reason;
 use crate::store::{CheckpointStore, TaskContext};
 
@@ -80,7 +81,7 @@ impl<'d> Found<'d> {
 impl Scan<'_> {
     /// Judges a checkpoint and adds its row.
     pub(super) fn checkpoint(&mut self, found: Found<'_>, pipeline: Option<&PipelineState>) {
-        let pipeline = pipeline.filter(|_| found.format.name == StoryCheckpoint::FORMAT);
+        let pipeline = pipeline.filter(|_| found.format.name() == StoryCheckpoint::FORMAT);
         let story = pipeline.zip(found.story());
         let story = story.as_ref().map(|(state, id)| (*state, id.as_str()));
         let stage = story.and_then(|(state, id)| state.story_state.get(id));
@@ -89,12 +90,12 @@ impl Scan<'_> {
         rule_context.key = found.key.as_ref().filter(|_| found.names.is_none());
         rule_context.story_state = stage.map(StoryState::as_str);
         rule_context.counters = story.map(|(state, id)| state.counters(id));
-        let surveyed = match (found.format.survey)(found.document, &rule_context, self.now) {
+        let surveyed = match found.format.inspect(found.document, &rule_context) {
             Ok(surveyed) => surveyed,
             Err(error) => {
                 let reason = bounded::text(&error.to_string());
                 let mut row = Row::new(found.place, RowState::Unreadable { reason });
-                row.format = Some(found.format.name);
+                row.format = Some(found.format.name());
                 self.push(row);
                 return;
             }
@@ -131,20 +132,20 @@ impl Scan<'_> {
         }
     }
 
-    fn row(&self, found: &Found<'_>, surveyed: &Surveyed, liveness: Liveness) -> Row {
+    fn row(&self, found: &Found<'_>, surveyed: &Inspected, liveness: Liveness) -> Row {
         let handoff = &surveyed.handoff;
         // A message asks to go on, so there is none where going on is not possible.
         let is_resumable = surveyed.plan.decision < ResumeDecision::Restart;
         let notice = liveness.notice().filter(|_| is_resumable);
         let message =
-            notice.and_then(|notice| (found.format.notice)(found.document, notice, self.now));
+            notice.and_then(|notice| found.format.notice(found.document, notice, self.now));
         let task = handoff.task.as_deref().or(found.context.task.as_deref());
         let task = task.or(found.key.as_ref().map(Key::as_str));
         let previous = &handoff.previous_agents;
         let newest = previous.len().saturating_sub(MOST_PREVIOUS);
         let previous = previous[newest..].iter();
         Row {
-            format: Some(found.format.name),
+            format: Some(found.format.name()),
             agent: bounded::said(handoff.agent.as_deref()),
             previous_agents: previous.map(|agent| bounded::text(agent)).collect(),
             task: bounded::said(task),
@@ -175,7 +176,7 @@ impl Scan<'_> {
     }
 
     /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
-    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, surveyed: &Surveyed) {
+    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, surveyed: &Inspected) {
         let place = row.place.to_string();
         let beside = match (&found.store, &row.revision) {
             (Some((store, key)), Some(revision)) => Beside::of(
@@ -221,7 +222,7 @@ impl Scan<'_> {
     }
 
     /// What does not go together in the document, and between it and its name.
-    fn check(&mut self, row: &Row, found: &Found<'_>, surveyed: &Surveyed) {
+    fn check(&mut self, row: &Row, found: &Found<'_>, surveyed: &Inspected) {
         let place = || row.place.to_string();
         if let (Some((usual, name)), Some(id)) = (&found.names, &found.id)
             && usual != name

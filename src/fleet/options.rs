@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::Thresholds;
-use crate::formats::{Format, Formats};
+use crate::registry::{Format, Formats};
 use crate::store::CheckpointStore;
 
 /// A place that a scan reads.
@@ -187,8 +187,8 @@ impl FleetOptions {
     }
 
     pub(super) fn thresholds_of(&self, format: &Format) -> Thresholds {
-        let own = self.thresholds.get(format.name).copied();
+        let own = self.thresholds.get(format.name()).copied();
         own.or(self.thresholds_of_all)
-            .unwrap_or_else(format.thresholds)
+            .unwrap_or_else(|| format.thresholds())
     }
 }

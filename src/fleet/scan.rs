@@ -11,8 +11,9 @@ use super::{
     Finding, Fleet, FleetOptions, Place, Row, RowState, SkipReason, Skipped, Totals, bounded,
 };
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key};
-use crate::formats::{AgentCheckpoint, Format};
+use crate::formats::AgentCheckpoint;
 use crate::json::Document;
+use crate::registry::Format;
 
 /// A scan in progress.
 pub(super) struct Scan<'o> {
@@ -65,7 +66,7 @@ impl<'o> Scan<'o> {
             _ => RowState::Unreadable { reason },
         };
         let mut row = Row::new(place, state);
-        row.format = format.map(|format| format.name);
+        row.format = format.map(|format| format.name());
         self.push(row);
     }
 

@@ -6,7 +6,7 @@ use super::inspect::Found;
 use super::scan::Scan;
 use super::{Place, SkipReason};
 use crate::checkpoint::{Error, ErrorKind, Key, Layout};
-use crate::formats::Format;
+use crate::registry::Format;
 use crate::store::{CheckpointStore, Query, Stored};
 
 /// How many keys a page has.
@@ -56,7 +56,7 @@ impl Scan<'_> {
             }
             Err(error) => return self.push_unreadable(place, None, &error),
         };
-        let layout = (format.layout)();
+        let layout = format.layout();
         // In a host file a key is a place, and no id.
         let is_id = !store.capabilities().embedded;
         self.checkpoint(

@@ -21,6 +21,17 @@ pub struct Converted<C> {
     pub made_up: Vec<String>,
 }
 
+impl<C> Converted<C> {
+    /// The same with another form of the checkpoint.
+    pub(crate) fn try_map<T>(self, form: impl FnOnce(C) -> Result<T>) -> Result<Converted<T>> {
+        Ok(Converted {
+            checkpoint: form(self.checkpoint)?,
+            not_held: self.not_held,
+            made_up: self.made_up,
+        })
+    }
+}
+
 /// The same hand-off in another format.
 ///
 /// What that format cannot hold is found by comparing the hand-off that goes in with the one that comes

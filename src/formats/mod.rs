@@ -1,17 +1,14 @@
-//! The formats of the library, and their registry.
+//! The formats that the library speaks: a folder for each.
 
 pub mod agent_session;
 pub mod build_pipeline;
 pub mod builder_state;
 mod convert;
-mod detect;
 mod fields;
-mod format;
 mod number;
 pub mod sitebuilder;
 mod steps;
 pub mod story_pipeline;
-mod survey;
 pub mod task;
 
 pub use crate::checkpoint::{
@@ -19,14 +16,20 @@ pub use crate::checkpoint::{
     Interruption, ItemState, Layout, Migration, OpenEnum, SchemaVersion, SourceFiles,
     UnreadableItem, read, violations,
 };
+pub use crate::registry::{AnyCheckpoint, AnyCheckpoints, Detected, Format, Formats, Inspected};
 pub(crate) use agent_session::AgentCheckpoint;
 pub(crate) use build_pipeline::BuildCheckpoint;
 pub(crate) use builder_state::BuilderState;
 pub use convert::{Converted, convert, convert_from, members_not_held};
-pub use detect::Detected;
-pub use format::{Examined, Format, Formats};
 pub use number::Number;
 pub(crate) use sitebuilder::SitebuilderCheckpoint;
 pub(crate) use story_pipeline::{PipelineState, StoryCheckpoint};
-pub use survey::Surveyed;
 pub(crate) use task::TaskCheckpoint;
+
+/// The templates of each format that has messages of its own.
+#[cfg(feature = "template")]
+pub(crate) const TEMPLATES: &[&[(&str, &str)]] = &[
+    agent_session::messages::TEMPLATES,
+    sitebuilder::TEMPLATES,
+    story_pipeline::TEMPLATES,
+];

@@ -10,6 +10,7 @@ use super::budget::{Budget, estimate};
 use super::view::{LeftOut, View};
 use super::{Resume, ResumeDecision};
 use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::formats;
 use crate::fsio;
 use crate::redaction::Redaction;
 use crate::template;
@@ -148,7 +149,7 @@ pub struct Rendered {
 impl Prompts {
     /// The names of all built-in templates.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        template::BUILT_IN.iter().map(|(name, _)| *name)
+        built_in().map(|(name, _)| name)
     }
 
     /// Puts a template of yours in the place of the one with this name.
@@ -197,8 +198,8 @@ impl Prompts {
         let own = |name: &str| self.own.get(name).map(String::as_str);
         let found = own(&special)
             .or_else(|| own(name))
-            .or_else(|| template::source(&special))
-            .or_else(|| template::source(name));
+            .or_else(|| built_in_source(&special))
+            .or_else(|| built_in_source(name));
         if let Some(source) = found {
             return Ok((name.to_owned(), source));
         }
@@ -357,6 +358,18 @@ impl Resume {
     pub fn goes_on(&self) -> bool {
         self.plan.decision < ResumeDecision::Restart
     }
+}
+
+/// The templates for every format, then those of single formats. `FORMAT/NAME` takes the place of `NAME` for checkpoints of
+/// that format.
+fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_formats = formats::TEMPLATES.iter().copied().flatten();
+    template::BUILT_IN.iter().chain(of_formats).copied()
+}
+
+fn built_in_source(name: &str) -> Option<&'static str> {
+    let found = built_in().find(|(known, _)| *known == name);
+    found.map(|(_, source)| source)
 }
 
 fn require_known(name: &str) -> Result<()> {

@@ -25,13 +25,17 @@ pub trait Examine: Serialize + DeserializeOwned + Clone + PartialEq + Debug + 's
 
 impl<C: Checkpoint + Debug> Examine for C {
     fn examine(document: &Document) -> Option<Vec<Violation>> {
-        (Format::of::<C>().examine)(document, &RuleContext::none()).ok()
+        Format::of::<C>()
+            .violations(document, &RuleContext::none())
+            .ok()
     }
 }
 
 impl Examine for BuilderState {
     fn examine(document: &Document) -> Option<Vec<Violation>> {
-        (Format::builder_state().examine)(document, &RuleContext::none()).ok()
+        Format::builder_state()
+            .violations(document, &RuleContext::none())
+            .ok()
     }
 }
 

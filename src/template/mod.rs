@@ -10,7 +10,7 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, ErrorKind as Kind, Output, State, UndefinedBehavior, Value};
 use serde::Serialize;
 
-pub(crate) use built_in::{BUILT_IN, message, source};
+pub(crate) use built_in::{BUILT_IN, message};
 
 use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::json::quoted_short;

@@ -1,8 +1,9 @@
-//! The stores of the library, in places for the testkit.
+//! The stores of the library, as the testkit wants them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agent_checkpoint::formats::Layout;
 use agent_checkpoint::store::{
@@ -10,7 +11,7 @@ use agent_checkpoint::store::{
     FileStore, Keep, MemoryStore, Page, Put, Query, Saved, Stored,
 };
 use agent_checkpoint::testkit::seam::fail_call;
-use agent_checkpoint::testkit::{MovableClock, Place};
+use agent_checkpoint::testkit::{Harness, MovableClock, Place};
 use agent_checkpoint::{Dropped, Key, Result};
 use tempfile::TempDir;
 
@@ -21,23 +22,27 @@ fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// No document, but with a part that can be read.
+/// What is no document, but has a part that can be read.
 const DAMAGE: &str = "{\"n\": 7, \"x\": [1, 2";
 
-pub(crate) struct InMemory {
-    pub(crate) store: MemoryStore,
-    pub(crate) clock: MovableClock,
+pub(crate) struct InMemory;
+
+struct Memory {
+    store: Arc<MemoryStore>,
+    clock: MovableClock,
 }
 
-pub(crate) fn in_memory() -> InMemory {
-    let clock = MovableClock::new();
-    let store = MemoryStore::new().with_clock(clock.clone());
-    InMemory { store, clock }
+impl Harness for InMemory {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        let clock = MovableClock::new();
+        let store = Arc::new(MemoryStore::new().with_clock(clock.clone()));
+        Ok(Box::new(Memory { store, clock }))
+    }
 }
 
-impl Place for InMemory {
+impl Place for Memory {
     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
-        Ok(Box::new(self.store.clone()))
+        Ok(Box::new(Arc::clone(&self.store)))
     }
 
     fn clock(&self) -> Option<MovableClock> {
@@ -53,9 +58,9 @@ impl Place for InMemory {
     }
 }
 
-/// A store with nothing but compare-and-swap.
+/// A store that has nothing but compare-and-swap, and leaves all else to the trait.
 #[derive(Clone, Default)]
-pub(crate) struct OnlySwaps(MemoryStore);
+pub(crate) struct OnlySwaps(Arc<MemoryStore>);
 
 impl CheckpointStore for OnlySwaps {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
@@ -84,6 +89,14 @@ impl CheckpointStore for OnlySwaps {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
+    }
+}
+
+pub(crate) struct Plain;
+
+impl Harness for Plain {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(OnlySwaps::default()))
     }
 }
 
@@ -131,14 +144,6 @@ impl Files {
         self
     }
 
-    pub(crate) fn place(self) -> FilesPlace {
-        FilesPlace {
-            files: self,
-            folder: tempfile::tempdir().unwrap(),
-            clock: MovableClock::new(),
-        }
-    }
-
     pub(crate) fn open(&self, folder: &Path, clock: Option<MovableClock>) -> FileStore {
         let mut options = FileOptions::default().with_max_bytes(MAX_BYTES);
         if let Some(clock) = clock {
@@ -162,9 +167,29 @@ pub(crate) struct FilesPlace {
 }
 
 impl FilesPlace {
+    pub(crate) fn new(files: Files) -> FilesPlace {
+        FilesPlace {
+            files,
+            folder: tempfile::tempdir().unwrap(),
+            clock: MovableClock::new(),
+        }
+    }
+
     pub(crate) fn store(&self) -> FileStore {
         self.files
             .open(self.folder.path(), Some(self.clock.clone()))
+    }
+}
+
+impl Harness for Files {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(FilesPlace::new(self.clone())))
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        // At the time where the clocks of this place begin.
+        let clock = Some(MovableClock::new());
+        Some(Ok(Box::new(self.open(Path::new(address), clock))))
     }
 }
 
@@ -175,13 +200,6 @@ impl Place for FilesPlace {
 
     fn address(&self) -> Option<String> {
         Some(self.folder.path().display().to_string())
-    }
-
-    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
-        // At the time where the clock of the other place begins.
-        let clock = Some(MovableClock::new());
-        let store = self.files.open(Path::new(address), clock);
-        Some(Ok(Box::new(store)))
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -211,25 +229,18 @@ impl Place for FilesPlace {
     }
 }
 
-/// Two checkpoints inside a larger file.
+/// A host file with room for two checkpoints.
+pub(crate) struct HostFile;
+
 const HOST: &str =
     "{\n  \"activePrd\": {\n    \"id\": \"p\"\n  },\n  \"adhocQueue\": [{\"id\": \"x\"}]\n}\n";
 
-pub(crate) struct HostFile {
+struct HostPlace {
     folder: TempDir,
     clock: MovableClock,
 }
 
-pub(crate) fn host_file() -> HostFile {
-    let place = HostFile {
-        folder: tempfile::tempdir().unwrap(),
-        clock: MovableClock::new(),
-    };
-    fs::write(place.path(), HOST).unwrap();
-    place
-}
-
-impl HostFile {
+impl HostPlace {
     fn path(&self) -> PathBuf {
         self.folder.path().join("builder-state.json")
     }
@@ -242,18 +253,29 @@ fn open_host(path: &Path, clock: MovableClock) -> BuilderStateStore {
     BuilderStateStore::with_options(path, options)
 }
 
-impl Place for HostFile {
+impl Harness for HostFile {
+    fn place(&self) -> Result<Box<dyn Place>> {
+        let place = HostPlace {
+            folder: tempfile::tempdir().unwrap(),
+            clock: MovableClock::new(),
+        };
+        fs::write(place.path(), HOST).unwrap();
+        Ok(Box::new(place))
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        let store = open_host(Path::new(address), MovableClock::new());
+        Some(Ok(Box::new(store)))
+    }
+}
+
+impl Place for HostPlace {
     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
         Ok(Box::new(open_host(&self.path(), self.clock.clone())))
     }
 
     fn address(&self) -> Option<String> {
         Some(self.path().display().to_string())
-    }
-
-    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
-        let store = open_host(Path::new(address), MovableClock::new());
-        Some(Ok(Box::new(store)))
     }
 
     fn keys(&self) -> Vec<Key> {

@@ -127,9 +127,9 @@ fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape(
                 Err(_) => continue,
             },
         };
-        let violations = (format.examine)(&document, &RuleContext::none()).unwrap();
+        let violations = format.violations(&document, &RuleContext::none()).unwrap();
         let expected = !violations.iter().any(|it| it.code.is_shape());
-        let validator = of(format.name, Contract::Read);
+        let validator = of(format.name(), Contract::Read);
         let errors: Vec<_> = validator
             .iter_errors(&value)
             .map(|e| e.to_string())
@@ -306,7 +306,7 @@ fn every_version_has_a_summary_in_one_line_and_the_last_is_in_the_id() {
 
 #[test]
 fn there_is_a_schema_of_every_format() {
-    let of_formats: BTreeSet<_> = Formats::default().iter().map(|it| it.name).collect();
+    let of_formats: BTreeSet<_> = Formats::default().iter().map(|it| it.name()).collect();
     let schemas = Schemas::default();
     assert_eq!(schemas.names().collect::<BTreeSet<_>>(), of_formats);
 }

@@ -54,7 +54,7 @@ fn compare<C: Arbitrary + Examine + 'static>(
             .unwrap()
     });
     let formats = Formats::default();
-    let examine = formats.get(format).unwrap().examine;
+    let known = formats.get(format).unwrap();
     let counts = Cell::new([0; 2]);
     let config = Config {
         cases: cases.max(Config::default().cases),
@@ -68,7 +68,7 @@ fn compare<C: Arbitrary + Examine + 'static>(
         };
         let text = value.to_string();
         let document = Document::from_text(text.as_str()).unwrap();
-        let violations = examine(&document, &RuleContext::none()).unwrap();
+        let violations = known.violations(&document, &RuleContext::none()).unwrap();
         let loads = !violations.iter().any(|it| it.code.is_shape());
         let [all, loaded] = counts.get();
         counts.set([all + 1, loaded + u32::from(loads)]);

@@ -250,10 +250,12 @@ fn a_migration_that_fails_is_an_error_that_names_both_versions_and_changes_nothi
 fn tools_and_fleets_see_the_latest_version_too() {
     let document = Document::from_text(FIRST).unwrap();
     let format = Format::of::<Trip>();
-    let examined = (format.open)(&document, &RuleContext::none()).unwrap();
+    let examined = format.inspect(&document, &RuleContext::none()).unwrap();
     assert_eq!(examined.handoff.pending, ["a", "b"]);
     assert_eq!(examined.violations, []);
-    let surveyed = (format.survey)(&document, &RuleContext::none(), Utc::now()).unwrap();
+    let surveyed = format
+        .inspect(&document, &RuleContext::none().with_now(Utc::now()))
+        .unwrap();
     assert_eq!(surveyed.handoff.pending, ["a", "b"]);
 }
 

@@ -44,7 +44,7 @@ fn read(text: &str) -> AgentCheckpoint {
 fn judged(document: &Document, context: &RuleContext<'_>) -> Vec<Violation> {
     let formats = Formats::default();
     let format = formats.get("agent-session").unwrap();
-    (format.examine)(document, context).unwrap()
+    format.violations(document, context).unwrap()
 }
 
 /// Pointers and codes, sorted.
@@ -1954,7 +1954,7 @@ fn files_are_detected_by_folder_and_content() {
     let detect = |path: &str, text: Option<&str>| {
         let document = text.map(|text| Document::from_text(text).unwrap());
         let detected = formats.detect(&PathBuf::from(path), document.as_ref());
-        detected.map(|detected| detected.format.name)
+        detected.map(|detected| detected.format.name())
     };
     for (path, text) in [
         ("somewhere.json", Some(FORMAT)),

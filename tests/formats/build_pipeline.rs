@@ -67,7 +67,7 @@ fn spec() -> ExecutionSpec {
 fn found(text: &str, context: &RuleContext<'_>) -> Vec<(String, String)> {
     let document = Document::from_text(text).unwrap();
     let format = *Formats::default().get("build-pipeline").unwrap();
-    let all = (format.examine)(&document, context).unwrap();
+    let all = format.violations(&document, context).unwrap();
     let pair = |violation: &agent_checkpoint::json::Violation| {
         (violation.pointer.clone(), violation.code.to_string())
     };
@@ -225,7 +225,12 @@ fn every_readable_case_is_detected_and_an_unchanged_save_writes_nothing() {
             continue;
         };
         let detected = Formats::default().detect(&path, Some(&document)).unwrap();
-        assert_eq!(detected.format.name, "build-pipeline", "{}", path.display());
+        assert_eq!(
+            detected.format.name(),
+            "build-pipeline",
+            "{}",
+            path.display()
+        );
         let store = MemoryStore::new();
         store.put(&key("a"), Put::new(document.clone())).unwrap();
         let builds = store.checkpoints::<BuildCheckpoint>();
@@ -1896,13 +1901,13 @@ fn a_build_is_recognised_by_folder_name_and_content() {
     let detected = formats
         .detect(Path::new("any.json"), Some(&document))
         .unwrap();
-    assert_eq!(detected.format.name, "build-pipeline");
+    assert_eq!(detected.format.name(), "build-pipeline");
     // A task that is called by such an id stays a task.
     let task = Document::new(&common::task(&["one"])).unwrap();
     let detected = formats
         .detect(Path::new("tasks/PRD-009.json"), Some(&task))
         .unwrap();
-    assert_eq!(detected.format.name, "task");
+    assert_eq!(detected.format.name(), "task");
 }
 
 #[test]
@@ -2216,8 +2221,11 @@ fn a_null_artifact_is_none() {
         .to_string(),
     )
     .unwrap();
-    let examine = found.get("build-pipeline").unwrap().examine;
-    assert!(examine(&document, &RuleContext::none()).unwrap().is_empty());
+    let violations = found
+        .get("build-pipeline")
+        .unwrap()
+        .violations(&document, &RuleContext::none());
+    assert_eq!(violations.unwrap(), []);
 }
 
 /// The shapes that agents give the artifacts of a workstream.

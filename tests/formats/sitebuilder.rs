@@ -54,7 +54,7 @@ fn places(found: &[agent_checkpoint::json::Violation]) -> Vec<(String, String)> 
 fn examine_with(text: &str, rule_context: &RuleContext<'_>) -> Vec<(String, String)> {
     let document = Document::from_text(text).unwrap();
     let format = *Formats::default().get("sitebuilder").unwrap();
-    places(&(format.examine)(&document, rule_context).unwrap())
+    places(&format.violations(&document, rule_context).unwrap())
 }
 
 fn examine(value: &Value) -> Vec<(String, String)> {
@@ -140,7 +140,7 @@ fn every_case_gives_exactly_what_is_expected() {
         let detected = Formats::default()
             .detect(&folder.join(file), Some(&document))
             .unwrap();
-        assert_eq!(detected.format.name, "sitebuilder", "{file}");
+        assert_eq!(detected.format.name(), "sitebuilder", "{file}");
         judged += 1;
     }
     assert_eq!(judged, 7);
@@ -1590,7 +1590,7 @@ fn a_file_is_recognised_by_folder_name_and_content() {
     let detect = |path: &str, document: Option<&Document>| {
         formats
             .detect(Path::new(path), document)
-            .map(|detected| detected.format.name)
+            .map(|detected| detected.format.name())
             .ok()
     };
     for (path, document, expected) in [

@@ -161,7 +161,7 @@ fn every_case_gives_exactly_its_violations() {
         let text = std::fs::read_to_string(format!("{folder}/{file}")).unwrap();
         let document = Document::from_text(text).unwrap();
         let format = formats.get(name).unwrap();
-        let given = (format.examine)(&document, &RuleContext::none()).unwrap();
+        let given = format.violations(&document, &RuleContext::none()).unwrap();
         let mut wanted: Vec<_> = case["violations"]
             .as_array()
             .unwrap()
@@ -176,7 +176,7 @@ fn every_case_gives_exactly_its_violations() {
         let detected = formats
             .detect(Path::new("x.json"), Some(&document))
             .unwrap();
-        assert_eq!(detected.format.name, name, "{file}");
+        assert_eq!(detected.format.name(), name, "{file}");
         seen += 1;
     }
     assert_eq!(seen, 16);
@@ -1670,7 +1670,7 @@ fn files_are_recognised_by_name_folder_and_content() {
         let document = text.map(|text| Document::from_text(text).unwrap());
         formats
             .detect(Path::new(path), document.as_ref())
-            .map(|detected| detected.format.name)
+            .map(|detected| detected.format.name())
     };
     // Corrupt files by their path alone.
     let story = "story-pipeline";

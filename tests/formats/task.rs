@@ -43,7 +43,10 @@ fn examine(format: &str, value: &Value) -> Vec<String> {
     let document = Document::from_text(value.to_string()).unwrap();
     let context = RuleContext::none().with_now(time("2026-03-02T09:00:00Z"));
     let formats = Formats::default();
-    (formats.get(format).unwrap().examine)(&document, &context)
+    formats
+        .get(format)
+        .unwrap()
+        .violations(&document, &context)
         .unwrap()
         .iter()
         .map(|violation| format!("{} {}", violation.pointer, violation.code))
@@ -603,9 +606,9 @@ fn local_time_that_is_marked_as_utc_lies_in_the_future() {
     let mut wrong = whole();
     wrong["metadata"]["lastUpdatedAt"] = json!("2026-03-02T10:00:00Z");
     let document = Document::from_text(wrong.to_string()).unwrap();
-    let examine = Formats::default().get("task").unwrap().examine;
+    let task = *Formats::default().get("task").unwrap();
     let found = |context: &RuleContext<'_>| -> Vec<String> {
-        let found = examine(&document, context).unwrap();
+        let found = task.violations(&document, context).unwrap();
         found
             .iter()
             .map(|violation| format!("{} {}", violation.pointer, violation.code))
@@ -794,8 +797,11 @@ fn a_note_is_of_the_first_planned_step_where_none_is_current() {
 fn counted(value: &Value) -> (String, u64, u64) {
     let document = Document::from_text(value.to_string()).unwrap();
     let formats = Formats::default();
-    let open = formats.get("task").unwrap().open;
-    let handoff = open(&document, &RuleContext::none()).unwrap().handoff;
+    let task = formats.get("task").unwrap();
+    let handoff = task
+        .inspect(&document, &RuleContext::none())
+        .unwrap()
+        .handoff;
     let status = handoff.status.to_string();
     (status, handoff.count_done(), handoff.count_all())
 }

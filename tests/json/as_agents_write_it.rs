@@ -24,7 +24,7 @@ fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
     let context = RuleContext::none().with_now(time("2026-03-02T08:00:00Z"));
     let formats = Formats::default();
     let format = formats.get(C::FORMAT).unwrap();
-    let violations = (format.examine)(&document, &context).unwrap();
+    let violations = format.violations(&document, &context).unwrap();
     for violation in &violations {
         // A pointer leads to a value, or to a member that is missing from one.
         let parent = violation
@@ -105,7 +105,7 @@ proptest! {
     fn builder_state(text in as_agents_write_it::<BuilderState>()) {
         let document = Document::from_text(text).unwrap();
         let formats = Formats::default();
-        let examine = formats.get("builder-state").unwrap().examine;
-        examine(&document, &RuleContext::none()).unwrap();
+        let format = formats.get("builder-state").unwrap();
+        format.violations(&document, &RuleContext::none()).unwrap();
     }
 }

@@ -69,8 +69,8 @@ proptest! {
             }
         }
         for format in Formats::default().iter() {
-            (format.examine)(&loaded.document, &RuleContext::none().with_now(time("2026-01-01T00:00:00Z"))).unwrap();
-            (format.open)(&loaded.document, &RuleContext::none()).unwrap();
+            format.violations(&loaded.document, &RuleContext::none().with_now(time("2026-01-01T00:00:00Z"))).unwrap();
+            format.inspect(&loaded.document, &RuleContext::none()).unwrap();
         }
     }
 

@@ -42,7 +42,7 @@ fn plain(before: &Value, after: &Value) -> Vec<String> {
 /// The difference of two documents of a format that is known at run time.
 fn in_format(format: &Format, before: &Document, after: &Document) -> Option<Difference> {
     let handoff = |document| -> Option<Handoff> {
-        Some((format.open)(document, &RuleContext::none()).ok()?.handoff)
+        Some(format.inspect(document, &RuleContext::none()).ok()?.handoff)
     };
     let (old, new) = (handoff(before)?, handoff(after)?);
     Some(Difference::of_handoffs((before, &old), (after, &new)))
@@ -237,14 +237,14 @@ fn the_examples_of_a_build_are_told() {
 fn every_pair_of_examples_is_compared_in_every_format() {
     let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
     for format in Formats::default().iter() {
-        let Ok(files) = std::fs::read_dir(format!("{cases}/{}", format.name)) else {
+        let Ok(files) = std::fs::read_dir(format!("{cases}/{}", format.name())) else {
             continue;
         };
         let files = files.filter_map(|file| std::fs::read(file.unwrap().path()).ok());
         let documents: Vec<Document> = files
             .filter_map(|bytes| Document::parse(&bytes).ok())
             .collect();
-        assert!(documents.len() > 2, "{}", format.name);
+        assert!(documents.len() > 2, "{}", format.name());
         for before in &documents {
             for after in &documents {
                 let difference = in_format(format, before, after).unwrap();

@@ -29,8 +29,10 @@ fn verdict(format: &str, text: &str, seconds: i64) -> Liveness {
     let format = *Formats::default().get(format).unwrap();
     let document = Document::from_text(text).unwrap();
     let now = time(T0) + TimeDelta::seconds(seconds);
-    let surveyed = (format.survey)(&document, &RuleContext::none(), now).unwrap();
-    Liveness::judge(&surveyed.pulse, &(format.thresholds)(), now)
+    let surveyed = format
+        .inspect(&document, &RuleContext::none().with_now(now))
+        .unwrap();
+    Liveness::judge(&surveyed.pulse, &format.thresholds(), now)
 }
 
 /// A document whose last change was at the start.
@@ -66,11 +68,11 @@ fn at_work(format: &str) -> String {
 #[test]
 fn every_protocol_crosses_its_thresholds_to_the_second() {
     for format in Formats::default().iter() {
-        let (late, stalled) = match format.name {
+        let (late, stalled) = match format.name() {
             "sitebuilder" => (10, 30),
             _ => (30, 60),
         };
-        let text = at_work(format.name);
+        let text = at_work(format.name());
         for (seconds, expected) in [
             (0, "active"),
             (late * 60 - 1, "active"),
@@ -80,8 +82,8 @@ fn every_protocol_crosses_its_thresholds_to_the_second() {
             (stalled * 60, "stalled"),
             (stalled * 60 + 1, "stalled"),
         ] {
-            let found = verdict(format.name, &text, seconds);
-            assert_eq!(found.as_str(), expected, "{} at {seconds} s", format.name);
+            let found = verdict(format.name(), &text, seconds);
+            assert_eq!(found.as_str(), expected, "{} at {seconds} s", format.name());
         }
     }
 }
@@ -244,11 +246,11 @@ fn progress_is_a_sign_of_life_too() {
 #[test]
 fn a_stamp_ahead_of_the_clock_is_suspect_and_never_fresh() {
     for format in Formats::default().iter() {
-        let text = at_work(format.name);
-        assert_eq!(verdict(format.name, &text, -5).as_str(), "active");
-        assert_eq!(verdict(format.name, &text, -6).as_str(), "clock_suspect");
-        let invented = verdict(format.name, &text, -71 * 3600);
-        assert_eq!(invented.as_str(), "clock_suspect", "{}", format.name);
+        let text = at_work(format.name());
+        assert_eq!(verdict(format.name(), &text, -5).as_str(), "active");
+        assert_eq!(verdict(format.name(), &text, -6).as_str(), "clock_suspect");
+        let invented = verdict(format.name(), &text, -71 * 3600);
+        assert_eq!(invented.as_str(), "clock_suspect", "{}", format.name());
         assert!(invented.needs_attention());
     }
     // Also where the other stamp is good.

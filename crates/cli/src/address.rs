@@ -3,23 +3,21 @@
 use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::formats::builder_state::{self, Slot};
+use agent_checkpoint::formats::AnyCheckpoints;
+use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Archive, FileRole, Format, Formats, Layout};
+use agent_checkpoint::formats::{Archive, FileRole, Format, Layout};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,
     HistoryEntry, read_document,
 };
-use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction,
-};
+use agent_checkpoint::{Checkpoint, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction};
 
 use chrono::{DateTime, Utc};
 
 use crate::args::Global;
-use crate::dispatch::layout_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::refuse_worktree;
@@ -64,7 +62,7 @@ impl Target {
         };
         let path = store_file(store, global)?;
         let target = Target::open(path, global, FileOptions::default())?;
-        refuse_worktree(&target.path, target.format.name, global)?;
+        refuse_worktree(&target.path, target.format.name(), global)?;
         Ok(target)
     }
 
@@ -81,7 +79,7 @@ impl Target {
     /// damaged or missing.
     pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         let target = Target::damaged(file, global, FileOptions::default())?;
-        refuse_worktree(&target.path, target.format.name, global)?;
+        refuse_worktree(&target.path, target.format.name(), global)?;
         Ok(target)
     }
 
@@ -123,7 +121,7 @@ impl Target {
         };
         let format = match &global.format {
             Some(_) => format_of(&path, None, global)?,
-            None => read::format_of_damaged(&path, &error, global.max_bytes)?.ok_or_else(|| {
+            None => read::format_of_damaged(&path, &error, global)?.ok_or_else(|| {
                 Failure::exiting(Exit::Corrupt, format!(
                     "{error}; nothing that is left of it, of its history or of its place tells its format; name it with \
                      --format"
@@ -164,7 +162,7 @@ impl Target {
     ) -> Result<Target, Failure> {
         let options = with_writer(options, global).with_max_bytes(global.max_bytes);
         let is_file_there = document.is_some();
-        if format.name == builder_state::FORMAT {
+        if format.is_host() {
             if global.key.is_some() {
                 return Err(Failure::new(format!(
                     "{}: a builder-state host file has slots, not keys; use --slot instead of --key",
@@ -185,7 +183,7 @@ impl Target {
             return Err(Failure::new(format!(
                 "{}: --slot is for builder-state host files, and this one is of the format {}; leave it out",
                 path.display(),
-                format.name
+                format.name()
             )));
         }
         let (store, key) = store_of(&path, document.as_ref(), Some(&format), global, options)?;
@@ -199,11 +197,20 @@ impl Target {
         })
     }
 
+    /// The checkpoints of the store, whatever type they have.
+    pub(crate) fn any_checkpoints(&self, global: &Global) -> AnyCheckpoints {
+        self.format.checkpoints(self.view(global))
+    }
+
     /// The checkpoints of the store, typed.
     pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<C> {
+        self.view(global)
+    }
+
+    fn view<C>(&self, global: &Global) -> Checkpoints<C> {
         let checkpoints = match &self.store {
-            Store::Files(store) => store.checkpoints(),
-            Store::Host(store) => store.checkpoints(),
+            Store::Files(store) => Checkpoints::new(store.clone()),
+            Store::Host(store) => Checkpoints::new(store.clone()),
         };
         let mut checkpoints = checkpoints
             .fenced(global.fence)
@@ -277,7 +284,7 @@ impl Target {
     fn put_aside(&self) -> Option<String> {
         let name = self.path.file_name()?.to_str()?;
         let stem = name.strip_suffix(".json")?;
-        let layout = (self.format.layout)();
+        let layout = self.format.layout();
         let entries = std::fs::read_dir(self.path.parent()?.join(".")).ok()?;
         let archives = entries.filter_map(|entry| {
             let entry = entry.ok()?;
@@ -369,7 +376,7 @@ pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<P
 /// The file of a store: the store itself, or the one of `--key` in a folder.
 fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
     if is_folder(store, global) {
-        if global.format.as_deref() == Some(builder_state::FORMAT) {
+        if is_host_named(global) {
             return Err(Failure::new(format!(
                 "{}: builder-state keeps its checkpoints in one host file; name that file",
                 store.display()
@@ -402,17 +409,17 @@ fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure
     let usual = folder.join((Layout::default().file_name)(key)?);
     if let Some(name) = &global.format {
         // The verb reports an unknown format; `set` accepts it.
-        return Ok(match Formats::default().get(name) {
-            Ok(format) => folder.join((layout_of(format).file_name)(key)?),
+        return Ok(match global.formats.get(name) {
+            Ok(format) => folder.join((format.layout().file_name)(key)?),
             Err(_) => usual,
         });
     }
     let mut there: Vec<(PathBuf, &str)> = Vec::new();
-    for format in Formats::default().iter() {
-        if let Ok(name) = (layout_of(format).file_name)(key) {
+    for format in global.formats.iter() {
+        if let Ok(name) = (format.layout().file_name)(key) {
             let path = folder.join(name);
             if path.exists() && there.iter().all(|(known, _)| *known != path) {
-                there.push((path, format.name));
+                there.push((path, format.name()));
             }
         }
     }
@@ -445,7 +452,7 @@ pub(crate) fn store_of(
     global: &Global,
     options: FileOptions,
 ) -> Result<(FileStore, Key), Error> {
-    let layout = format.map(layout_of).unwrap_or_default();
+    let layout = format.map(Format::layout).unwrap_or_default();
     let name = path.file_name().and_then(|name| name.to_str());
     let named = match (&global.key, &global.store) {
         (Some(key), Some(store)) if is_folder(store, global) => Some(Key::new(key.as_str())?),
@@ -492,13 +499,20 @@ fn is_folder(path: &Path, global: &Global) -> bool {
         return path.is_dir();
     }
     let looks_like_file = path.extension().is_some_and(|ending| ending == "json");
-    let is_host = global.format.as_deref() == Some(builder_state::FORMAT);
+    let is_host = is_host_named(global);
     !looks_like_file && !is_host
+}
+
+/// Whether `--format` names a format of host files.
+pub(crate) fn is_host_named(global: &Global) -> bool {
+    let named = global.format.as_deref();
+    let format = named.and_then(|name| global.formats.get(name).ok());
+    format.is_some_and(Format::is_host)
 }
 
 /// The format of a file: as named, as detected, or for one that is not there as its name says.
 fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Result<Format, Error> {
-    let formats = Formats::default();
+    let formats = &global.formats;
     if let Some(name) = &global.format {
         return formats
             .get(name)

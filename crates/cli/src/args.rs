@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent_checkpoint::formats::Formats;
 use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::{ContextUse, Fence, Timestamp};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -93,6 +94,9 @@ pub(crate) struct Global {
     /// The largest file that is read, in bytes
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, default_value_t = 16 * 1024 * 1024)]
     pub(crate) max_bytes: u64,
+    /// The formats that this program knows.
+    #[arg(skip)]
+    pub(crate) formats: Formats,
 }
 
 /// What to do.
@@ -1022,8 +1026,12 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
 }
 
 /// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
-pub(crate) fn parse() -> Result<Args, Outcome> {
-    Args::try_parse().map_err(|error| {
+pub(crate) fn parse(formats: Formats) -> Result<Args, Outcome> {
+    let parsed = Args::try_parse().map(|mut args| {
+        args.global.formats = formats;
+        args
+    });
+    parsed.map_err(|error| {
         let text = error.render().to_string();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Outcome {

@@ -1,9 +1,6 @@
 //! From the name of a format to its type.
 
-use agent_checkpoint::formats::Format;
 use std::path::Path;
-
-use agent_checkpoint::formats::Layout;
 
 use crate::failure::Failure;
 
@@ -63,31 +60,15 @@ pub(crate) fn no_checkpoint(format: &str, path: &Path) -> Failure {
     ))
 }
 
-/// How a format names its files.
-pub(crate) fn layout_of(format: &Format) -> Layout {
-    dispatch!(format.name, C => C::layout(), else Layout::default())
-}
-
 #[cfg(test)]
 mod tests {
     use agent_checkpoint::formats::Formats;
 
     #[test]
-    fn every_format_has_its_type() {
-        for format in Formats::default().iter() {
-            let name = dispatch!(format.name, C => Some(C::FORMAT), else None);
-            match format.name {
-                "builder-state" => assert_eq!(name, Some("task")),
-                other => assert_eq!(name, Some(other)),
-            }
-        }
-    }
-
-    #[test]
     fn every_transient_state_is_on_its_formats_page() {
         for format in Formats::default().iter() {
-            let transient = dispatch!(format.name, C => C::TRANSIENT, else continue);
-            let page = match format.name {
+            let transient = format.transient();
+            let page = match format.name() {
                 "task" => "builder-state",
                 "story-pipeline-state" => "story-pipeline",
                 own => own,
@@ -113,9 +94,9 @@ mod tests {
         let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
         let reference = std::fs::read_to_string(reference).unwrap();
         for format in Formats::default().iter() {
-            let operations = dispatch!(format.name, C => C::OPERATIONS, else continue);
-            let operations: Vec<_> = operations.iter().map(|name| format!("`{name}`")).collect();
-            let row = format!("`{}` | {} |", format.name, operations.join(", "));
+            let operations = format.operations().iter();
+            let operations: Vec<_> = operations.map(|name| format!("`{name}`")).collect();
+            let row = format!("`{}` | {} |", format.name(), operations.join(", "));
             assert!(reference.contains(&row), "{row}");
         }
     }

@@ -211,11 +211,8 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         return "save it to a file, and `ckpt recover --salvage` goes on with its good part"
             .to_owned();
     }
-    let global = GLOBAL.get();
-    let max_bytes = global.map_or(u64::MAX, |global| global.max_bytes);
-    let kept = global
-        .zip(error.path())
-        .and_then(|(global, path)| Target::kept(path, global));
+    let place = GLOBAL.get().zip(error.path());
+    let kept = place.and_then(|(global, path)| Target::kept(path, global));
     match kept {
         Some(entry) if is_conflict => format!(
             "nothing was changed; edit the file, then run this again, or go on with its newest earlier state, {entry}, with \
@@ -227,9 +224,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
              good part of this one, with `--fresh` with none; `ckpt history` lists the states"
         ),
         None => {
-            let found = error
-                .path()
-                .map(|path| read::format_of_damaged(path, error, max_bytes));
+            let found = place.map(|(global, path)| read::format_of_damaged(path, error, global));
             let is_told = matches!(found, Some(Ok(Some(_))));
             let format = if is_told { "" } else { " --format F" };
             format!(

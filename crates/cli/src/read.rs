@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::formats::{Format, Formats};
+use agent_checkpoint::formats::Format;
 use agent_checkpoint::json::{self, Document};
 use agent_checkpoint::store::{
     CheckpointStore, FileOptions, FileStore, HistoryEntry, read_document, read_file,
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// damaged object; else it is no checkpoint.
 pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
     read_document(path, global.max_bytes).map_err(|error| {
-        match format_of_damaged(path, &error, global.max_bytes) {
+        match format_of_damaged(path, &error, global) {
             Err(no_checkpoint) if global.format.is_none() => no_checkpoint,
             _ => error,
         }
@@ -37,16 +37,15 @@ pub(crate) fn good_part(path: &Path, max_bytes: u64) -> Result<Option<Document>,
 pub(crate) fn format_of_damaged(
     path: &Path,
     error: &Error,
-    max_bytes: u64,
+    global: &Global,
 ) -> Result<Option<Format>, Error> {
     let ErrorKind::Corrupt(cause) = error.kind() else {
         return Ok(None);
     };
-    let formats = Formats::default();
-    let bytes = read_file(path, max_bytes)?.unwrap_or_default();
-    match formats.detect_damaged(path, &bytes, cause) {
+    let bytes = read_file(path, global.max_bytes)?.unwrap_or_default();
+    match global.formats.detect_damaged(path, &bytes, cause) {
         Ok(Some(found)) => Ok(Some(found.format)),
-        other => match kept_format(path, max_bytes) {
+        other => match kept_format(path, global) {
             Some(format) => Ok(Some(format)),
             None => other.map(|_| None),
         },
@@ -54,17 +53,15 @@ pub(crate) fn format_of_damaged(
 }
 
 /// The format of the newest state that the history keeps of a file, of whatever task.
-fn kept_format(path: &Path, max_bytes: u64) -> Option<Format> {
-    let options = FileOptions::read_only().with_max_bytes(max_bytes);
+fn kept_format(path: &Path, global: &Global) -> Option<Format> {
+    let options = FileOptions::read_only().with_max_bytes(global.max_bytes);
     let store = FileStore::single(path, options).ok()?;
     let key = store.key()?.clone();
     let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
     let mut entries = store.history(&key).ok()?.into_iter();
     let found = entries.find(is_good)?.id;
     let stored = store.load_revision(&key, &found).ok()?;
-    let detected = Formats::default()
-        .detect(path, Some(&stored.document))
-        .ok()?;
+    let detected = global.formats.detect(path, Some(&stored.document)).ok()?;
     Some(detected.format)
 }
 

@@ -90,7 +90,7 @@ fn every_case_gives_what_is_expected() {
             }
         }
     }
-    let spoken: BTreeSet<&str> = formats.iter().map(|format| format.name).collect();
+    let spoken: BTreeSet<&str> = formats.iter().map(|format| format.name()).collect();
     assert_eq!(judged, spoken, "a format without a case");
 }
 

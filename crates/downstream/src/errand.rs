@@ -1,6 +1,9 @@
 //! A format of this orchestrator's own.
 
-use agent_checkpoint::formats::{Inspection, SchemaVersion};
+use std::path::Path;
+
+use agent_checkpoint::formats::{Evidence, Inspection, SchemaVersion};
+use agent_checkpoint::json::Document;
 #[cfg(feature = "schema")]
 use agent_checkpoint::schema::Shape;
 use agent_checkpoint::{
@@ -37,9 +40,9 @@ impl Errand {
 
     /// An errand of these stops.
     #[must_use]
-    pub fn new(stops: &[&str], now: DateTime<Utc>) -> Self {
+    pub fn new(stops: &[impl AsRef<str>], now: DateTime<Utc>) -> Self {
         Errand {
-            left: stops.iter().map(|&stop| stop.to_owned()).collect(),
+            left: stops.iter().map(|stop| stop.as_ref().to_owned()).collect(),
             changed: Some(Timestamp::like(None, now)),
             ..Errand::default()
         }
@@ -84,6 +87,8 @@ impl Checkpoint for Errand {
         handoff
     }
 
+    const GUIDE: Option<&'static str> = Some("# Errands\n\nReport each stop that you make.\n");
+
     const OPERATIONS: &'static [&'static str] = &["step start", "step done", "block", "unblock"];
 
     /// What a recorder reports. An operation that is refused leaves the errand as it was.
@@ -106,6 +111,23 @@ impl Checkpoint for Errand {
             other => return Err(Error::unsupported(other, Self::OPERATIONS)),
         }
         Ok(())
+    }
+
+    /// Only errands have `made` and `left`.
+    fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
+        let document = document?;
+        let mut own = vec!["made", "left"];
+        own.retain(|name| document.root().get(name).is_some());
+        Evidence::gather(None, &own)
+    }
+
+    fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {
+        let text = |done: &DoneItem| done.text.clone();
+        Some(Errand {
+            made: handoff.done.iter().map(text).collect(),
+            in_the_way: handoff.blockers.clone(),
+            ..Errand::new(&handoff.pending, now)
+        })
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

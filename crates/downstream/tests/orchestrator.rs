@@ -125,8 +125,8 @@ fn each_team_has_errands_of_its_own() {
 fn a_format_of_our_own_stands_beside_the_librarys() {
     let formats = formats();
     let document = Document::from_text(r#"{"made":[1]}"#).unwrap();
-    let examine = formats.get("errand").unwrap().examine;
-    let violations = examine(&document, &RuleContext::none()).unwrap();
+    let errand = formats.get("errand").unwrap();
+    let violations = errand.violations(&document, &RuleContext::none()).unwrap();
     let found: Vec<_> = violations
         .iter()
         .map(|v| (&*v.pointer, v.code.as_str()))
@@ -134,7 +134,7 @@ fn a_format_of_our_own_stands_beside_the_librarys() {
     assert_eq!(found, [("/made/0", "wrong-type"), ("/left", "missing")]);
     let path = Path::new("builder-state.json");
     assert_eq!(
-        formats.detect(path, None).unwrap().format.name,
+        formats.detect(path, None).unwrap().format.name(),
         "builder-state"
     );
 }

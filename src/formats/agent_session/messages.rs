@@ -77,6 +77,43 @@ fn last_update(agent: &AgentCheckpoint, now: DateTime<Utc>, format: &str) -> Str
     }
 }
 
+/// The templates of the protocol's own messages, by name.
+#[cfg(feature = "template")]
+pub(crate) const TEMPLATES: &[(&str, &str)] = &[
+    (
+        "agent-session/resumed",
+        include_str!("templates/resumed.md"),
+    ),
+    (
+        "agent-session/take-over",
+        include_str!("templates/take-over.md"),
+    ),
+    (
+        "agent-session/handoff-note",
+        include_str!("templates/handoff-note.md"),
+    ),
+    (
+        "agent-session/fresh-handoff",
+        include_str!("templates/fresh-handoff.md"),
+    ),
+    (
+        "agent-session/status-check",
+        include_str!("templates/status-check.md"),
+    ),
+    (
+        "agent-session/escalation",
+        include_str!("templates/escalation.md"),
+    ),
+    (
+        "agent-session/update-guide",
+        include_str!("templates/update-guide.md"),
+    ),
+    (
+        "agent-session/transition-guide",
+        include_str!("templates/transition-guide.md"),
+    ),
+];
+
 /// What the messages are made of; the names are those that templates use.
 #[derive(Debug, Serialize)]
 struct Facts {
@@ -188,7 +225,7 @@ fn timeless(agent: &AgentCheckpoint) -> Facts {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn resume(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
-    message("agent-session/resumed", &Facts::of(agent, now))
+    message(TEMPLATES, "agent-session/resumed", &Facts::of(agent, now))
 }
 
 /// The note in the handoff package of an agent that takes over, with the file that the old agent's
@@ -196,7 +233,7 @@ pub fn resume(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn handoff_note(agent: &AgentCheckpoint) -> String {
-    message("agent-session/handoff-note", &timeless(agent))
+    message(TEMPLATES, "agent-session/handoff-note", &timeless(agent))
 }
 
 /// As [`handoff_note`], with the checkpoint in this file, such as
@@ -204,7 +241,11 @@ pub fn handoff_note(agent: &AgentCheckpoint) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn handoff_note_from(agent: &AgentCheckpoint, file: &str) -> String {
-    message("agent-session/handoff-note", &timeless(agent).kept_in(file))
+    message(
+        TEMPLATES,
+        "agent-session/handoff-note",
+        &timeless(agent).kept_in(file),
+    )
 }
 
 /// The handoff package of an agent that begins the feature anew, after a restart from scratch: it says
@@ -212,7 +253,11 @@ pub fn handoff_note_from(agent: &AgentCheckpoint, file: &str) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn fresh_handoff(agent: &AgentCheckpoint, new_id: &str) -> String {
-    message("agent-session/fresh-handoff", &timeless(agent).by(new_id))
+    message(
+        TEMPLATES,
+        "agent-session/fresh-handoff",
+        &timeless(agent).by(new_id),
+    )
 }
 
 /// What the user gives an agent, called `new_id`, that takes over from one that crashed, whose file is
@@ -220,7 +265,11 @@ pub fn fresh_handoff(agent: &AgentCheckpoint, new_id: &str) -> String {
 #[cfg(feature = "template")]
 #[must_use]
 pub fn take_over(agent: &AgentCheckpoint, new_id: &str) -> String {
-    message("agent-session/take-over", &timeless(agent).by(new_id))
+    message(
+        TEMPLATES,
+        "agent-session/take-over",
+        &timeless(agent).by(new_id),
+    )
 }
 
 /// As [`take_over`], with the old agent's checkpoint in this file, such as
@@ -229,7 +278,7 @@ pub fn take_over(agent: &AgentCheckpoint, new_id: &str) -> String {
 #[must_use]
 pub fn take_over_from(agent: &AgentCheckpoint, new_id: &str, file: &str) -> String {
     let facts = timeless(agent).by(new_id).kept_in(file);
-    message("agent-session/take-over", &facts)
+    message(TEMPLATES, "agent-session/take-over", &facts)
 }
 
 /// The message that the primary sends an agent that is late (30 minutes), as message `number` of its
@@ -239,7 +288,7 @@ pub fn take_over_from(agent: &AgentCheckpoint, new_id: &str, file: &str) -> Stri
 pub fn status_check(agent: &AgentCheckpoint, number: u32, now: DateTime<Utc>) -> String {
     let mut facts = Facts::of(agent, now);
     facts.number = number;
-    message("agent-session/status-check", &facts)
+    message(TEMPLATES, "agent-session/status-check", &facts)
 }
 
 /// The message to the user about an agent that counts as crashed (60 minutes), with the three
@@ -247,7 +296,11 @@ pub fn status_check(agent: &AgentCheckpoint, number: u32, now: DateTime<Utc>) ->
 #[cfg(feature = "template")]
 #[must_use]
 pub fn escalation(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
-    message("agent-session/escalation", &Facts::of(agent, now))
+    message(
+        TEMPLATES,
+        "agent-session/escalation",
+        &Facts::of(agent, now),
+    )
 }
 
 /// The sentence with the time for which an agent was silent.
@@ -294,6 +347,7 @@ impl<'g> Guide<'g> {
 #[cfg(feature = "template")]
 pub fn update_guide(agent: &Key) -> Result<String> {
     Ok(message(
+        TEMPLATES,
         "agent-session/update-guide",
         &Guide::of(agent, "", "")?,
     ))
@@ -307,6 +361,7 @@ pub fn update_guide(agent: &Key) -> Result<String> {
 #[cfg(feature = "template")]
 pub fn transition_guide(agent: &Key, from: &str, to: &str) -> Result<String> {
     Ok(message(
+        TEMPLATES,
         "agent-session/transition-guide",
         &Guide::of(agent, from, to)?,
     ))

@@ -183,6 +183,7 @@ impl Checkpoint for AgentCheckpoint {
         ("/blockers/*", ItemState::Blocker),
     ];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.last_checkpoint.as_ref()

@@ -339,6 +339,7 @@ impl Checkpoint for BuildCheckpoint {
     const TRANSIENT: &'static [(Code, &'static str)] =
         &[(Code::STATUS_RULE, "/in_progress_workstreams")];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.updated_at.as_ref().or(self.timestamp.as_ref())

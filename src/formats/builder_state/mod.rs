@@ -7,7 +7,7 @@ mod strategies;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use recognise::recognise;
+pub(crate) use recognise::recognise;
 pub use slots::{Slot, SlotPlace};
 
 use super::fields::{self, null_is_default};
@@ -17,6 +17,9 @@ use crate::checkpoint::{Inspection, SchemaVersion, Shape, Timestamp};
 
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";
+
+/// The page to give an agent whose checkpoint is in a host file.
+pub(crate) const GUIDE: &str = include_str!("guide.md");
 
 /// Where the members come from.
 #[cfg(feature = "schema")]

@@ -11,7 +11,7 @@ fn has(node: Node<'_>, member: &str, kind: Kind) -> bool {
 }
 
 /// A builder-state host file.
-pub(in crate::formats) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+pub(crate) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let name = path
         .file_name()
         .and_then(|name| name.to_str())

@@ -7,6 +7,19 @@ use super::SitebuilderCheckpoint;
 use super::operations::continue_from;
 use crate::shown::cell;
 
+/// The templates of the protocol's own messages, by name.
+#[cfg(feature = "template")]
+pub(crate) const TEMPLATES: &[(&str, &str)] = &[
+    (
+        "sitebuilder/take-over",
+        include_str!("templates/take-over.md"),
+    ),
+    (
+        "sitebuilder/progress",
+        include_str!("templates/progress.md"),
+    ),
+];
+
 /// The head of the table of active checkpoints in `progress/STATUS.md`.
 pub const STATUS_HEADING: &str = "\
 ## Active Checkpoints
@@ -20,7 +33,7 @@ impl SitebuilderCheckpoint {
     #[cfg(feature = "template")]
     #[must_use]
     pub fn progress_message(&self) -> String {
-        let text = crate::template::message("sitebuilder/progress", &self.values());
+        let text = crate::template::message(TEMPLATES, "sitebuilder/progress", &self.values());
         text.trim_end().to_owned()
     }
 

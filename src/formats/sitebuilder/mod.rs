@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::AgainstEstimate;
 pub use messages::STATUS_HEADING;
+#[cfg(feature = "template")]
+pub(crate) use messages::TEMPLATES;
 pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
 pub use pulse::{LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
@@ -325,6 +327,7 @@ impl Checkpoint for SitebuilderCheckpoint {
     ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
     const HAS_HEARTBEAT: bool = true;
 
     fn updated_at(&self) -> Option<&Timestamp> {

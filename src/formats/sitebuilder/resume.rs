@@ -116,7 +116,11 @@ fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
     let worker = NewWorker::new(agent);
     #[cfg(feature = "template")]
     let worker = {
-        let block = crate::template::message("sitebuilder/take-over", &checkpoint.values());
+        let block = crate::template::message(
+            super::messages::TEMPLATES,
+            "sitebuilder/take-over",
+            &checkpoint.values(),
+        );
         worker.with_block(block.trim_end())
     };
     worker

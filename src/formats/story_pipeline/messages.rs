@@ -5,6 +5,16 @@ use serde_json::Value;
 use super::StoryCheckpoint;
 use crate::checkpoint::{ItemState, UnreadableItem};
 
+/// The templates of the protocol's own messages, by name.
+#[cfg(feature = "template")]
+pub(crate) const TEMPLATES: &[(&str, &str)] = &[
+    ("story-pipeline/block", include_str!("templates/block.md")),
+    (
+        "story-pipeline/take-over",
+        include_str!("templates/take-over.md"),
+    ),
+];
+
 /// What a new worker's prompt says of the work that is done: the `CHECKPOINT RESUME` block.
 #[cfg(feature = "template")]
 #[must_use]
@@ -15,7 +25,11 @@ pub fn resume_block(story: &StoryCheckpoint) -> String {
 /// The block with what could not be read, by name: a blank would say that nothing remains.
 #[cfg(feature = "template")]
 pub(super) fn block(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> String {
-    let text = crate::template::message("story-pipeline/block", &values(story, unreadable));
+    let text = crate::template::message(
+        TEMPLATES,
+        "story-pipeline/block",
+        &values(story, unreadable),
+    );
     text.trim_end().to_owned()
 }
 

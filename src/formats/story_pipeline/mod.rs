@@ -30,6 +30,8 @@ use super::fields;
 pub use crate::checkpoint::Counters;
 pub use guards::{MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting};
 #[cfg(feature = "template")]
+pub(crate) use messages::TEMPLATES;
+#[cfg(feature = "template")]
 pub use messages::resume_block;
 pub use messages::{pipeline_name, retry_name, when_to_write, worker_name};
 pub use operations::Gate;
@@ -235,6 +237,7 @@ impl Checkpoint for StoryCheckpoint {
         (Code::MISSING, "/quality_score"),
     ];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
     fn updated_at(&self) -> Option<&Timestamp> {
         self.written_at()

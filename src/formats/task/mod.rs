@@ -310,6 +310,7 @@ impl Checkpoint for TaskCheckpoint {
     const STATUS_IS_DERIVED: bool = true;
 
     const OPERATIONS: &'static [&'static str] = reports::OPERATIONS;
+    const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
     fn schema_version(&self) -> Option<u64> {
         self.schema_version

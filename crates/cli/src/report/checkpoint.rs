@@ -1,6 +1,6 @@
 //! A checkpoint for a person.
 
-use agent_checkpoint::formats::Examined;
+use agent_checkpoint::formats::Inspected;
 use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::ForeignMember;
 use agent_checkpoint::store::Stored;
@@ -34,30 +34,37 @@ pub(crate) struct Shown {
 pub(crate) struct View<'t> {
     target: &'t Target,
     stored: Stored,
-    examined: Examined,
+    inspected: Inspected,
+    foreign: Vec<ForeignMember>,
 }
 
 impl<'t> View<'t> {
     /// The view of a checkpoint.
-    pub(crate) fn new(target: &'t Target, stored: Stored, examined: Examined) -> Self {
+    pub(crate) fn new(
+        target: &'t Target,
+        stored: Stored,
+        inspected: Inspected,
+        foreign: Vec<ForeignMember>,
+    ) -> Self {
         View {
             target,
             stored,
-            examined,
+            inspected,
+            foreign,
         }
     }
 
     /// Whether something is wrong with it.
     pub(crate) fn has_violations(&self) -> bool {
-        !self.examined.violations.is_empty()
+        !self.inspected.violations.is_empty()
     }
 
     /// For a program.
     pub(crate) fn shown(&self) -> Shown {
-        let handoff = self.examined.handoff.clone();
+        let handoff = self.inspected.handoff.clone();
         Shown {
             file: self.target.path.display().to_string(),
-            format: self.target.format.name,
+            format: self.target.format.name(),
             slot: self.target.slot.as_ref().map(ToString::to_string),
             key: self.target.shown_key().map(ToString::to_string),
             revision: self.stored.revision.clone(),
@@ -66,14 +73,14 @@ impl<'t> View<'t> {
             agent: handoff.agent.clone(),
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
-            foreign: self.examined.foreign.clone(),
-            violations: self.examined.violations.clone(),
+            foreign: self.foreign.clone(),
+            violations: self.inspected.violations.clone(),
         }
     }
 
     /// For a person.
     pub(crate) fn print(&self, outcome: &mut Outcome, global: &Global) {
-        let handoff = &self.examined.handoff;
+        let handoff = &self.inspected.handoff;
         let context = &self.stored.context;
         let task = handoff.task.clone().or_else(|| context.task.clone());
         let description = handoff
@@ -119,15 +126,12 @@ impl<'t> View<'t> {
         page.list("Instructions", handoff.instructions.iter().cloned());
         page.list(
             "Also in the file, and not declared by its format",
-            self.examined
-                .foreign
-                .iter()
-                .map(|member| match &member.note {
-                    Some(note) => format!("{}: {note}", member.name),
-                    None => member.name.clone(),
-                }),
+            self.foreign.iter().map(|member| match &member.note {
+                Some(note) => format!("{}: {note}", member.name),
+                None => member.name.clone(),
+            }),
         );
-        let found = &self.examined.violations;
+        let found = &self.inspected.violations;
         page.field("Violations", &found.len().to_string());
         for found in found {
             page.item("!", &violation(found));
@@ -136,7 +140,7 @@ impl<'t> View<'t> {
 
     fn place(&self) -> String {
         let path = self.target.path.display();
-        let format = self.target.format.name;
+        let format = self.target.format.name();
         match &self.target.slot {
             Some(slot) => format!("{path}, slot {slot} ({format})"),
             None => format!("{path} ({format})"),

@@ -58,7 +58,10 @@ fn complete(target: &Target) -> Result<Revision, Failure> {
     let at = |error: Error| target.error(error);
     let stored = target.store().load(&target.key).map_err(at)?;
     let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
-    let examined = (target.format.open)(&stored.document, &RuleContext::none()).map_err(at)?;
+    let examined = target
+        .format
+        .inspect(&stored.document, &RuleContext::none())
+        .map_err(at)?;
     let handoff = examined.handoff;
     if handoff.may_be_open() {
         let unreadable: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();

@@ -2,19 +2,16 @@
 
 use std::path::Path;
 
-use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Format, Formats, builder_state, convert, members_not_held};
-use agent_checkpoint::json::{Document, Violation};
+use agent_checkpoint::formats::members_not_held;
+use agent_checkpoint::json::Violation;
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::create_file;
-use agent_checkpoint::{Checkpoint, DoneItem, Error, Handoff, RuleContext};
-use chrono::{DateTime, Utc};
+use agent_checkpoint::{DoneItem, Handoff, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::address::Target;
 use crate::args::Global;
-use crate::dispatch::dispatch;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::report::violation;
@@ -36,12 +33,6 @@ struct Report<'r> {
     result_violations: &'r [Violation],
 }
 
-/// A host file with nothing but a checkpoint.
-#[derive(Serialize)]
-struct Host<C> {
-    checkpoint: C,
-}
-
 pub(super) fn run(
     file: Option<&Path>,
     to: &str,
@@ -49,13 +40,13 @@ pub(super) fn run(
     is_stdin: bool,
     global: &Global,
 ) -> Result<Outcome, Failure> {
-    let to = *Formats::default().get(to)?;
+    let to = *global.formats.get(to)?;
     let target = Target::to_read(file, global)?;
     if let Some(out) = out {
         refuse_present(out)?;
     }
     let options = ResumeOptions::new(&global.root);
-    let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(&target, &options, global))?;
+    let resume = super::resume::of(&target, &options, global)?;
     let mut handoff = resume.handoff;
     // What the surroundings of the checkpoint tell of it goes along.
     let is_own_name = handoff.task.is_some() || resume.task != target.key.as_str();
@@ -65,7 +56,7 @@ pub(super) fn run(
     handoff.description = resume.description;
     handoff.agent = handoff.agent.or_else(|| global.agent.clone());
     // All of them; where the file cannot be read, those of the state that stands in for it.
-    let all = dispatch!(target.format.name, C => target.checkpoints::<C>(global).earlier(&target.key).ok(), else None);
+    let all = target.any_checkpoints(global).earlier(&target.key);
     let earlier_steps = all.unwrap_or(resume.earlier);
     let earlier: Vec<_> = earlier_steps.iter().map(finished).collect();
     let listed = u64::try_from(earlier.len()).unwrap_or(u64::MAX);
@@ -75,7 +66,10 @@ pub(super) fn run(
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
     let source = target.load()?;
-    let whole = source.as_ref().map(|source| as_it_is(source, &target, &to));
+    // Where the other format has the same object in it, nothing of it is lost.
+    let whole = source
+        .as_ref()
+        .map(|source| to.adopt(source, &target.format));
     let whole = whole.transpose()?.flatten();
     if whole.is_some() {
         // Only what stands around the checkpoint is left behind, and what was cut from it before.
@@ -83,8 +77,9 @@ pub(super) fn run(
         (around.task, around.description) = (handoff.task, handoff.description);
         handoff = around;
     }
-    let (mut document, mut not_held, made_up) =
-        dispatch!(to.name, &target.path, C => into::<C>(&handoff, time, &to))?;
+    let converted = to.convert(&handoff, time)?;
+    let (mut document, mut not_held) = (converted.checkpoint, converted.not_held);
+    let made_up = converted.made_up;
     if let Some(whole) = whole {
         not_held.extend(earlier);
         document = whole;
@@ -98,7 +93,7 @@ pub(super) fn run(
         let more = members_not_held(&source, &document, &not_held);
         not_held.extend(more);
     }
-    let lacks = (to.examine)(&document, &RuleContext::none())?;
+    let lacks = to.violations(&document, &RuleContext::none())?;
     if let Some(out) = out {
         create_file(out, document.text().as_bytes())?;
     }
@@ -107,8 +102,8 @@ pub(super) fn run(
         let checkpoint = serde_json::from_str(document.text());
         outcome.json_as_it_is(&Report {
             file: target.path.display().to_string(),
-            format: target.format.name,
-            to: to.name,
+            format: target.format.name(),
+            to: to.name(),
             out: out.map(|out| out.display().to_string()),
             checkpoint: checkpoint
                 .map_err(|error| Failure::new(format!("the result is no JSON: {error}")))?,
@@ -121,9 +116,9 @@ pub(super) fn run(
         outcome.line(crate::output::one_line(&format!(
             "made {} ({}) from {} ({}), which stays as it is",
             out.display(),
-            to.name,
+            to.name(),
             target.path.display(),
-            target.format.name
+            target.format.name()
         )));
     } else {
         outcome.out.push_str(document.text());
@@ -139,7 +134,8 @@ pub(super) fn run(
     for line in &made_up {
         outcome.note(format!(
             "{line}: {} requires it and {} has none, so it is that of the last change",
-            to.name, target.format.name
+            to.name(),
+            target.format.name()
         ));
     }
     for found in &lacks {
@@ -168,54 +164,4 @@ fn refuse_present(out: &Path) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// The checkpoint as it is, where the other format has the same object in it: nothing of it is lost.
-fn as_it_is(source: &Document, target: &Target, to: &Format) -> Result<Option<Document>, Error> {
-    let object_of = |format: &str| match format {
-        builder_state::FORMAT => TaskCheckpoint::FORMAT.to_owned(),
-        other => other.to_owned(),
-    };
-    if object_of(target.format.name) != object_of(to.name) {
-        return Ok(None);
-    }
-    let mut document = source.clone();
-    if to.name == builder_state::FORMAT {
-        document = Document::from_text("{\n}\n")?;
-        document.graft("/checkpoint", source)?;
-    } else if target.slot.is_some() {
-        // What stood inside a file becomes one of its own: its lines move to the left, and no byte of its
-        // values changes. Line ends stand only between values.
-        let mut host = Document::from_text("{\n  \"checkpoint\": null\n}\n")?;
-        host.graft("/checkpoint", source)?;
-        let inside = host.get("/checkpoint").map_or("{}", |node| node.raw());
-        document = Document::from_text(format!("{}\n", inside.replace("\n  ", "\n")))?;
-        if let (None, Some(version)) = (
-            document.get("/schemaVersion"),
-            TaskCheckpoint::latest_version(),
-        ) {
-            document.set("/schemaVersion", &version)?;
-        }
-    }
-    Ok(Some(document))
-}
-
-/// The text of a hand-off in a format, and what it does not hold.
-fn into<C: Checkpoint>(
-    handoff: &Handoff,
-    time: DateTime<Utc>,
-    format: &Format,
-) -> Result<(Document, Vec<String>, Vec<String>), Failure> {
-    let converted = convert::<C>(handoff, time)?;
-    let mut checkpoint = converted.checkpoint;
-    let document = if format.name == builder_state::FORMAT {
-        Document::new(&Host { checkpoint })
-    } else {
-        if let Some(version) = C::latest_version() {
-            checkpoint.set_schema_version(version);
-        }
-        Document::new(&checkpoint)
-    };
-    let document = document.map_err(Error::from)?;
-    Ok((document, converted.not_held, converted.made_up))
 }

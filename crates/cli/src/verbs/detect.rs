@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::formats::Formats;
 use serde::Serialize;
 
 use crate::address::files_or_store;
@@ -41,10 +40,10 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
 fn detect(file: &Path, global: &Global) -> Result<Line, Failure> {
     let document = read::checkpoint(file, global)?;
     let document = document.ok_or_else(|| read::no_such_file(file))?;
-    let detected = Formats::default().detect(file, Some(&document))?;
+    let detected = global.formats.detect(file, Some(&document))?;
     Ok(Line {
         file: file.display().to_string(),
-        format: detected.format.name,
+        format: detected.format.name(),
         reason: detected.evidence.reason,
     })
 }

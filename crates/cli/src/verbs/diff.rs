@@ -77,7 +77,7 @@ pub(super) fn between(
     before: &Document,
     after: &Document,
 ) -> Result<Difference, Error> {
-    let open = |document| (target.format.open)(document, &RuleContext::none());
+    let open = |document| target.format.inspect(document, &RuleContext::none());
     let (old, new) = (open(before)?.handoff, open(after)?.handoff);
     Ok(Difference::of_handoffs((before, &old), (after, &new)))
 }

@@ -1,7 +1,5 @@
 //! `ckpt guide`: the page to give an agent.
 
-use agent_checkpoint::formats::Formats;
-use agent_checkpoint::guide;
 use serde::Serialize;
 
 use crate::args::Global;
@@ -16,15 +14,15 @@ struct Page {
 }
 
 pub(super) fn run(name: Option<&str>, global: &Global) -> Result<Outcome, Failure> {
-    let formats = Formats::default();
+    let formats = &global.formats;
     let named = match name {
         Some(name) => vec![formats.get(name)?],
         None => formats.iter().collect(),
     };
     let pages = named.iter().filter_map(|format| {
-        let text = guide(format.name)?;
+        let text = format.guide()?;
         Some(Page {
-            format: format.name,
+            format: format.name(),
             text,
         })
     });

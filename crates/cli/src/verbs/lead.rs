@@ -28,12 +28,12 @@ pub(super) fn run(lead: &Lead, global: &Global) -> Result<Outcome, Failure> {
         global.key = None;
     }
     let target = Target::to_write(&global)?;
-    if target.format.name != PipelineState::FORMAT {
+    if target.format.name() != PipelineState::FORMAT {
         return Err(Failure::new(format!(
             "{}: the lead's verbs are for {}, and this is {}; name .pipeline/{STATE} with --store",
             target.path.display(),
             PipelineState::FORMAT,
-            target.format.name
+            target.format.name()
         )));
     }
     target.require_file()?;

@@ -57,7 +57,7 @@ struct Told {
 pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
     if let Report::Reassign(reassigned) = &report {
         let target = Target::to_write(global)?;
-        if target.format.name == AgentCheckpoint::FORMAT {
+        if target.format.name() == AgentCheckpoint::FORMAT {
             return super::take_over::run(&reassigned.what, &target, global);
         }
         if reassigned.what.because.is_some() || reassigned.what.beside {
@@ -65,13 +65,13 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
                 "{}: --because and --beside are for {}, and this is {}; leave them out",
                 target.path.display(),
                 AgentCheckpoint::FORMAT,
-                target.format.name
+                target.format.name()
             )));
         }
     }
     if let Report::Heartbeat(_) = report {
         let target = Target::to_write(global)?;
-        if target.format.name == builder_state::FORMAT {
+        if target.format.name() == builder_state::FORMAT {
             return beat(&target, global);
         }
     }
@@ -116,7 +116,7 @@ fn context_without_place(
     global: &Global,
 ) -> Result<Option<Outcome>, Failure> {
     let target = Target::to_write(global)?;
-    let format = target.format.name;
+    let format = target.format.name();
     let has_place = dispatch!(format, C => C::OPERATIONS.contains(&"context"), else true);
     let Some(used) = used.filter(|_| !has_place) else {
         return Ok(None);
@@ -190,13 +190,13 @@ fn change(
     let target = Target::to_write(global)?;
     let mut outcome = Outcome::new();
     if let Some(state) = &beside.state {
-        given::say_unused_state(&target.path, target.format.name, &mut outcome);
+        given::say_unused_state(&target.path, target.format.name(), &mut outcome);
         if let Some(document) = target.load()? {
             given::say_unknown(
                 state,
                 &target.path,
                 &document,
-                target.format.name,
+                target.format.name(),
                 &mut outcome,
             );
         }
@@ -206,22 +206,22 @@ fn change(
         !reported.force && matches!(reported.operation, Stage { .. } | Complete)
     };
     if beside.state.is_none() && reports.iter().any(|(_, reported)| is_judged(reported)) {
-        beside.state = given::state_beside(&target.path, target.format.name, global)?;
+        beside.state = given::state_beside(&target.path, target.format.name(), global)?;
     }
-    if beside.spec.is_some() && target.format.name != BuildCheckpoint::FORMAT {
+    if beside.spec.is_some() && target.format.name() != BuildCheckpoint::FORMAT {
         return Err(Failure::new(format!(
             "{}: --spec is for {}, and this is {}; leave it out",
             target.path.display(),
             BuildCheckpoint::FORMAT,
-            target.format.name
+            target.format.name()
         )));
     }
-    if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name) {
+    if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name()) {
         for (_, reported) in &mut reports {
             sort_files(&mut reported.operation, global, &mut outcome);
         }
     }
-    let (saved, told) = dispatch!(target.format.name, &target.path, C => apply::<C>(&target, &reports, &beside, global))?;
+    let (saved, told) = dispatch!(target.format.name(), &target.path, C => apply::<C>(&target, &reports, &beside, global))?;
     let mut lines = Vec::new();
     let mut left = Vec::new();
     for Told {
@@ -345,7 +345,7 @@ fn apply<C: Checkpoint>(
             let is_refused = matches!(error.kind(), ErrorKind::Refused { .. });
             let mut failure = target.error(error);
             let operation = at_operation.filter(|_| lacks).map(Operation::name);
-            let other = operation.and_then(|name| instead_of(name, target.format.name));
+            let other = operation.and_then(|name| instead_of(name, target.format.name()));
             failure.message.extend(other);
             failure.message.extend(
                 at_operation

@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::Path;
 
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
-use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
 use agent_checkpoint::store::{EntryId, HistoryEntry, RecoverOptions, Recovered, Recovery};
 use agent_checkpoint::{Error, ErrorKind, Revision, RuleContext};
@@ -65,7 +64,7 @@ struct Whole {
 impl<'r> Piece<'r> {
     fn of(place: &'r LeftOut, target: &Target) -> Piece<'r> {
         let document = place.document.as_ref().map(|document| {
-            let examined = (target.format.open)(document, &RuleContext::none()).ok();
+            let examined = target.format.inspect(document, &RuleContext::none()).ok();
             let updated_at = examined.and_then(|examined| examined.updated_at);
             Whole {
                 updated_at: updated_at.map(|stamp| stamp.text().to_owned()),
@@ -232,7 +231,7 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
     let Some(good) = read::good_part(&target.path, global.max_bytes)? else {
         return Ok(());
     };
-    let why = match Formats::default().detect(&target.path, Some(&good)) {
+    let why = match global.formats.detect(&target.path, Some(&good)) {
         Err(_) => {
             "what can be read of it has no member that tells its format, so that it would be no checkpoint"
         }
@@ -248,7 +247,7 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
         format!(
             "{}: {why}; nothing was changed; go on with an earlier state (`ckpt recover`), or name the format with --format {}",
             target.path.display(),
-            target.format.name
+            target.format.name()
         ),
     ))
 }

@@ -21,7 +21,6 @@ use super::claim::owner;
 use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
 use crate::args::{Global, Known};
-use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::{Given, state_beside};
@@ -88,7 +87,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     let target = Target::to_read(file, global)?;
     // An unknown message name is an error whatever the verdict is.
     prompts
-        .source(how.name, target.format.name)
+        .source(how.name, target.format.name())
         .map_err(|error| at_template(error, how))?;
     let mut options = options(global);
     if !how.is_stdin {
@@ -158,7 +157,7 @@ pub(super) fn judge(
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<(Resume, bool), Failure> {
-    let format = target.format.name;
+    let format = target.format.name();
     given.say_unused(&target.path, format, outcome);
     let is_named = given.state.is_some();
     if !is_named && given.story_state.is_none() {
@@ -177,18 +176,18 @@ pub(super) fn judge(
         given.say_unknown(&target.path, &document, format, outcome);
     }
     options.execution_spec.clone_from(&given.spec);
-    dispatch!(target.format.name, &target.path, C => {
-        if options.file.is_some() {
-            options.recording = recording(target, C::OPERATIONS, global);
-        }
-        Ok((of::<C>(target, &options, global)?, C::OPERATIONS.contains(&"restart")))
-    })
+    let operations = target.format.operations();
+    if options.file.is_some() {
+        options.recording = recording(target, operations, global);
+    }
+    let resume = of(target, &options, global)?;
+    Ok((resume, operations.contains(&"restart")))
 }
 
 /// Refuses a checkpoint whose work another agent took over into one of its own beside it, as `status` finds it: two would
 /// do the same work.
 fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
-    if target.format.name != AgentCheckpoint::FORMAT {
+    if target.format.name() != AgentCheckpoint::FORMAT {
         return Ok(());
     }
     let folder = target
@@ -197,8 +196,9 @@ fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let options = FleetOptions::new()
+        .with_formats(global.formats.clone())
         .with_depth(0)
-        .with_format(target.format.name);
+        .with_format(target.format.name());
     let fleet = Fleet::scan(&[Source::folder(folder)], &options, super::now(global));
     let is_this = |place: &String| Path::new(place).file_name() == target.path.file_name();
     let newer = fleet.findings().iter().find_map(|finding| match finding {
@@ -263,7 +263,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
     if let Some(slot) = &target.slot {
         address.push_str(&format!(" --slot {}", shell_word(&slot.to_string())));
     }
-    address.push_str(&format!(" --format {}", target.format.name));
+    address.push_str(&format!(" --format {}", target.format.name()));
     if global.root != Path::new(".") {
         let root = shell_word(&global.root.display().to_string());
         address.push_str(&format!(" --root {root}"));
@@ -289,7 +289,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
     lines.extend(reports.map(|(name, what)| format!("ckpt {name} {what} {address}")));
     lines.push(format!(
         "ckpt guide {}   (all there is to record, and when)",
-        target.format.name
+        target.format.name()
     ));
     lines
 }
@@ -319,13 +319,13 @@ fn shell_word(text: &str) -> String {
 }
 
 /// The plan of the library.
-pub(super) fn of<C: Checkpoint>(
+pub(super) fn of(
     target: &Target,
     options: &ResumeOptions,
     global: &Global,
 ) -> Result<Resume, Failure> {
     target
-        .checkpoints::<C>(global)
+        .any_checkpoints(global)
         .resume(&target.key, options)
         .map_err(|error| target.error(error))
 }
@@ -337,7 +337,7 @@ fn give_inputs(
     target: &Target,
     global: &Global,
 ) -> Result<(), Failure> {
-    if target.format.name != StoryCheckpoint::FORMAT || resume.plan.new_worker.is_none() {
+    if target.format.name() != StoryCheckpoint::FORMAT || resume.plan.new_worker.is_none() {
         return Ok(());
     }
     let Some(document) = target.load()? else {
@@ -415,7 +415,7 @@ fn corrupt(
 fn plan_of_corrupt(file: Option<&Path>, global: &Global) -> Option<Resume> {
     let target = Target::to_look_at(file, global).ok()?;
     let options = options(global);
-    dispatch!(target.format.name, C => of::<C>(&target, &options, global).ok(), else None)
+    of(&target, &options, global).ok()
 }
 
 /// The templates: the built-in ones, a folder's, and one of your own for the message.

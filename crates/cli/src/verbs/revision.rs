@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use agent_checkpoint::formats::{Formats, builder_state};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Error, Revision};
 use serde::Serialize;
 
-use crate::address::{file_or_store, only_slot};
+use crate::address::{file_or_store, is_host_named, only_slot};
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -58,12 +57,13 @@ pub(super) fn token(
     Ok((Revision::of(document.text().as_bytes()), None))
 }
 
-/// Whether a file is a builder-state host file. A format that is not known has no slots.
+/// Whether a file is a host file. A format that is not known has no slots.
 fn is_host(path: &Path, document: &Document, global: &Global) -> bool {
     match &global.format {
-        Some(name) => name == builder_state::FORMAT,
-        None => Formats::default()
+        Some(_) => is_host_named(global),
+        None => global
+            .formats
             .detect(path, Some(document))
-            .is_ok_and(|detected| detected.format.name == builder_state::FORMAT),
+            .is_ok_and(|detected| detected.format.is_host()),
     }
 }

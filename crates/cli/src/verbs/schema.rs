@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use agent_checkpoint::formats::Formats;
 use agent_checkpoint::schema::{self, Schemas};
 use serde_json::{Map, Value};
 
@@ -19,8 +18,13 @@ pub(super) fn run(
     let mut schemas = Schemas::default();
     if let Some(name) = name {
         // Its error lists the formats there are.
-        let format = Formats::default().get(name)?.name;
+        let format = global.formats.get(name)?.name();
         schemas = schemas.only(format);
+        if schemas.names().next().is_none() {
+            return Err(Failure::new(format!(
+                "no JSON Schema of {format} is known to this program"
+            )));
+        }
     }
     let contract = contract.map(|contract| match contract {
         Contract::Read => schema::Contract::Read,

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 use super::revision::token;
 use crate::address::{file_or_store, store_of, with_writer};
 use crate::args::Global;
-use crate::dispatch::dispatch;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::read;
@@ -203,17 +202,17 @@ fn assignment(word: &str) -> Result<Assignment, Failure> {
 }
 
 /// By which format's rules the file is checked.
-enum Rules {
+enum Rules<'f> {
     Named(Format),
-    Detected,
+    Detected(&'f Formats),
     None,
 }
 
-impl Rules {
-    fn new(global: &Global) -> Rules {
+impl<'f> Rules<'f> {
+    fn new(global: &'f Global) -> Rules<'f> {
         match &global.format {
-            None => Rules::Detected,
-            Some(name) => match Formats::default().get(name) {
+            None => Rules::Detected(&global.formats),
+            Some(name) => match global.formats.get(name) {
                 Ok(format) => Rules::Named(*format),
                 Err(_) => Rules::None,
             },
@@ -224,8 +223,8 @@ impl Rules {
     fn of(&self, path: &Path, document: &Document) -> Option<Format> {
         match self {
             Rules::Named(format) => Some(*format),
-            Rules::Detected => {
-                let detected = Formats::default().detect(path, Some(document)).ok()?;
+            Rules::Detected(formats) => {
+                let detected = formats.detect(path, Some(document)).ok()?;
                 Some(detected.format)
             }
             Rules::None => None,
@@ -243,7 +242,7 @@ fn examine(
         context = context.with_now(now);
     }
     format.map_or(Ok(Vec::new()), |format| {
-        (format.examine)(document, &context)
+        format.violations(document, &context)
     })
 }
 
@@ -253,17 +252,7 @@ fn refuse_what_no_change_may_do(
     before: &Document,
     after: &Document,
 ) -> Result<(), Error> {
-    let judge = |format: &Format| {
-        dispatch!(format.name, C => {
-            let (old, new) = (before.read::<C>(), after.read::<C>());
-            match (old, new) {
-                (Ok(old), Ok(new)) => new.value.clone().complete_change(&old.value, &mut || Ok(Vec::new())),
-                // The rules report what cannot be read.
-                _ => Ok(()),
-            }
-        }, else Ok(()))
-    };
-    format.map_or(Ok(()), judge)
+    format.map_or(Ok(()), |format| format.check_change(before, after))
 }
 
 /// A checkpoint of a later or unknown version is not changed: its rules are not

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use agent_checkpoint::{Checkpoint, Error, ErrorKind, Handoff, RuleContext};
+use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
 use crate::address::Target;
 use crate::args::Global;
-use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -33,23 +32,12 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     let context = RuleContext::none()
         .with_now(super::now(global))
         .with_key(&target.key);
-    let mut examined = (target.format.open)(&stored.document, &context).map_err(at)?;
-    // What is no checkpoint of a task has no steps to move out.
-    let handoff = dispatch!(target.format.name, C => handoff::<C>(target, &examined.handoff, global)?, else None);
-    examined.handoff = handoff.unwrap_or(examined.handoff);
-    Ok(View::new(target, stored, examined))
-}
-
-/// The hand-off, completed from the dropped log.
-fn handoff<C: Checkpoint>(
-    target: &Target,
-    handoff: &Handoff,
-    global: &Global,
-) -> Result<Option<Handoff>, Failure> {
-    let checkpoints = target.checkpoints::<C>(global);
-    let loaded = checkpoints.get(&target.key);
-    let handoff = loaded.and_then(|loaded| {
-        checkpoints.complete_handoff(&target.key, &loaded.checkpoint, handoff.clone())
-    });
-    handoff.map(Some).map_err(|error| target.error(error))
+    let format = target.format;
+    let mut inspected = format.inspect(&stored.document, &context).map_err(at)?;
+    let checkpoints = target.any_checkpoints(global);
+    inspected.handoff = checkpoints
+        .complete_handoff(&target.key, inspected.handoff)
+        .map_err(at)?;
+    let foreign = format.foreign_members(&stored.document).map_err(at)?;
+    Ok(View::new(target, stored, inspected, foreign))
 }

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use agent_checkpoint::Checkpoint;
 use agent_checkpoint::staleness::{Reason, Staleness, TrackedFile};
 use comfy_table::Cell;
 use serde::Serialize;
 
 use crate::address::Target;
 use crate::args::Global;
-use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, harmless};
@@ -27,7 +25,10 @@ struct Report<'s> {
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_read(file, global)?;
-    let staleness = dispatch!(target.format.name, &target.path, C => stale::<C>(&target, global))?;
+    let staleness = target
+        .any_checkpoints(global)
+        .stale(&target.key, &global.root)
+        .map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Report {
@@ -44,13 +45,6 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
     }
     outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
     Ok(outcome)
-}
-
-fn stale<C: Checkpoint>(target: &Target, global: &Global) -> Result<Staleness, Failure> {
-    target
-        .checkpoints::<C>(global)
-        .stale(&target.key, &global.root)
-        .map_err(|error| target.error(error))
 }
 
 fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {

@@ -15,7 +15,6 @@ use agent_checkpoint::{Begun, Checkpoint, Error};
 use super::show::view;
 use crate::address::Target;
 use crate::args::Global;
-use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given::spec_of;
@@ -40,7 +39,7 @@ pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> 
     let target = Target::to_write(global)?;
     let now = super::now(global);
     let agent = global.agent.as_deref();
-    let format = target.format.name;
+    let format = target.format.name();
     let place = target.path.display();
     let missing =
         |what: &str| Failure::new(format!("{place}: a checkpoint of {format} needs {what}"));
@@ -123,7 +122,7 @@ pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> 
 
 /// Fails when something is given that a format has no place for.
 fn refuse_unused(target: &Target, what: &What<'_>) -> Result<(), Failure> {
-    let format = target.format.name;
+    let format = target.format.name();
     let has = |formats: &[&str]| formats.contains(&format);
     let (site, build) = (SitebuilderCheckpoint::FORMAT, BuildCheckpoint::FORMAT);
     let unused = [
@@ -273,7 +272,7 @@ fn refuse_other_name<C: Checkpoint>(
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let view = view(target, global)?;
     let options = super::resume::options(global);
-    let resume = dispatch!(target.format.name, &target.path, C => super::resume::of::<C>(target, &options, global))?;
+    let resume = super::resume::of(target, &options, global)?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&serde_json::json!({

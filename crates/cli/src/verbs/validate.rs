@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Key};
 use serde::Serialize;
@@ -88,7 +87,7 @@ fn judge(
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<Verdict, Failure> {
-    let formats = Formats::default();
+    let formats = &global.formats;
     let verdict = |format: Option<String>, outcome| Verdict {
         file: file.display().to_string(),
         format,
@@ -104,8 +103,8 @@ fn judge(
                 return Err(error.into());
             };
             let detected = || {
-                let format = read::format_of_damaged(file, &error, global.max_bytes).ok()??;
-                Some(format.name.to_owned())
+                let format = read::format_of_damaged(file, &error, global).ok()??;
+                Some(format.name().to_owned())
             };
             let format = global.format.clone().or_else(detected);
             outcome.fail(&Failure::from(error));
@@ -128,9 +127,11 @@ fn judge(
     if let Some(key) = &key {
         context = context.with_key(key);
     }
-    let found = (format.examine)(&document, &context).map_err(|error| error.with_path(file))?;
-    given.say_unused(file, format.name, outcome);
-    given.say_unknown(file, &document, format.name, outcome);
+    let found = format
+        .violations(&document, &context)
+        .map_err(|error| error.with_path(file))?;
+    given.say_unused(file, format.name(), outcome);
+    given.say_unknown(file, &document, format.name(), outcome);
     let word = if found.is_empty() {
         "valid"
     } else {
@@ -139,7 +140,7 @@ fn judge(
     outcome.exit = outcome.exit.and(Exit::findings_if(!found.is_empty()));
     Ok(Verdict {
         violations: found,
-        ..verdict(Some(format.name.to_owned()), word)
+        ..verdict(Some(format.name().to_owned()), word)
     })
 }
 

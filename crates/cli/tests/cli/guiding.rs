@@ -1,6 +1,6 @@
 //! `ckpt guide`: the pages for agents, and every example and command on them.
 
-use agent_checkpoint::guide;
+use agent_checkpoint::formats::Formats;
 
 use crate::project::Project;
 
@@ -22,6 +22,10 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     after
         .map(|rest| rest.split("```").next().unwrap())
         .collect()
+}
+
+fn guide(format: &str) -> Option<&'static str> {
+    Formats::default().get(format).unwrap().guide()
 }
 
 /// The words of a command, with single quotes.

@@ -461,6 +461,7 @@ impl Checkpoint for PipelineState {
     ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
     const HAS_HEARTBEAT: bool = true;
     const WRITES_ALL: bool = true;
 

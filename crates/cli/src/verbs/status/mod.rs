@@ -8,7 +8,6 @@ mod watch;
 use std::time::Duration;
 
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason, Source};
-use agent_checkpoint::formats::Formats;
 use agent_checkpoint::liveness::{Liveness, Notice};
 use agent_checkpoint::resume::Resume;
 use agent_checkpoint::{Error, ErrorKind};
@@ -101,25 +100,26 @@ fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
     }
     let mut options = FleetOptions::new()
         .with_depth(how.depth)
-        .with_max_bytes(global.max_bytes);
+        .with_max_bytes(global.max_bytes)
+        .with_formats(global.formats.clone());
     for agent in &how.expect {
         options = options.with_expected(agent);
     }
     for task in planned::read(&how.planned, global)? {
         options = options.with_planned(task.name, task.agent.as_deref());
     }
-    let formats = Formats::default();
+    let formats = &global.formats;
     if let Some(name) = &global.format {
         formats.get(name)?;
         options = options.with_format(name);
     }
     let (late, stalled, stuck) = (span(how.late)?, span(how.stalled)?, span(how.stuck)?);
     for format in formats.iter() {
-        let mut thresholds = (format.thresholds)();
+        let mut thresholds = format.thresholds();
         thresholds.late = late.unwrap_or(thresholds.late);
         thresholds.stalled = stalled.unwrap_or(thresholds.stalled);
         thresholds.stuck = stuck.unwrap_or(thresholds.stuck);
-        options = options.with_thresholds(format.name, thresholds);
+        options = options.with_thresholds(format.name(), thresholds);
     }
     Ok(options)
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Format, Formats};
-use crate::checkpoint::{Evidence, Result};
-use crate::json::{self, Corrupt, CorruptCode};
+use crate::checkpoint::{Error, ErrorKind, Evidence, Result};
+use crate::json::{self, Corrupt, CorruptCode, Document};
 
 /// The format of a file, with the evidence for it.
 #[derive(Clone, Debug)]
@@ -17,6 +17,61 @@ pub struct Detected {
 }
 
 impl Formats {
+    /// The format of a file, by its path and its document, with the evidence.
+    ///
+    /// A corrupt document (`None`) is judged by its path alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownFormat`] when it fits none, [`ErrorKind::Ambiguous`] when it fits two
+    /// equally well.
+    pub fn detect(&self, path: &Path, document: Option<&Document>) -> Result<Detected> {
+        let mut fitting: Vec<Detected> = self
+            .iter()
+            .filter_map(|format| {
+                let evidence = format.recognise(path, document)?;
+                Some(Detected {
+                    format: *format,
+                    evidence,
+                })
+            })
+            .collect();
+        fitting.sort_by_key(|detected| std::cmp::Reverse(detected.evidence.strength));
+        match fitting.as_slice() {
+            // A name alone is no evidence, but where nothing else is there to be looked at.
+            [] => Err(
+                self.unknown(match document.and_then(|_| self.detect(path, None).ok()) {
+                    Some(place) => format!(
+                        "its place is one of {}, and it has none of its members",
+                        place.format.name
+                    ),
+                    None => "its members tell no known format".to_owned(),
+                }),
+            ),
+            [first, second, ..] if first.evidence.strength == second.evidence.strength => {
+                Err(Error::new(ErrorKind::Ambiguous {
+                    what: "format that fits",
+                    candidates: fitting
+                        .iter()
+                        .filter(|other| other.evidence.strength == first.evidence.strength)
+                        .map(|other| other.format.name.to_owned())
+                        .collect(),
+                }))
+            }
+            [first, ..] => Ok(first.clone()),
+        }
+        .map_err(|error| error.with_path(path))
+    }
+
+    /// The error of a file that fits no format.
+    fn unknown(&self, found: impl Into<String>) -> Error {
+        Error::new(ErrorKind::UnknownFormat {
+            name: None,
+            found: found.into(),
+            known: self.names(),
+        })
+    }
+
     /// The format of bytes that are no document, by what is left of them, else by their path.
     ///
     /// `None` where neither tells, and the bytes are a damaged document all the same: empty, nothing but NUL bytes, or a
@@ -24,7 +79,7 @@ impl Formats {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownFormat`](crate::ErrorKind::UnknownFormat) when the file is no checkpoint: JSON Lines whose first
+    /// [`ErrorKind::UnknownFormat`] when the file is no checkpoint: JSON Lines whose first
     /// object has no member of a format, a list, Markdown, YAML, anything else.
     pub fn detect_damaged(
         &self,

@@ -1,0 +1,83 @@
+//! `ckpt` with a format of this orchestrator's own: each verb does with it what it does with those of the library.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const ERRAND: &str = r#"{"made": ["baker"], "left": ["bank", "library"], "at": "bank", "in_the_way": [],
+ "changed": "2026-03-02T08:00:00Z", "mood": "good"}
+"#;
+
+/// The exit code of a command in this folder, and what it printed.
+fn errands(folder: &Path, words: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_errands"));
+    let run = command
+        .current_dir(folder)
+        .args(words)
+        .args(["--now", "2026-03-02T08:05:00Z"])
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        run.status.code().unwrap(),
+        text(run.stdout),
+        text(run.stderr),
+    )
+}
+
+#[test]
+fn every_verb_knows_an_errand() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let path = folder.join("shopping.json");
+    fs::write(&path, ERRAND).unwrap();
+    let run = |code: i32, words: &[&str]| {
+        let (found, out, notes) = errands(folder, words);
+        assert_eq!(found, code, "{words:?}: {out}{notes}");
+        format!("{out}{notes}")
+    };
+
+    let detected = run(0, &["detect", "shopping.json"]);
+    assert!(detected.contains("errand (has made, left)"), "{detected}");
+    assert!(run(0, &["validate", "shopping.json"]).contains("valid (errand)"));
+    let shown = run(0, &["show", "shopping.json"]);
+    assert!(
+        shown.contains("mood") && shown.contains("library"),
+        "{shown}"
+    );
+    run(0, &["stale", "shopping.json"]);
+    let prompt = run(1, &["resume", "shopping.json"]);
+    assert!(prompt.contains("library"), "{prompt}");
+    assert!(prompt.contains("ckpt step done"), "{prompt}");
+    let table = run(0, &["status", "."]);
+    assert!(
+        table.contains("shopping") && table.contains("33"),
+        "{table}"
+    );
+    assert!(run(0, &["guide", "errand"]).contains("each stop"));
+    assert!(run(2, &["schema", "errand"]).contains("no JSON Schema of errand"));
+
+    run(0, &["set", "shopping.json", r#"/mood="fine""#]);
+    let converted = run(
+        1,
+        &[
+            "convert",
+            "shopping.json",
+            "--to",
+            "task",
+            "--out",
+            "task.json",
+        ],
+    );
+    assert!(converted.contains("mood"), "{converted}");
+    let back = run(1, &["convert", "task.json", "--to", "errand"]);
+    assert!(back.contains("\"left\""), "{back}");
+    fs::remove_file(folder.join("task.json")).unwrap();
+    assert!(run(0, &["history", "shopping.json"]).contains("current"));
+    let changed = run(1, &["diff", "shopping.json"]);
+    assert!(changed.contains("mood"), "{changed}");
+}

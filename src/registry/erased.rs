@@ -1,0 +1,178 @@
+//! A format behind a trait object: what the rest of the library asks of a type that it does not know.
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
+use super::{AnyCheckpoint, Inspected};
+use crate::checkpoint::{
+    Checkpoint, DoneItem, Handoff, Judged, Key, Notice, Operation, OperationContext, Result,
+    RuleContext, UnreadableItem, judge, read, violations,
+};
+use crate::checkpoints::Checkpoints;
+use crate::formats::{Converted, convert};
+use crate::json::{Document, Violation};
+use crate::resume::{ForeignMember, Resume, ResumeOptions, foreign};
+use crate::staleness::Staleness;
+use crate::store::Saved;
+
+/// A change of a checkpoint.
+pub(super) type Change<'c> = &'c mut dyn FnMut(&mut dyn AnyCheckpoint) -> Result<()>;
+
+/// What can be done with a checkpoint of one format, in a document or in a store.
+pub(super) trait Erased: Send + Sync {
+    fn inspect(&self, document: &Document, context: &RuleContext<'_>) -> Result<Inspected>;
+    fn foreign_members(&self, document: &Document) -> Result<Vec<ForeignMember>>;
+    fn notice(&self, document: &Document, notice: Notice, now: DateTime<Utc>) -> Option<String>;
+    fn check_change(&self, before: &Document, after: &Document) -> Result<()>;
+
+    fn try_update(&self, view: &Checkpoints<()>, key: &Key, change: Change<'_>) -> Result<Saved>;
+    fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume>;
+    fn stale(&self, view: &Checkpoints<()>, key: &Key, root: &Path) -> Result<Staleness>;
+    fn earlier(&self, view: &Checkpoints<()>, key: &Key) -> Result<Vec<DoneItem>>;
+    fn complete_handoff(
+        &self,
+        view: &Checkpoints<()>,
+        key: &Key,
+        handoff: Handoff,
+    ) -> Result<Handoff>;
+}
+
+/// The format of a type.
+pub(super) struct Typed<C>(PhantomData<fn() -> C>);
+
+impl<C> Typed<C> {
+    pub(super) const NEW: Typed<C> = Typed(PhantomData);
+}
+
+impl<C: Checkpoint> Typed<C> {
+    pub(super) fn violations(
+        document: &Document,
+        context: &RuleContext<'_>,
+    ) -> Result<Vec<Violation>> {
+        let current = read::<C>(document)?;
+        Ok(violations(&current.document, &current.reading, context))
+    }
+
+    pub(super) fn convert(handoff: &Handoff, now: DateTime<Utc>) -> Result<Converted<Document>> {
+        convert::<C>(handoff, now)?.try_map(|mut checkpoint| {
+            if let Some(version) = C::latest_version() {
+                checkpoint.set_schema_version(version);
+            }
+            Ok(Document::new(&checkpoint)?)
+        })
+    }
+}
+
+impl<C: Checkpoint> Erased for Typed<C> {
+    fn inspect(&self, document: &Document, context: &RuleContext<'_>) -> Result<Inspected> {
+        let current = read::<C>(document)?;
+        let checkpoint = &current.reading.value;
+        let Judged {
+            handoff,
+            plan,
+            violations,
+        } = judge(&current.document, &current.reading, context);
+        let mut pulse = checkpoint.pulse();
+        if handoff.status != checkpoint.status() {
+            pulse.activity = (&handoff.status).into();
+        }
+        let now = context.now.unwrap_or_default();
+        let mut progress = checkpoint.progress(now).counting_unreadable(&handoff, now);
+        if context.now.is_none() {
+            (progress.elapsed, progress.rest) = (None, None);
+        }
+        let files = checkpoint.exclusive_files().into_iter();
+        Ok(Inspected {
+            updated_at: checkpoint.updated_at().cloned(),
+            pulse,
+            progress,
+            exclusive_files: files.map(str::to_owned).collect(),
+            plan,
+            violations,
+            handoff,
+        })
+    }
+
+    fn foreign_members(&self, document: &Document) -> Result<Vec<ForeignMember>> {
+        let current = read::<C>(document)?;
+        let reading = &current.reading;
+        Ok(foreign::members(
+            &current.document,
+            &reading.value,
+            reading.left_out(),
+        ))
+    }
+
+    fn notice(&self, document: &Document, notice: Notice, now: DateTime<Utc>) -> Option<String> {
+        read::<C>(document).ok()?.reading.value.notice(notice, now)
+    }
+
+    fn check_change(&self, before: &Document, after: &Document) -> Result<()> {
+        let (before, after) = (before.read::<C>(), after.read::<C>());
+        match (before, after) {
+            (Ok(before), Ok(mut after)) => {
+                let nothing_kept = &mut || Ok(Vec::new());
+                after.value.complete_change(&before.value, nothing_kept)
+            }
+            // What cannot be read is a violation of its shape.
+            _ => Ok(()),
+        }
+    }
+
+    fn try_update(&self, view: &Checkpoints<()>, key: &Key, change: Change<'_>) -> Result<Saved> {
+        view.of::<C>()
+            .try_update_knowing(key, |checkpoint, unreadable| {
+                change(&mut Changing {
+                    checkpoint,
+                    unreadable,
+                })
+            })
+    }
+
+    fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume> {
+        view.of::<C>().resume(key, options)
+    }
+
+    fn stale(&self, view: &Checkpoints<()>, key: &Key, root: &Path) -> Result<Staleness> {
+        view.of::<C>().stale(key, root)
+    }
+
+    fn earlier(&self, view: &Checkpoints<()>, key: &Key) -> Result<Vec<DoneItem>> {
+        view.of::<C>().earlier(key)
+    }
+
+    fn complete_handoff(
+        &self,
+        view: &Checkpoints<()>,
+        key: &Key,
+        handoff: Handoff,
+    ) -> Result<Handoff> {
+        let view = view.of::<C>();
+        let loaded = view.get(key)?;
+        view.complete_handoff(key, &loaded.checkpoint, handoff)
+    }
+}
+
+/// A checkpoint that is being changed, and the items of it that could not be read.
+struct Changing<'c, C> {
+    checkpoint: &'c mut C,
+    unreadable: &'c [UnreadableItem],
+}
+
+impl<C: Checkpoint> AnyCheckpoint for Changing<'_, C> {
+    fn handoff(&self) -> Handoff {
+        let mut handoff = self.checkpoint.handoff();
+        handoff.count_in(self.unreadable.to_vec(), C::STATUS_IS_DERIVED);
+        handoff
+    }
+
+    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<bool> {
+        let rules = context.rules.with_unreadable(self.unreadable);
+        let before = self.checkpoint.clone();
+        self.checkpoint
+            .apply(operation, &context.with_rules(rules))?;
+        Ok(*self.checkpoint != before)
+    }
+}

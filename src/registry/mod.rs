@@ -1,0 +1,311 @@
+//! Formats that are known by name, when the program runs: which there are, which one a file has, and all that can be done
+//! with a checkpoint whose type is not known.
+//!
+//! This is the only way in which `fleet`, `difference` and the command know formats, so whatever they do with those of the
+//! library they do with [one of yours](Formats::register).
+
+mod any_checkpoints;
+mod detect;
+mod erased;
+mod host;
+
+use std::fmt;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
+use crate::checkpoint::{
+    Checkpoint, Error, ErrorKind, Evidence, Handoff, Layout, Notice, Progress, Pulse, Result,
+    ResumePlan, RuleContext, Thresholds, Timestamp,
+};
+use crate::checkpoints::Checkpoints;
+use crate::formats::{
+    AgentCheckpoint, BuildCheckpoint, Converted, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint, TaskCheckpoint,
+};
+use crate::json::{Code, Document, Violation};
+use crate::resume::ForeignMember;
+
+pub use any_checkpoints::{AnyCheckpoint, AnyCheckpoints};
+pub use detect::Detected;
+use erased::{Erased, Typed};
+
+/// One format, whatever type its checkpoints have.
+///
+/// [`Format::of`] makes one of any type that implements [`Checkpoint`].
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::RuleContext;
+/// use agent_checkpoint::formats::Formats;
+/// use agent_checkpoint::json::Document;
+///
+/// let formats = Formats::default();
+/// let format = formats.get("task")?;
+/// let document = Document::from_text(r#"{"agent": 7}"#)?;
+/// let violations = format.violations(&document, &RuleContext::none())?;
+/// assert!(violations.iter().any(|found| found.code.as_str() == "missing"));
+/// # Ok::<(), agent_checkpoint::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Format {
+    name: &'static str,
+    /// The name of the format that the checkpoints in its documents have: another one of a host file.
+    inside: &'static str,
+    operations: &'static [&'static str],
+    transient: &'static [(Code, &'static str)],
+    guide: Option<&'static str>,
+    layout: fn() -> Layout,
+    thresholds: fn() -> Thresholds,
+    recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
+    violations: fn(&Document, &RuleContext<'_>) -> Result<Vec<Violation>>,
+    convert: fn(&Handoff, DateTime<Utc>) -> Result<Converted<Document>>,
+    checkpoint: &'static dyn Erased,
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Format").field(&self.name).finish()
+    }
+}
+
+impl Format {
+    /// The format of a type.
+    #[must_use]
+    pub fn of<C: Checkpoint>() -> Format {
+        Format {
+            name: C::FORMAT,
+            inside: C::FORMAT,
+            operations: C::OPERATIONS,
+            transient: C::TRANSIENT,
+            guide: C::GUIDE,
+            layout: C::layout,
+            thresholds: C::thresholds,
+            recognise: C::recognise,
+            violations: Typed::<C>::violations,
+            convert: Typed::<C>::convert,
+            checkpoint: const { &Typed::<C>::NEW },
+        }
+    }
+
+    /// `builder-state`: its documents are host files, with `task` checkpoints inside them.
+    pub(crate) fn builder_state() -> Format {
+        Format {
+            name: host::NAME,
+            guide: host::GUIDE,
+            layout: Layout::default,
+            recognise: host::recognise,
+            violations: host::violations,
+            convert: host::convert,
+            ..Format::of::<TaskCheckpoint>()
+        }
+    }
+
+    /// Its name, such as `task`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether its documents are host files, which have checkpoints of another format in places of their own.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.name != self.inside
+    }
+
+    /// The names of the [operations](Checkpoint::OPERATIONS) that its checkpoints take, such as `step done`.
+    #[must_use]
+    pub fn operations(&self) -> &'static [&'static str] {
+        self.operations
+    }
+
+    /// The [violations](Checkpoint::TRANSIENT) that its protocol itself passes through.
+    #[must_use]
+    pub fn transient(&self) -> &'static [(Code, &'static str)] {
+        self.transient
+    }
+
+    /// The [page to give an agent](Checkpoint::GUIDE) that keeps checkpoints of this format.
+    #[must_use]
+    pub fn guide(&self) -> Option<&'static str> {
+        self.guide
+    }
+
+    /// How its protocol names the files of a folder.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        (self.layout)()
+    }
+
+    /// How long a silence may be by its protocol.
+    #[must_use]
+    pub fn thresholds(&self) -> Thresholds {
+        (self.thresholds)()
+    }
+
+    /// How well a file fits, by its path and its document; `None` for the document of a corrupt file.
+    #[must_use]
+    pub fn recognise(&self, path: &Path, document: Option<&Document>) -> Option<Evidence> {
+        (self.recognise)(path, document)
+    }
+
+    /// What breaks the format's rules in a whole document.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](crate::checkpoint::read).
+    pub fn violations(
+        &self,
+        document: &Document,
+        context: &RuleContext<'_>,
+    ) -> Result<Vec<Violation>> {
+        (self.violations)(document, context)
+    }
+
+    /// Reads and judges one checkpoint; of a host file the part that was [extracted](Document::extract) from it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](crate::checkpoint::read).
+    pub fn inspect(&self, document: &Document, context: &RuleContext<'_>) -> Result<Inspected> {
+        self.checkpoint.inspect(document, context)
+    }
+
+    /// The members of a checkpoint that the format does not declare.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](crate::checkpoint::read).
+    pub fn foreign_members(&self, document: &Document) -> Result<Vec<ForeignMember>> {
+        self.checkpoint.foreign_members(document)
+    }
+
+    /// The protocol's own message about the agent of a checkpoint that is late or stalled, where it has one.
+    #[must_use]
+    pub fn notice(
+        &self,
+        document: &Document,
+        notice: Notice,
+        now: DateTime<Utc>,
+    ) -> Option<String> {
+        self.checkpoint.notice(document, notice, now)
+    }
+
+    /// A document of this format with the same hand-off, as [`convert`](crate::formats::convert) makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] when the format cannot be made from a hand-off.
+    pub fn convert(&self, handoff: &Handoff, now: DateTime<Utc>) -> Result<Converted<Document>> {
+        (self.convert)(handoff, now)
+    }
+
+    /// A document of this format with the checkpoint of another in it, each of its values to the byte; `None` where the two
+    /// do not keep the same kind of checkpoint. `task` and `builder-state` do.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Document::graft`] and [`Document::set`].
+    pub fn adopt(&self, checkpoint: &Document, from: &Format) -> Result<Option<Document>> {
+        if self.inside != from.inside {
+            return Ok(None);
+        }
+        match (from.is_host(), self.is_host()) {
+            (true, false) => host::taken_out(checkpoint).map(Some),
+            (_, true) => host::put_in(checkpoint).map(Some),
+            (false, false) => Ok(Some(checkpoint.clone())),
+        }
+    }
+
+    /// Refuses a change that the protocol lets no one make, however it is made.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoint::complete_change`].
+    pub fn check_change(&self, before: &Document, after: &Document) -> Result<()> {
+        self.checkpoint.check_change(before, after)
+    }
+
+    /// The checkpoints of this format in the store of `view`, with the settings of `view`.
+    #[must_use]
+    pub fn checkpoints(&self, view: Checkpoints<()>) -> AnyCheckpoints {
+        AnyCheckpoints::new(view, self.checkpoint)
+    }
+}
+
+/// One checkpoint of any format, read and judged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Inspected {
+    /// What the next agent needs.
+    pub handoff: Handoff,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// What it states of whether its agent is alive.
+    pub pulse: Pulse,
+    /// How far it is. Its times are as of the context's present time; without one nothing is measured.
+    pub progress: Progress,
+    /// The files of which no other active checkpoint should name one.
+    pub exclusive_files: Vec<String>,
+    /// Whether and how to go on, by the protocol's own rules.
+    pub plan: ResumePlan,
+    /// What breaks the format's rules.
+    pub violations: Vec<Violation>,
+}
+
+/// The formats that a program knows.
+///
+/// [`Formats::default`] has those of the library; [`register`](Formats::register) adds one of your
+/// own.
+#[derive(Clone, Debug)]
+pub struct Formats(Vec<Format>);
+
+impl Default for Formats {
+    fn default() -> Self {
+        Formats(vec![
+            Format::of::<TaskCheckpoint>(),
+            Format::builder_state(),
+            Format::of::<AgentCheckpoint>(),
+            Format::of::<SitebuilderCheckpoint>(),
+            Format::of::<StoryCheckpoint>(),
+            Format::of::<PipelineState>(),
+            Format::of::<BuildCheckpoint>(),
+        ])
+    }
+}
+
+impl Formats {
+    /// Adds a format, in place of one with the same name.
+    pub fn register(&mut self, format: Format) {
+        self.0.retain(|known| known.name != format.name);
+        self.0.push(format);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Format> {
+        self.0.iter()
+    }
+
+    /// The format with this name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownFormat`] with the names there are.
+    pub fn get(&self, name: &str) -> Result<&Format> {
+        self.0
+            .iter()
+            .find(|format| format.name == name)
+            .ok_or_else(|| {
+                Error::new(ErrorKind::UnknownFormat {
+                    name: Some(name.to_owned()),
+                    found: String::new(),
+                    known: self.names(),
+                })
+            })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().map(|format| format.name.to_owned()).collect()
+    }
+}
