@@ -1,5 +1,7 @@
 //! What one agent leaves to the next, in the words all formats share.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{ItemState, Status, Timestamp, UnreadableItem};
@@ -83,6 +85,24 @@ impl DoneItem {
             text: text.into(),
             ..DoneItem::default()
         }
+    }
+}
+
+/// Finished work, found by its text: lists may be long, and lose their beginnings.
+pub(crate) struct DoneIndex<'i>(HashMap<&'i str, Vec<&'i DoneItem>>);
+
+impl<'i> DoneIndex<'i> {
+    pub(crate) fn of(items: &'i [DoneItem]) -> Self {
+        let mut known: HashMap<&str, Vec<&DoneItem>> = HashMap::new();
+        for item in items {
+            known.entry(&item.text).or_default().push(item);
+        }
+        DoneIndex(known)
+    }
+
+    pub(crate) fn has(&self, item: &DoneItem) -> bool {
+        let same_text = self.0.get(item.text.as_str());
+        same_text.is_some_and(|same| same.contains(&item))
     }
 }
 

@@ -9,7 +9,6 @@ mod context_use;
 mod error;
 mod evidence;
 mod file_name;
-mod files_told;
 mod handoff;
 mod inspection;
 mod interruption;
@@ -25,6 +24,7 @@ mod progress;
 mod pulse;
 mod revision;
 mod rule_context;
+mod saved_files;
 #[cfg(feature = "schema")]
 mod shape;
 mod source_files;
@@ -46,9 +46,8 @@ pub use clock::{Clock, FixedClock, SystemClock};
 pub use context_use::{ContextLevel, ContextUse};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
-pub use files_told::FilesTold;
-pub(crate) use handoff::moved_to;
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
+pub(crate) use handoff::{DoneIndex, moved_to};
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use interruption::Interruption;
 pub(crate) use judged::{Judged, judge};
@@ -67,6 +66,7 @@ pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
 pub use revision::{Expect, Revision};
 pub use rule_context::{Counters, ExecutionSpec, RuleContext, SpecPhase, SpecWorkstream};
+pub use saved_files::SavedFiles;
 #[cfg(feature = "schema")]
 pub use shape::Shape;
 #[cfg(feature = "schema")]

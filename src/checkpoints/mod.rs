@@ -2,7 +2,6 @@
 
 mod rollback;
 mod saving;
-mod work;
 
 pub(crate) use rollback::came_back;
 
@@ -14,9 +13,9 @@ use std::time::{Instant, SystemTime};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::checkpoint::{
-    Archive, Checkpoint, Claim, Clock, Current, DoneItem, Dropped, Error, ErrorKind, Expect, Fence,
-    Handoff, Key, Limits, Result, ResumePlan, ResumeReason, Revision, RuleContext, SystemClock,
-    Timestamp, UnreadableItem, judge, read, violations,
+    Archive, Checkpoint, Claim, Clock, Current, DoneIndex, DoneItem, Dropped, Error, ErrorKind,
+    Expect, Fence, Handoff, Key, Limits, Result, ResumePlan, ResumeReason, Revision, RuleContext,
+    SystemClock, Timestamp, UnreadableItem, judge, read, violations,
 };
 use crate::event;
 use crate::json::{Corrupt, CorruptCode, Document, Violation};
@@ -75,7 +74,7 @@ pub struct Checkpoints<C> {
     allow_loss: bool,
     fence: Option<Fence>,
     tracking: Option<Tracking>,
-    keeps_verdict: bool,
+    keeps_fingerprints: bool,
     archive: Option<Archive>,
     format: std::marker::PhantomData<fn() -> C>,
 }
@@ -146,7 +145,7 @@ impl<C> Checkpoints<C> {
             allow_loss: false,
             fence: None,
             tracking: None,
-            keeps_verdict: false,
+            keeps_fingerprints: false,
             archive: None,
             format: std::marker::PhantomData,
         }
@@ -188,23 +187,21 @@ impl<C> Checkpoints<C> {
         self
     }
 
-    /// Records with each save what the files are that the checkpoint names, so that
-    /// [`stale`](Checkpoints::stale) and [`resume`](Checkpoints::resume) tell by their contents whether they
-    /// changed since. Without it they are judged by their times alone.
+    /// Records the files that the checkpoint names, so that [`stale`](Checkpoints::stale) and
+    /// [`resume`](Checkpoints::resume) compare contents. Without it files are judged by their times alone.
     ///
-    /// The record is kept beside the checkpoint, not in it. A save reads the contents only of files that
-    /// changed since the save before. A change that the save before did not know of stays one until work is
-    /// reported: a save that only notes something, or hands the task on, vouches for nothing.
-    /// [`Saved::files`] tells what a save took over.
+    /// A save that reports work records the files as they are then; any other save keeps the record. The record
+    /// lies beside the checkpoint, not in it. Only contents of files that changed since the record are read.
+    /// [`Saved::files`] lists the changed files that a save recorded and did not name.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = Some(tracking);
         self
     }
 
-    /// Vouches for no file, whatever a save tells: each is judged as before, if need be by the stamp before.
-    pub(crate) fn keeping_verdict(mut self) -> Self {
-        self.keeps_verdict = true;
+    /// Keeps the record of the files with every save: each file is judged as before, if need be by the stamp before.
+    pub(crate) fn keep_fingerprints(mut self) -> Self {
+        self.keeps_fingerprints = true;
         self
     }
 
@@ -253,7 +250,7 @@ impl<C> Checkpoints<C> {
             allow_loss: self.allow_loss,
             fence: self.fence,
             tracking: self.tracking.clone(),
-            keeps_verdict: self.keeps_verdict,
+            keeps_fingerprints: self.keeps_fingerprints,
             archive: self.archive,
             format: std::marker::PhantomData,
         }
@@ -378,7 +375,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let mut prepare = |stored: Option<&Stored>| {
             let mut prepared = prepare(stored)?;
             if let Some(prepared) = &mut prepared {
-                prepared.look_at_files(self, key, stored)?;
+                prepared.record_files(self, key, stored, None)?;
             }
             Ok::<_, Error>(prepared)
         };
@@ -482,10 +479,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             crate::store::check_expected(key, expect, stored)?;
             let present = stored.map(|stored| &stored.document);
             let mut next = self.whole(key, present, checkpoint.clone(), mode, standalone)?;
-            if let Some((of, old)) = old {
-                next.goes_on_from(of, old, checkpoint);
-            }
-            next.look_at_files(self, key, stored)?;
+            let old = old.map(|(key, old)| (key, old, checkpoint));
+            next.record_files(self, key, stored, old)?;
             let (put, report) = next.put(self.fence, self.archives());
             Ok((Some(put), Some(report)))
         });
@@ -922,7 +917,7 @@ fn ended(key: &Key, saved: Result<(Saved, Option<Report>)>, began: Instant) -> R
 /// crash can leave a log of what was not cut after all.
 fn cut_from<C: Checkpoint>(dropped: &[Dropped], checkpoint: &C) -> Vec<C> {
     let here = checkpoint.handoff().done;
-    let here = work::Known::of(&here);
+    let here = DoneIndex::of(&here);
     dropped
         .iter()
         .filter_map(as_checkpoint::<C>)
@@ -969,7 +964,7 @@ pub(crate) fn count_cut(
             }
         }
     }
-    let here = work::Known::of(&here.done);
+    let here = DoneIndex::of(&here.done);
     let cut = handoff_of(&Value::Object(lists)).unwrap_or_default().done;
     cut.iter().filter(|done| !here.has(done)).count() as u64
 }

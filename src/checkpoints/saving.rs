@@ -5,16 +5,15 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::work::Work;
 use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
-    Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, FilesTold, Key,
-    Limits, Result, Revision, RuleContext, Truncation, UnreadableItem, any_migration, read,
+    Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Limits,
+    Result, RuleContext, SavedFiles, Truncation, UnreadableItem, any_migration, read,
     unreadable_items, version_is_unreadable, violations,
 };
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
-use crate::staleness::Renewal;
+use crate::staleness::{Recording, Work};
 use crate::store::{Put, Saved, Stored};
 
 /// What a whole checkpoint does to the text that is there.
@@ -36,8 +35,6 @@ pub(super) struct Prepared {
     files: Vec<String>,
     /// What the save reports of the work; `None` when it changes nothing.
     work: Option<Work>,
-    /// The checkpoint that the work goes on from, where it is another one than is replaced.
-    goes_on_from: Option<(Key, Revision)>,
 }
 
 /// What the typed view adds to the [`Saved`] of the store.
@@ -47,7 +44,7 @@ pub(super) struct Report {
     lost: Vec<String>,
     violations: Vec<Violation>,
     transient: Vec<Violation>,
-    files: FilesTold,
+    files: SavedFiles,
     /// The agent that the checkpoint names.
     pub(super) agent: Option<String>,
 }
@@ -83,78 +80,63 @@ impl Prepared {
             report: Report::default(),
             files: Vec::new(),
             work: None,
-            goes_on_from: None,
         }
     }
 
-    /// Looks at the files that the checkpoint names, and those that were cut from it, for whoever judges
-    /// them later.
-    pub(super) fn look_at_files<C: Checkpoint>(
+    /// Records the files that the checkpoint names, and those of items that were dropped from it. `old` is the
+    /// checkpoint that the work goes on from, where it is another one than is replaced.
+    pub(super) fn record_files<C: Checkpoint>(
         &mut self,
         checkpoints: &Checkpoints<C>,
         key: &Key,
         stored: Option<&Stored>,
+        old: Option<(&Key, &Loaded<C>, &C)>,
     ) -> Result<()> {
+        if let Some((_, old, new)) = old {
+            self.work = Some(Work::between(&old.checkpoint, new));
+        }
         let Some(work) = &self.work else {
             return Ok(());
         };
-        let before = match (&self.goes_on_from, stored) {
-            (Some((key, revision)), _) => checkpoints.fingerprints(key, revision)?,
+        let before = match (old, stored) {
+            (Some((key, old, _)), _) => checkpoints.fingerprints(key, &old.revision)?,
             (None, Some(stored)) => checkpoints.fingerprints(key, &stored.revision)?,
             (None, None) => None,
         };
-        let recorded_by = before.as_ref().and_then(|before| before.agent.as_deref());
-        let vouches = !self.put.skips_history && !checkpoints.keeps_verdict;
-        let is_progress = vouches && work.is_progress(recorded_by);
-        let own_file = || checkpoints.store.document_file(key);
-        let tracking = checkpoints.tracking.clone();
-        let tracking = tracking.map(|tracking| tracking.of_checkpoint(own_file(), C::layout()));
-        let is_kept = before.is_some() || checkpoints.keeps_verdict;
-        if tracking.is_none() && (is_progress || !is_kept) {
+        let keeps = self.put.skips_history || checkpoints.keeps_fingerprints;
+        let vouches = !keeps && work.is_reported(before.as_ref());
+        let is_kept = before.is_some() || checkpoints.keeps_fingerprints;
+        if checkpoints.tracking.is_none() && (vouches || !is_kept) {
             // Judged by the times alone.
             return Ok(());
         }
-        // The record before has the files of all that was moved out before it.
-        let recorded = match &before {
+        // The record before has the files of all that was dropped before it.
+        let dropped = match &before {
             Some(_) => Vec::new(),
             None => checkpoints.store.newest_overflow(key, super::NEWEST)?,
         };
-        let moved_out = before.iter().flat_map(|before| before.files.keys());
-        let moved_out = moved_out.filter(|file| !work.named_before.contains(*file));
-        let cut: Vec<String> = recorded
-            .iter()
-            .chain(&self.report.truncation.dropped)
-            .filter_map(super::as_checkpoint::<C>)
-            .flat_map(|cut| own(cut.files()))
-            .chain(moved_out.cloned())
+        let dropped = dropped.iter().chain(&self.report.truncation.dropped);
+        let dropped = dropped.filter_map(super::as_checkpoint::<C>);
+        let recorded = before.iter().flat_map(|before| before.files.keys());
+        let files: Vec<String> = (self.files.iter().cloned())
+            .chain(dropped.flat_map(|dropped| own(dropped.files())))
+            .chain(recorded.filter(|file| !work.named_before(file)).cloned())
             .collect();
-        let files = self.files.iter().chain(&cut).map(String::as_str);
-        let renewal = Renewal {
+        let own_file = checkpoints.store.document_file(key);
+        let tracking = checkpoints.tracking.clone();
+        let tracking = tracking.map(|tracking| tracking.of_checkpoint(own_file, C::layout()));
+        let recording = Recording {
             before: before.as_ref(),
-            stamp: work.stamp.as_ref(),
+            work,
+            vouches,
+            tracking: tracking.as_ref(),
             now: checkpoints.now(),
-            named: &work.named,
-            is_progress,
-            agent: work.agent(is_progress),
         };
-        let prints = match tracking {
-            // A heartbeat does not vouch for files.
-            Some(tracking) if !self.put.skips_history => {
-                let (prints, told) = renewal.of(files, &tracking);
-                self.report.files = told;
-                prints
-            }
-            _ => renewal.unseen(files),
-        };
+        let (fingerprints, report) = recording.of(files.iter().map(String::as_str));
+        self.report.files = report;
         // Plain data: it has a text.
-        self.put.fingerprints = serde_json::to_string(&prints).ok();
+        self.put.fingerprints = serde_json::to_string(&fingerprints).ok();
         Ok(())
-    }
-
-    /// Says that the work goes on from another checkpoint: what is known of its files still is.
-    pub(super) fn goes_on_from<C: Checkpoint>(&mut self, key: &Key, old: &Loaded<C>, new: &C) {
-        self.work = Some(Work::between(&old.checkpoint, new));
-        self.goes_on_from = Some((key.clone(), old.revision.clone()));
     }
 
     /// The put, and what its save will report.
@@ -164,10 +146,7 @@ impl Prepared {
         archive: Option<(Archive, DateTime<Utc>)>,
     ) -> (Put, Report) {
         let mut report = self.report;
-        report.agent = self
-            .work
-            .as_ref()
-            .and_then(|work| work.agent(true).map(str::to_owned));
+        report.agent = self.work.as_ref().and_then(Work::agent).map(str::to_owned);
         let dropped = report.truncation.dropped.clone();
         // A checkpoint that is dropped whole needs no archive.
         let is_kept = dropped.iter().any(|item| item.pointer.is_empty());
@@ -333,7 +312,6 @@ impl<C: Checkpoint> Checkpoints<C> {
             },
             files: own(read_back.value.files()),
             work: Some(Work::between(&reading.value, &read_back.value)),
-            goes_on_from: None,
         })
     }
 

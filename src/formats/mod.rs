@@ -12,9 +12,9 @@ pub mod story_pipeline;
 pub mod task;
 
 pub use crate::checkpoint::{
-    Archive, Backups, Current, Evidence, FUTURE_TOLERANCE, FileRole, FilesTold, Inspection,
-    Interruption, ItemState, Layout, Migration, OpenEnum, SchemaVersion, SourceFiles,
-    UnreadableItem, read, violations,
+    Archive, Backups, Current, Evidence, FUTURE_TOLERANCE, FileRole, Inspection, Interruption,
+    ItemState, Layout, Migration, OpenEnum, SavedFiles, SchemaVersion, SourceFiles, UnreadableItem,
+    read, violations,
 };
 pub use crate::registry::{AnyCheckpoint, AnyCheckpoints, Detected, Format, Formats, Inspected};
 pub(crate) use agent_session::AgentCheckpoint;

@@ -101,7 +101,7 @@ pub fn take_over(
 ) -> Result<TakenOver> {
     let agents = Checkpoints::<AgentCheckpoint>::new(store.clone()).with_clock(FixedClock(now));
     // The new agent has not checked the files yet.
-    let agents = agents.keeping_verdict();
+    let agents = agents.keep_fingerprints();
     let new = Key::new(by.agent_id.as_str())?;
     let name = AgentCheckpoint::layout().file_name;
     let same_file = store.path(key)? == store.path(&new)? || name(key)? == name(&new)?;

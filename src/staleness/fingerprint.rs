@@ -19,14 +19,14 @@ pub const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
 
 /// What the tracked files of a checkpoint were when it was saved.
 ///
-/// Recorded beside the checkpoint, under its revision: with another revision it tells nothing.
+/// Recorded beside the checkpoint, under its revision: for another revision it means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Fingerprints {
     /// The head of the project's repository, where it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
-    /// Who told of the work whose files these are, where the checkpoint says so.
+    /// The agent that reported the work whose files these are, where the checkpoint names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Each tracked file by its path, as the checkpoint has it.
@@ -46,9 +46,9 @@ pub enum Fingerprint {
     Missing,
     /// It was not there when it was named, nor since: a step removed it, or its name is mistyped.
     NeverThere,
-    /// It is judged by this stamp of an earlier state, for no save has vouched for it since.
+    /// It is judged by this stamp of an earlier state, since no save has vouched for it since then.
     Since(Option<Timestamp>),
-    /// It could not be read, or leads out of the project: it tells nothing.
+    /// It could not be read, or leads out of the project.
     Unknown,
 }
 
@@ -146,7 +146,7 @@ impl Fingerprints {
 }
 
 impl Fingerprint {
-    /// Whether it tells what was there, rather than by which stamp it is judged.
+    /// Whether it states what was there, rather than by which stamp it is judged.
     pub(super) fn has_contents(&self) -> bool {
         !matches!(self, Fingerprint::Since(_) | Fingerprint::Unknown)
     }

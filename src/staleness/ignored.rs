@@ -24,7 +24,7 @@ impl Ignored {
     /// decides.
     pub(super) fn is_ignored(&mut self, path: &str) -> bool {
         let path = Path::new(path);
-        // The rules are those of the project; what leads out of it is told elsewhere.
+        // The rules are those of the project; what leads out of it is reported elsewhere.
         if path.is_absolute() || path.components().any(|part| part.as_os_str() == "..") {
             return false;
         }

@@ -1,18 +1,18 @@
 //! Whether the files that a checkpoint names are still as they were when it was saved.
 //!
-//! Two methods. With what the save recorded of each file ([`Fingerprints`]) it is told by its contents:
+//! Two methods. With what the save recorded of each file ([`Fingerprints`]) it is judged by its contents:
 //! a checkout that moved times changes nothing, and an older time hides nothing. Without, the protocol's
 //! method: a file that was written after the checkpoint's stamp makes it stale, and what lies within the
-//! stamp's precision cannot be told.
+//! stamp's precision is indeterminate.
 
 mod fingerprint;
 mod head;
 #[cfg(feature = "ignore")]
 mod ignored;
-mod renewal;
 mod stamp;
 mod state;
 mod tracking;
+mod vouching;
 
 use std::fmt;
 use std::io;
@@ -24,10 +24,10 @@ use serde::Serialize;
 pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
 pub(crate) use head::Checkout;
 pub use head::Head;
-pub(crate) use renewal::Renewal;
 pub use stamp::FILE_CLOCK_TICK;
 pub use state::{FileState, TrackedFile};
 pub use tracking::Tracking;
+pub(crate) use vouching::{Recording, Work};
 
 use crate::checkpoint::Timestamp;
 use crate::store::{EntryId, RolledBack};
@@ -47,7 +47,7 @@ pub enum Staleness {
     /// No file changed since the checkpoint. Another commit of the same branch is among its reasons all the
     /// same, where there is one: agents commit what they did.
     Fresh(Judged),
-    /// No file surely changed, but of one it cannot be told, or something else speaks against the checkpoint.
+    /// No file surely changed, but one may have, or something else speaks against the checkpoint.
     Indeterminate(Judged),
     /// At least one file changed, is missing, or appeared.
     Stale(Judged),
@@ -244,9 +244,9 @@ impl Staleness {
         if let Some(fingerprints) = basis.fingerprints {
             judged.compare_heads(fingerprints.head.as_ref(), project.root());
         }
-        let is_told =
+        let counts =
             |reason: &Reason| !(by_content && matches!(reason, Reason::OtherCommit { .. }));
-        let is_against = judged.reasons.iter().any(is_told);
+        let is_against = judged.reasons.iter().any(counts);
         judged.into_verdict(is_against)
     }
 
@@ -362,7 +362,7 @@ fn state_of(
         (Found::Outside(reason), _) => unreadable(reason),
         (Found::Unreadable(error), _) => unreadable(&error.to_string()),
         (Found::Missing, Some(Fingerprint::Missing)) => FileState::Removed,
-        // Nobody ever saw it, so nobody can say that it is as it was.
+        // No save ever saw it, so it cannot be as it was.
         (Found::Missing, Some(Fingerprint::NeverThere)) => {
             indeterminate("it was not there when it was named, and is not there now")
         }

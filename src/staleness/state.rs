@@ -48,8 +48,8 @@ pub enum FileState {
         /// Why.
         reason: String,
     },
-    /// It cannot be told: nothing was recorded of it, and it was written so close to the checkpoint that the
-    /// two cannot be told apart, or the checkpoint has no usable stamp.
+    /// Unknown: nothing was recorded of it, and it was written too close to the checkpoint to know which came
+    /// first, or the checkpoint has no usable stamp.
     Indeterminate {
         /// Why.
         reason: String,

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 
 use crate::checkpoint::{
-    Archive, Dropped, Error, ErrorKind, Expect, Fence, FilesTold, Key, Result, Revision, Timestamp,
-    Truncation,
+    Archive, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SavedFiles,
+    Timestamp, Truncation,
 };
 use crate::json::{Document, Violation};
 use crate::staleness::Reason;
@@ -294,7 +294,7 @@ pub struct Saved {
     pub transient: Vec<Violation>,
     /// What is to be told of the files that the checkpoint names, where they are
     /// [tracked](crate::Checkpoints::tracking).
-    pub files: FilesTold,
+    pub files: SavedFiles,
     /// Where the state before was archived, if that was asked for and the store has archives.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -328,7 +328,7 @@ impl Saved {
             lost: Vec::new(),
             violations: Vec::new(),
             transient: Vec::new(),
-            files: FilesTold::default(),
+            files: SavedFiles::default(),
             archive: None,
         }
     }

@@ -67,12 +67,11 @@ pub fn any_shape<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
     let members = vec((member(&known), any::<Index>()), 0..8);
     let free = members.prop_filter_map("an empty object is a document", |members| {
         let empty = Document::from_text("{}").ok()?;
-        let object = members
+        members
             .into_iter()
             .try_fold(empty, |object, ((name, json), at)| {
                 with_member(&object, object.root(), &name, &json, at)
-            });
-        object
+            })
     });
     let document = prop_oneof![7 => around, 1 => free];
     (document, layout_without_mark()).prop_map(|(document, layout)| layout.of(document.text()))

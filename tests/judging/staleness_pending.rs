@@ -1,4 +1,4 @@
-//! A verdict that nobody has looked into yet stands, whoever saves what.
+//! A stale verdict stands until an agent reports work.
 
 use crate::common;
 
@@ -133,6 +133,24 @@ fn what_is_no_work_leaves_the_verdict() {
         report(&tasks, "b", &decide);
         assert_eq!(states(&store, folder.path())[0], "stale", "{operations:?}");
     }
+}
+
+#[test]
+fn a_save_that_reports_no_work_keeps_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, root) = (MemoryStore::new(), folder.path());
+    stale_task(&store, root);
+    for name in FILES {
+        fs::write(root.join(name), "one").unwrap();
+    }
+    let touched = ["fresh", "touched", "touched"];
+    assert_eq!(states(&store, root), touched);
+    let note = Operation::RateLimit { note: None };
+    report(&tasks(&store, root), "a", &note);
+    assert_eq!(states(&store, root), touched);
+    let start = Operation::StepStart { text: text("p2") };
+    report(&tasks(&store, root), "a", &start);
+    assert_eq!(states(&store, root), ["fresh", "unchanged", "unchanged"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What came of a change.
 
-use agent_checkpoint::formats::FilesTold;
+use agent_checkpoint::formats::SavedFiles;
 use agent_checkpoint::store::Saved;
 use agent_checkpoint::{DropReason, Dropped, OverBudget, Truncation};
 use serde::Serialize;
@@ -76,7 +76,7 @@ pub(crate) fn report_of_plan(
 }
 
 /// What is to be known of the files that the checkpoint names.
-fn of_files(files: &FilesTold, global: &Global) -> Vec<String> {
+fn of_files(files: &SavedFiles, global: &Global) -> Vec<String> {
     let root = match global.root.as_os_str().is_empty() {
         true => ".".into(),
         false => global.root.display().to_string(),

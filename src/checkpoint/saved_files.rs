@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-/// What the saving program should know about the files that the checkpoint names.
+/// What the caller of a save should know of the files that the checkpoint names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct FilesTold {
-    /// Files that had changed since they were recorded, and that this save did not name. It told of work, so
+pub struct SavedFiles {
+    /// Files that had changed since they were recorded, and that this save did not name. It reported work, so
     /// they count as its own: they are recorded as they are now.
     pub taken_over: Vec<String>,
     /// Files that this save named and that are not there.
@@ -15,7 +15,7 @@ pub struct FilesTold {
     pub outside: Vec<String>,
 }
 
-impl FilesTold {
+impl SavedFiles {
     /// Whether there is nothing to report.
     #[must_use]
     pub fn is_empty(&self) -> bool {
