@@ -145,7 +145,7 @@ impl Schemas {
         let written = self.0.iter().map(|entry| {
             let path = folder.join(format!("{}.{contract}.schema.json", entry.name));
             let text = format!("{:#}\n", entry.schema(contract));
-            if !fs_err::read(&path).is_ok_and(|present| present == text.as_bytes()) {
+            if !std::fs::read(&path).is_ok_and(|present| present == text.as_bytes()) {
                 fsio::replace(&path, text.as_bytes(), Present::Whatever)?;
             }
             Ok(path)

@@ -161,14 +161,20 @@ fn judge(agent: &Key, backup: &Backup) -> std::result::Result<BackupAge, String>
 /// cannot be read. A file that cannot be read has no document.
 pub fn backups_in(checkpoints: &Path, agent: &Key) -> Result<Vec<Backup>> {
     let own = layout::stem_of(agent)?;
-    let entries = match fs_err::read_dir(checkpoints.join(layout::BACKUPS)) {
+    let folder = checkpoints.join(layout::BACKUPS);
+    let failed = |error| {
+        Error::new(ErrorKind::Io)
+            .with_path(&folder)
+            .with_source(error)
+    };
+    let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io_error(error)),
+        Err(error) => return Err(failed(error)),
     };
     let mut backups = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(io_error)?;
+        let entry = entry.map_err(failed)?;
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
@@ -184,8 +190,4 @@ pub fn backups_in(checkpoints: &Path, agent: &Key) -> Result<Vec<Backup>> {
         backups.push(backup);
     }
     Ok(backups)
-}
-
-fn io_error(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io).with_source(error)
 }
