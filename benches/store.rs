@@ -14,7 +14,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agent_checkpoint::formats::task::{Decision, StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::{Decision, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::{
@@ -68,8 +69,8 @@ fn checkpoint() -> TaskCheckpoint {
     let mut task = TaskCheckpoint::begin("bench-agent", plan, now);
     for n in 0..8 {
         let done = StepDone::new(format!("Finished step number {n}"))
-            .creating(format!("src/module_{n}/mod.rs"))
-            .modifying("src/lib.rs");
+            .with_created(format!("src/module_{n}/mod.rs"))
+            .with_modified("src/lib.rs");
         task.finish_step(&done, now).unwrap();
     }
     task.decisions.push(Decision::new("Keep it simple"));

@@ -13,7 +13,8 @@
 //! # A first look
 //!
 //! ```
-//! use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+//! use agent_checkpoint::StepDone;
+//! use agent_checkpoint::formats::task::TaskCheckpoint;
 //! use agent_checkpoint::resume::ResumeOptions;
 //! use agent_checkpoint::store::FileStore;
 //! use agent_checkpoint::{CheckpointStoreExt, Key};
@@ -127,9 +128,9 @@ pub mod testkit;
 pub use checkpoint::{
     Checkpoint, Claim, ClaimRequest, Clock, ContextLevel, ContextUse, Counters, DecisionItem,
     Detail, DoneItem, DropReason, Dropped, Error, ErrorKind, ExecutionSpec, Expect, Fence, Fenced,
-    FixedClock, Handoff, ItemKind, Key, Limits, OpenItem, Operation, OperationContext, OverBudget,
-    Precision, ProcessId, Progress, Result, Revision, RuleContext, SpecPhase, SpecWorkstream,
-    Status, SystemClock, Timestamp, Truncation, VerificationItem,
+    FixedClock, Handoff, Key, Limits, OpenItem, Operation, OperationContext, OverBudget, Precision,
+    ProcessId, Progress, Report, Result, Revision, RuleContext, SpecPhase, SpecWorkstream, Status,
+    StepDone, SystemClock, Timestamp, Truncation, VerificationItem,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use chrono;
@@ -139,7 +140,7 @@ pub use shown::{quoted, visible};
 /// What an agent's program needs: `use agent_checkpoint::prelude::*;`.
 pub mod prelude {
     #[doc(no_inline)]
-    pub use crate::formats::task::{StepDone, TaskCheckpoint};
+    pub use crate::formats::task::TaskCheckpoint;
     #[doc(no_inline)]
     pub use crate::recorder::{Opened, Ran, Recorder, RecorderOptions, Step};
     #[doc(no_inline)]
@@ -147,7 +148,7 @@ pub mod prelude {
     #[doc(no_inline)]
     pub use crate::store::FileStore;
     #[doc(no_inline)]
-    pub use crate::{Checkpoint, CheckpointStoreExt, Key};
+    pub use crate::{Checkpoint, CheckpointStoreExt, Key, StepDone};
 }
 
 /// How to do what: a page for each task.

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{ContextAdvice, Ran, Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::{FileOptions, FileStore};
@@ -103,9 +104,9 @@ impl Agent<'_> {
         context.messages += 1;
         println!("   {} {}", green("✓"), step.name);
         Ok(Some(if step.creates {
-            StepDone::current().creating(step.file)
+            StepDone::current().with_created(step.file)
         } else {
-            StepDone::current().modifying(step.file)
+            StepDone::current().with_modified(step.file)
         }))
     }
 

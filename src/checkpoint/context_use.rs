@@ -1,5 +1,7 @@
 //! How full the context of an agent is, and what that asks for.
 
+use serde::{Serialize, Serializer};
+
 /// How much of its context an agent has used.
 ///
 /// Kept to a ten-thousandth, cut off and not rounded: 0.74999 is below 75 %.
@@ -30,7 +32,8 @@ impl ContextUse {
     /// is some other number, and below 0.
     #[must_use]
     pub fn new(fraction: f64) -> Option<Self> {
-        let parts = (fraction * PARTS).floor();
+        // 0.58 times 10,000 is a little less than 5,800.
+        let parts = (fraction * PARTS + 1e-9).floor();
         (fraction < 2.0 && parts >= 0.0).then_some(ContextUse(parts as u32))
     }
 
@@ -67,6 +70,12 @@ impl ContextLevel {
             ContextLevel::Approaching => Some("Context limit approaching, creating checkpoint"),
             ContextLevel::Reached => Some("Context limit reached. Resume with new session."),
         }
+    }
+}
+
+impl Serialize for ContextUse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.fraction())
     }
 }
 

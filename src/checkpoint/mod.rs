@@ -22,6 +22,7 @@ mod plan;
 mod process;
 mod progress;
 mod pulse;
+mod report;
 mod revision;
 mod rule_context;
 mod saved_files;
@@ -58,12 +59,13 @@ pub use layout::{Archive, Backups, FileRole, Layout};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
-pub use operation::{Detail, ItemKind, Operation, OperationContext};
+pub use operation::{Detail, Operation, StepDone};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use process::ProcessId;
 pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
+pub use report::{OperationContext, Report};
 pub use revision::{Expect, Revision};
 pub use rule_context::{Counters, ExecutionSpec, RuleContext, SpecPhase, SpecWorkstream};
 pub use saved_files::SavedFiles;
@@ -279,7 +281,10 @@ pub trait Checkpoint:
             let text = because.clone();
             let ways = [
                 Operation::Fail { text: text.clone() },
-                Operation::Block { text: text.clone() },
+                Operation::Block {
+                    text: text.clone(),
+                    kind: None,
+                },
                 Operation::Note { text },
             ];
             // One that is refused, as on a task that is complete, leaves the checkpoint as it was.

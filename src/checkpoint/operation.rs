@@ -1,33 +1,47 @@
-//! What an agent or a supervisor does to a checkpoint, in the words all formats share.
+//! The one list of what can be reported of a task, in the words that all formats share.
 
-use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
-use super::{Archive, ContextUse, Error, ErrorKind, Result, RuleContext, SourceFiles, have_names};
+use super::report::{context_use, name, nothing};
+use super::{Archive, ContextUse, Error, ErrorKind, Result, have_names};
 
 /// One thing that an agent or a supervisor reports.
 ///
 /// A format takes those that its protocol has ([`Checkpoint::OPERATIONS`](super::Checkpoint::OPERATIONS))
 /// and refuses the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// # As JSON
+///
+/// An object with the name of the operation as `op`, and its values: what a line of `ckpt batch` is. A member that the
+/// operation does not have, or that is given twice, is an error.
+///
+/// ```
+/// use agent_checkpoint::checkpoint::Operation;
+///
+/// let operation = Operation::StepAdd { text: "Test it".into(), before: None };
+/// let json = serde_json::to_string(&operation)?;
+/// assert_eq!(json, r#"{"op":"step add","text":"Test it"}"#);
+/// assert_eq!(serde_json::from_str::<Operation>(&json)?, operation);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+// `remote` has the derived functions beside the traits, which read and write `op`: see the module `report`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(tag = "op", rename = "Operation"))]
+#[serde(remote = "Self", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Operation {
-    /// A step begins.
+    /// A step begins; it stays in the plan until it is done. Another that was in progress returns to the plan.
+    #[serde(rename = "step start")]
     StepStart {
         /// What is to be done.
         text: String,
     },
     /// A step is finished.
-    StepDone {
-        /// What was done; the current step where `None`.
-        text: Option<String>,
-        /// What leaves the plan with it.
-        pending: Option<String>,
-        /// Files it made.
-        files_created: Vec<String>,
-        /// Files it changed.
-        files_modified: Vec<String>,
-    },
+    #[serde(rename = "step done")]
+    StepDone(StepDone),
     /// A step joins the plan.
+    #[serde(rename = "step add")]
     StepAdd {
         /// What is to be done.
         text: String,
@@ -35,20 +49,23 @@ pub enum Operation {
         before: Option<String>,
     },
     /// A planned step is not to be done.
+    #[serde(rename = "step drop")]
     StepDrop {
         /// The step.
         text: String,
         /// Why.
         because: String,
     },
-    /// A planned step reads otherwise.
+    /// A planned step gets another text.
+    #[serde(rename = "step edit")]
     StepEdit {
         /// The step.
         text: String,
-        /// How it reads from now on.
+        /// Its text from now on.
         to: String,
     },
     /// A planned step comes earlier or later.
+    #[serde(rename = "step move")]
     StepMove {
         /// The step.
         text: String,
@@ -56,100 +73,207 @@ pub enum Operation {
         before: String,
     },
     /// A decision was made.
+    #[serde(rename = "decide")]
     Decide {
         /// What was decided.
         text: String,
         /// Why.
+        #[serde(rename = "why")]
         rationale: Option<String>,
     },
     /// How far the work in progress is.
+    #[serde(rename = "note")]
     Note {
         /// The note.
         text: String,
     },
     /// Something is in the way.
+    #[serde(rename = "block")]
     Block {
         /// What it is.
         text: String,
-    },
-    /// Something of a named kind is in the way.
-    BlockAs {
-        /// The kind, such as `dependency_missing`.
-        kind: String,
-        /// What it is.
-        text: String,
+        /// Of which type it is, such as `dependency_missing`; not every format that has blockers has types.
+        #[serde(rename = "type")]
+        kind: Option<String>,
     },
     /// What a protocol keeps beside the steps.
-    Detail {
-        /// These.
-        detail: Detail,
-    },
+    #[serde(rename = "detail")]
+    Detail(Detail),
     /// Nothing is in the way any more.
+    #[serde(rename = "unblock", deserialize_with = "nothing")]
     Unblock,
     /// The agent is alive.
+    #[serde(rename = "heartbeat", deserialize_with = "nothing")]
     Heartbeat,
     /// The task failed.
+    #[serde(rename = "fail")]
     Fail {
         /// Why.
         text: String,
     },
     /// The model's service asked to wait.
+    #[serde(rename = "rate-limit")]
     RateLimit {
         /// How far the work in progress is.
+        #[serde(rename = "text")]
         note: Option<String>,
     },
-    /// How full the agent's context is.
+    /// How full the agent's context is: in JSON the fraction as `used`, or the number of `messages` and perhaps `of` how
+    /// many.
+    #[serde(rename = "context", deserialize_with = "context_use")]
+    #[cfg_attr(feature = "schema", schemars(with = "super::report::ContextMembers"))]
     Context {
         /// How much of it is used.
         used: ContextUse,
     },
     /// Another agent is to go on with the task.
+    #[serde(rename = "reassign")]
     Reassign {
-        /// Who.
+        /// The other agent.
         to: String,
     },
     /// The task waits for a decision.
+    #[serde(rename = "pause", deserialize_with = "nothing")]
     Pause,
     /// The task is complete.
+    #[serde(rename = "complete", deserialize_with = "nothing")]
     Complete,
+    /// The task enters a phase.
+    #[serde(rename = "phase")]
+    Phase {
+        /// Its name or number.
+        #[serde(deserialize_with = "name")]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(schema_with = "super::report::name_schema")
+        )]
+        name: String,
+    },
+    /// The task enters a stage.
+    #[serde(rename = "stage")]
+    Stage {
+        /// Its name or number.
+        #[serde(deserialize_with = "name")]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(schema_with = "super::report::name_schema")
+        )]
+        name: String,
+    },
+    /// The agent is at a sync point.
+    #[serde(rename = "sync")]
+    Sync {
+        /// Its name.
+        #[serde(deserialize_with = "name")]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(schema_with = "super::report::name_schema")
+        )]
+        name: String,
+    },
     /// The task begins anew.
+    #[serde(rename = "restart")]
     Restart {
         /// Why.
         because: String,
     },
-    /// An item of the plan (a subtask, workstream or task) begins.
-    ItemStart {
-        /// Which kind of item.
-        kind: ItemKind,
+    /// An activity of verification has a result.
+    #[serde(rename = "verify")]
+    Verify {
+        /// The activity.
+        activity: String,
+        /// The result, as the format spells it.
+        status: String,
+    },
+    /// A subtask of a sitebuilder task begins.
+    #[serde(rename = "subtask start")]
+    SubtaskStart {
         /// Its id.
         id: String,
     },
-    /// An item of the plan is finished.
-    ItemDone {
-        /// Which kind of item.
-        kind: ItemKind,
+    /// A subtask of a sitebuilder task is finished.
+    #[serde(rename = "subtask done")]
+    SubtaskDone {
         /// Its id.
         id: String,
-        /// Files it made.
+        /// Files it made or changed.
+        #[serde(default)]
         files: Vec<String>,
     },
-    /// An item of the plan failed.
-    ItemFail {
-        /// Which kind of item.
-        kind: ItemKind,
+    /// A subtask of a sitebuilder task failed.
+    #[serde(rename = "subtask fail")]
+    SubtaskFail {
         /// Its id.
         id: String,
         /// Why.
         because: Option<String>,
     },
-    /// An item joins the plan.
-    ItemAdd {
-        /// Which kind of item.
-        kind: ItemKind,
+    /// A workstream of a build begins.
+    #[serde(rename = "workstream start")]
+    WorkstreamStart {
         /// Its id.
         id: String,
     },
-    /// A workstream is left out of this run.
+    /// A workstream of a build is finished.
+    #[serde(rename = "workstream done")]
+    WorkstreamDone {
+        /// Its id.
+        id: String,
+        /// Files it made or changed.
+        #[serde(default)]
+        files: Vec<String>,
+    },
+    /// A workstream of a build failed.
+    #[serde(rename = "workstream fail")]
+    WorkstreamFail {
+        /// Its id.
+        id: String,
+        /// Why.
+        because: Option<String>,
+    },
+    /// A task of a story begins.
+    #[serde(rename = "task start")]
+    TaskStart {
+        /// Its id.
+        id: String,
+    },
+    /// A task of a story is finished.
+    #[serde(rename = "task done")]
+    TaskDone {
+        /// Its id.
+        id: String,
+        /// Files it made or changed.
+        #[serde(default)]
+        files: Vec<String>,
+    },
+    /// A task of a story failed.
+    #[serde(rename = "task fail")]
+    TaskFail {
+        /// Its id.
+        id: String,
+        /// Why.
+        because: Option<String>,
+    },
+    /// A subtask joins the plan of a sitebuilder task.
+    #[serde(rename = "subtask add")]
+    SubtaskAdd {
+        /// Its id.
+        id: String,
+    },
+    /// A workstream joins the plan of a build.
+    #[serde(rename = "workstream add")]
+    WorkstreamAdd {
+        /// Its id.
+        id: String,
+    },
+    /// A task joins the plan of a story.
+    #[serde(rename = "task add")]
+    TaskAdd {
+        /// Its id.
+        id: String,
+    },
+    /// A workstream of a build is not part of this run.
+    #[serde(rename = "workstream dormant")]
     WorkstreamDormant {
         /// Its id.
         id: String,
@@ -157,15 +281,27 @@ pub enum Operation {
         because: String,
     },
     /// A gate was passed.
+    #[serde(rename = "gate pass")]
     GatePass {
         /// Its name.
+        #[serde(deserialize_with = "name")]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(schema_with = "super::report::name_schema")
+        )]
         name: String,
         /// The phase that it ends, where that is known.
         phase: Option<u32>,
     },
     /// A gate was not passed.
+    #[serde(rename = "gate fail")]
     GateFail {
         /// Its name.
+        #[serde(deserialize_with = "name")]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(schema_with = "super::report::name_schema")
+        )]
         name: String,
         /// Why.
         because: String,
@@ -177,70 +313,189 @@ pub enum Operation {
         line: Option<u32>,
     },
     /// A proof need not be given.
+    #[serde(rename = "waive")]
     Waive {
-        /// The issue that says so.
+        /// The issue that waives it.
         issue: String,
         /// Why.
         because: String,
     },
     /// A plan was reviewed.
+    #[serde(rename = "review")]
     Review {
         /// The verdict, as the format spells it.
         verdict: String,
         /// How many findings of the gravest kind there are.
+        #[serde(rename = "p0", default)]
         p0_count: u32,
         /// How many of the second kind there are.
+        #[serde(rename = "p1", default)]
         p1_count: u32,
         /// Which review of the plan it was, from 1.
+        #[serde(default = "first")]
         attempt: u32,
         /// The file with all findings.
         findings: Option<String>,
         /// Why the verdict was overridden.
         because: Option<String>,
     },
-    /// The task enters a phase.
-    Phase {
-        /// Its name or number.
-        name: String,
-    },
-    /// The task enters a stage.
-    Stage {
-        /// Its name or number.
-        name: String,
-    },
-    /// The agent is at a sync point.
-    Sync {
-        /// Its name.
-        name: String,
-    },
-    /// An activity of verification has a result.
-    Verify {
-        /// The activity.
-        activity: String,
-        /// The result, as the format spells it.
-        status: String,
-    },
+}
+
+fn first() -> u32 {
+    1
+}
+
+/// A step that is finished.
+///
+/// The text of what was done may differ from that of the planned step: "Wired toggle to context" finishes "Wire
+/// toggle". Where no planned step is named, it is the one with this text, else the current step, unless the text reads
+/// more like another planned step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct StepDone {
+    text: Option<String>,
+    pending: Option<String>,
+    current: bool,
+    created: Vec<String>,
+    modified: Vec<String>,
+}
+
+impl StepDone {
+    /// The current step is finished, and its text says what was done.
+    #[must_use]
+    pub fn current() -> Self {
+        StepDone::default()
+    }
+
+    /// A step is finished, and this text says what was done.
+    pub fn new(text: impl Into<String>) -> Self {
+        StepDone {
+            text: Some(text.into()),
+            ..StepDone::default()
+        }
+    }
+
+    /// Names the planned step that is finished.
+    #[must_use]
+    pub fn with_pending(mut self, pending: impl Into<String>) -> Self {
+        self.pending = Some(pending.into());
+        self.current = false;
+        self
+    }
+
+    /// Finishes the current step, whatever the text reads like.
+    #[must_use]
+    pub fn finish_current(mut self) -> Self {
+        self.current = true;
+        self.pending = None;
+        self
+    }
+
+    /// Adds a file that the step made, relative to the project's folder.
+    #[must_use]
+    pub fn with_created(mut self, file: impl Into<String>) -> Self {
+        self.created.push(file.into());
+        self
+    }
+
+    /// Adds a file that the step changed, relative to the project's folder.
+    #[must_use]
+    pub fn with_modified(mut self, file: impl Into<String>) -> Self {
+        self.modified.push(file.into());
+        self
+    }
+
+    /// What was done; `None` where the current step's text says it.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// The planned step that is finished, where one is named.
+    #[must_use]
+    pub fn pending(&self) -> Option<&str> {
+        self.pending.as_deref()
+    }
+
+    /// Whether the current step is finished, whatever the text reads like.
+    #[must_use]
+    pub fn finishes_current(&self) -> bool {
+        self.current
+    }
+
+    /// The files that the step made.
+    #[must_use]
+    pub fn created(&self) -> &[String] {
+        &self.created
+    }
+
+    /// The files that the step changed.
+    #[must_use]
+    pub fn modified(&self) -> &[String] {
+        &self.modified
+    }
+
+    /// The files that the step made and those that it changed.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &String> {
+        self.created.iter().chain(&self.modified)
+    }
+
+    /// Removes the files that are the second part of what `sort` makes of them, and returns these.
+    pub fn leave_out(
+        &mut self,
+        sort: impl Fn(&[String]) -> (Vec<String>, Vec<String>),
+    ) -> Vec<String> {
+        let mut left_out = Vec::new();
+        for files in [&mut self.created, &mut self.modified] {
+            let (taken, rest) = sort(files);
+            *files = taken;
+            left_out.extend(rest);
+        }
+        left_out
+    }
+
+    /// The planned step that is finished: the one that is named, or the current one where that is asked for.
+    pub(crate) fn named(&self, current: Option<&str>) -> Result<Option<String>> {
+        if self.current && current.is_none() {
+            return Err(Error::refused(
+                "no step is in progress, so that --current names none; say what was finished without --current",
+            ));
+        }
+        let current = current.filter(|_| self.current);
+        Ok(current.or(self.pending()).map(str::to_owned))
+    }
+}
+
+impl From<StepDone> for Operation {
+    fn from(done: StepDone) -> Operation {
+        Operation::StepDone(done)
+    }
 }
 
 /// What a protocol keeps beside the steps; a format takes those that it has a place for, and refuses the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Detail {
     /// Files that were made, apart from a step that is finished.
+    #[serde(rename = "created")]
     pub files_created: Vec<String>,
     /// Files that were changed, apart from a step that is finished.
+    #[serde(rename = "modified")]
     pub files_modified: Vec<String>,
     /// The changed files are committed: their list begins anew.
     pub committed: bool,
     /// How to resume from here, for the next agent.
     pub instructions: Option<String>,
-    /// What is left of the plan, in place of what was left.
+    /// The rest of the plan, in place of the rest so far.
     pub plan: Option<Vec<String>>,
     /// What of the material was processed last.
     pub processed: Option<String>,
     /// What of the material comes next.
     pub next: Option<String>,
-    /// The agent looked for messages, and has not read so many.
+    /// The agent looked for messages, and so many are unread.
     pub unread: Option<u32>,
     /// The agent updated the overview of its group.
     pub overview: bool,
@@ -303,46 +558,23 @@ impl Detail {
     }
 }
 
-/// The kinds of items that plans are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ItemKind {
-    /// Of a sitebuilder task.
-    Subtask,
-    /// Of a build.
-    Workstream,
-    /// Of a story.
-    Task,
-}
-
-impl ItemKind {
-    /// The kind in a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ItemKind::Subtask => "subtask",
-            ItemKind::Workstream => "workstream",
-            ItemKind::Task => "task",
-        }
-    }
-}
-
 impl Operation {
-    /// What it is called, such as `workstream done`.
+    /// The name, such as `workstream done`: what is `op` in JSON, but for a blocker with a type, which not every format
+    /// takes that takes blockers.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Operation::StepStart { .. } => "step start",
-            Operation::StepDone { .. } => "step done",
+            Operation::StepDone(_) => "step done",
             Operation::StepAdd { .. } => "step add",
             Operation::StepDrop { .. } => "step drop",
             Operation::StepEdit { .. } => "step edit",
             Operation::StepMove { .. } => "step move",
             Operation::Decide { .. } => "decide",
             Operation::Note { .. } => "note",
-            Operation::Block { .. } => "block",
-            Operation::BlockAs { .. } => "block with a type",
-            Operation::Detail { .. } => "detail",
+            Operation::Block { kind: None, .. } => "block",
+            Operation::Block { .. } => "block with a type",
+            Operation::Detail(_) => "detail",
             Operation::Unblock => "unblock",
             Operation::Heartbeat => "heartbeat",
             Operation::Fail { .. } => "fail",
@@ -352,26 +584,18 @@ impl Operation {
             Operation::Pause => "pause",
             Operation::Complete => "complete",
             Operation::Restart { .. } => "restart",
-            Operation::ItemStart { kind, .. } => match kind {
-                ItemKind::Subtask => "subtask start",
-                ItemKind::Workstream => "workstream start",
-                ItemKind::Task => "task start",
-            },
-            Operation::ItemDone { kind, .. } => match kind {
-                ItemKind::Subtask => "subtask done",
-                ItemKind::Workstream => "workstream done",
-                ItemKind::Task => "task done",
-            },
-            Operation::ItemFail { kind, .. } => match kind {
-                ItemKind::Subtask => "subtask fail",
-                ItemKind::Workstream => "workstream fail",
-                ItemKind::Task => "task fail",
-            },
-            Operation::ItemAdd { kind, .. } => match kind {
-                ItemKind::Subtask => "subtask add",
-                ItemKind::Workstream => "workstream add",
-                ItemKind::Task => "task add",
-            },
+            Operation::SubtaskStart { .. } => "subtask start",
+            Operation::WorkstreamStart { .. } => "workstream start",
+            Operation::TaskStart { .. } => "task start",
+            Operation::SubtaskDone { .. } => "subtask done",
+            Operation::WorkstreamDone { .. } => "workstream done",
+            Operation::TaskDone { .. } => "task done",
+            Operation::SubtaskFail { .. } => "subtask fail",
+            Operation::WorkstreamFail { .. } => "workstream fail",
+            Operation::TaskFail { .. } => "task fail",
+            Operation::SubtaskAdd { .. } => "subtask add",
+            Operation::WorkstreamAdd { .. } => "workstream add",
+            Operation::TaskAdd { .. } => "task add",
             Operation::WorkstreamDormant { .. } => "workstream dormant",
             Operation::GatePass { .. } => "gate pass",
             Operation::GateFail { .. } => "gate fail",
@@ -413,84 +637,5 @@ impl Operation {
                 | Operation::Complete
                 | Operation::Restart { .. }
         )
-    }
-}
-
-/// What an operation takes from outside the checkpoint.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct OperationContext<'a> {
-    /// The present time.
-    pub now: DateTime<Utc>,
-    /// The agent that reports.
-    pub agent: Option<&'a str>,
-    /// The session that reports.
-    pub session: Option<&'a str>,
-    /// Whether a transition that the protocol does not have is made all the same.
-    pub force: bool,
-    /// What the format's rules take from outside the checkpoint, such as how often the work was tried again. A
-    /// rule whose input is not given refuses nothing.
-    pub rules: RuleContext<'a>,
-    /// Which files are sources, for the formats that record no others.
-    pub sources: Option<&'a SourceFiles>,
-}
-
-impl<'a> OperationContext<'a> {
-    /// A report at this time, by an agent that is not named.
-    #[must_use]
-    pub fn at(now: DateTime<Utc>) -> Self {
-        OperationContext {
-            now,
-            agent: None,
-            session: None,
-            force: false,
-            rules: RuleContext::none(),
-            sources: None,
-        }
-    }
-
-    /// Names the agent and the session that report.
-    #[must_use]
-    pub fn by(mut self, agent: Option<&'a str>, session: Option<&'a str>) -> Self {
-        self.agent = agent;
-        self.session = session;
-        self
-    }
-
-    /// Sets what the format's rules take from outside the checkpoint.
-    #[must_use]
-    pub fn with_rules(mut self, rules: RuleContext<'a>) -> Self {
-        self.rules = rules;
-        self
-    }
-
-    /// Sets which files are sources, for the formats that record no others.
-    #[must_use]
-    pub fn with_sources(mut self, sources: &'a SourceFiles) -> Self {
-        self.sources = Some(sources);
-        self
-    }
-
-    /// Sets whether a transition is made that the protocol does not have.
-    #[must_use]
-    pub fn with_force(mut self, force: bool) -> Self {
-        self.force = force;
-        self
-    }
-
-    /// Refuses what needs all work to be finished, while an item that could not be read may be open.
-    pub(crate) fn nothing_hidden(&self, cannot: &str) -> Result<()> {
-        let unreadable = self.rules.unreadable.iter();
-        let open: Vec<String> = unreadable
-            .filter(|item| item.may_be_open())
-            .map(ToString::to_string)
-            .collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        Err(Error::refused(format!(
-            "{cannot}: it is unknown whether this is finished: {}; mend it first",
-            open.join("; ")
-        )))
     }
 }

@@ -44,7 +44,8 @@ pub(crate) const NEWEST: usize = 1000;
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+/// use agent_checkpoint::StepDone;
+/// use agent_checkpoint::formats::task::TaskCheckpoint;
 /// use agent_checkpoint::store::MemoryStore;
 /// use agent_checkpoint::{CheckpointStoreExt, Key};
 ///
@@ -57,7 +58,7 @@ pub(crate) const NEWEST: usize = 1000;
 /// tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
 /// let saved = tasks.try_update(&key, |task| {
 ///     task.start_step("Wire toggle", now)?;
-///     task.finish_step(&StepDone::current().modifying("src/toggle.rs"), now)
+///     task.finish_step(&StepDone::current().with_modified("src/toggle.rs"), now)
 /// })?;
 /// assert!(saved.truncation.is_empty());
 ///

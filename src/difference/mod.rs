@@ -27,7 +27,8 @@ use values::Delta;
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+/// use agent_checkpoint::StepDone;
+/// use agent_checkpoint::formats::task::TaskCheckpoint;
 /// use agent_checkpoint::difference::Difference;
 /// use agent_checkpoint::json::Document;
 ///

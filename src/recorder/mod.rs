@@ -7,7 +7,8 @@
 //! # Example
 //!
 //! ```
-//! use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+//! use agent_checkpoint::{Operation, StepDone};
+//! use agent_checkpoint::formats::task::TaskCheckpoint;
 //! use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder};
 //! use agent_checkpoint::store::MemoryStore;
 //! use agent_checkpoint::{CheckpointStoreExt, Key};
@@ -26,10 +27,10 @@
 //! };
 //!
 //! recorder.step_started("Wire toggle")?;
-//! recorder.batch(|batch| {
-//!     batch.decide("Use CSS variables", Some("No cost at run time"));
-//!     batch.step_done(&StepDone::current().modifying("src/toggle.rs"));
-//! })?;
+//! recorder.batch([
+//!     Operation::Decide { text: "Use CSS variables".into(), rationale: None },
+//!     StepDone::current().with_modified("src/toggle.rs").into(),
+//! ])?;
 //! if let ContextAdvice::Stop(..) = recorder.context_used(0.92)? {
 //!     // A new session goes on from here.
 //! }
@@ -42,7 +43,6 @@
 //! Nothing is recorded behind the agent's back but a heartbeat, and that only where a format keeps it apart from
 //! progress: see [`Recorder::beating`].
 
-mod batch;
 mod beat;
 mod begin;
 mod context;
@@ -64,7 +64,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hold::{Hold, Holder};
 
-pub use batch::Batch;
 pub use begin::{Found, Opened};
 pub use context::ContextAdvice;
 pub use hand_on::HandedOn;
@@ -78,7 +77,7 @@ pub use scope::Broken;
 
 use crate::checkpoint::{
     Archive, Checkpoint, Claim, ContextLevel, Error, ErrorKind, Fence, Key, OpenItem, Operation,
-    OperationContext, Result,
+    OperationContext, Report, Result,
 };
 use crate::checkpoints::Checkpoints;
 use crate::resume::Resume;
@@ -224,22 +223,13 @@ impl<C: Checkpoint> Recorder<C> {
         self.checkpoints.resume(&self.key, &options)
     }
 
-    /// Reports one thing, in the words that all formats share.
+    /// Reports one thing: an [`Operation`], or a [`Report`] that is forced.
     ///
     /// # Errors
     ///
     /// As every call, and those of [`Checkpoint::apply`].
-    pub fn report(&self, operation: Operation) -> Result<Recorded> {
-        self.batch(|batch| batch.report(operation))
-    }
-
-    /// Reports one thing although the protocol has no way there.
-    ///
-    /// # Errors
-    ///
-    /// As [`report`](Recorder::report), but for the transitions that the protocol lacks.
-    pub fn force(&self, operation: Operation) -> Result<Recorded> {
-        self.batch(|batch| batch.force(operation))
+    pub fn report(&self, report: impl Into<Report>) -> Result<Recorded> {
+        self.report_all(vec![report.into()])
     }
 
     /// Reports several things in one write: all of them or, when one is refused, none.
@@ -247,15 +237,33 @@ impl<C: Checkpoint> Recorder<C> {
     /// # Errors
     ///
     /// As [`report`](Recorder::report).
-    pub fn batch(&self, fill: impl FnOnce(&mut Batch)) -> Result<Recorded> {
-        let mut batch = Batch::new();
-        fill(&mut batch);
+    pub fn batch<R: Into<Report>>(&self, reports: impl IntoIterator<Item = R>) -> Result<Recorded> {
+        self.report_all(reports.into_iter().map(Into::into).collect())
+    }
+
+    fn report_all(&self, mut reports: Vec<Report>) -> Result<Recorded> {
         let project = self.checkpoints.project();
-        let left_out = batch.leave_out(&project.with_sources(self.options.sources.clone()));
-        let mut apply =
-            |checkpoint: &mut C, context: &OperationContext<'_>| batch.apply(checkpoint, context);
-        let saved = self.change_in(&mut self.state(), batch.archive(), &mut apply)?;
-        Ok(Recorded { left_out, ..saved })
+        let project = project.with_sources(self.options.sources.clone());
+        let mut left_out = Vec::new();
+        for report in &mut reports {
+            if let Operation::StepDone(done) = &mut report.operation {
+                let rest = done.leave_out(|files| project.sort(files.iter().map(String::as_str)));
+                left_out.extend(rest);
+            }
+        }
+        let archive = reports
+            .iter()
+            .find_map(|report| report.operation.archives());
+        let mut apply = |checkpoint: &mut C, context: &OperationContext<'_>| {
+            reports.iter().try_for_each(|report| {
+                checkpoint.apply(&report.operation, &context.with_force(report.force))
+            })
+        };
+        let recorded = self.change_in(&mut self.state(), archive, &mut apply)?;
+        Ok(Recorded {
+            left_out,
+            ..recorded
+        })
     }
 
     /// Changes the checkpoint with what its own type can say beyond the common words, such as the scores at the

@@ -14,9 +14,9 @@ use tokio::sync::{Mutex, Notify};
 use super::run::Entered;
 use super::scope::words_of;
 use super::{Broken, Opened, Ran, Recorded, Recorder, RecorderOptions, RunError};
+use crate::checkpoint::StepDone;
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Interruption, Key, Result};
 use crate::checkpoints::Checkpoints;
-use crate::formats::task::StepDone;
 use crate::resume::Resume;
 
 /// A [`Recorder`] for async programs.

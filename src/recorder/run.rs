@@ -4,9 +4,9 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use super::{Broken, Found, Opened, Recorder, RecorderOptions};
+use crate::checkpoint::StepDone;
 use crate::checkpoint::{Checkpoint, ContextLevel, Error, Interruption, Key, Operation, Result};
 use crate::checkpoints::Checkpoints;
-use crate::formats::task::StepDone;
 use crate::resume::Resume;
 
 /// A step of the plan that is to be done, as [`Recorder::run`] hands it to the work.
@@ -139,7 +139,8 @@ impl<C: Checkpoint> Recorder<C> {
     /// # Examples
     ///
     /// ```
-    /// use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+    /// use agent_checkpoint::StepDone;
+    /// use agent_checkpoint::formats::task::TaskCheckpoint;
     /// use agent_checkpoint::recorder::{Ran, Recorder};
     /// use agent_checkpoint::store::MemoryStore;
     /// use agent_checkpoint::{CheckpointStoreExt, Key};
@@ -237,7 +238,9 @@ impl<C: Checkpoint> Recorder<C> {
         let is_full = || self.state().level == ContextLevel::Reached;
         match done {
             Some(mut done) => {
-                done.pending.get_or_insert_with(|| text.to_owned());
+                if done.pending().is_none() {
+                    done = done.with_pending(text);
+                }
                 if !self.step_done(&done)?.is_written() {
                     // Its next step would be the same for ever.
                     let why = "the report of a finished step changed nothing";

@@ -16,8 +16,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, FileOptions, FileStore, Keep,

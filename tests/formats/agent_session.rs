@@ -5,11 +5,12 @@ use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
     backups_in, corrupt_plan, messages, newest_backup, take_over_id,
 };
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::{Code, Document, Violation};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, TakeOver, take_over};
@@ -19,8 +20,8 @@ use agent_checkpoint::store::{
 };
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, ContextUse, Detail, ErrorKind, Expect, ItemKind, Key,
-    Operation, OperationContext, RuleContext, Status, Timestamp,
+    Checkpoint, CheckpointStoreExt, ContextUse, Detail, ErrorKind, Expect, Key, Operation,
+    OperationContext, RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -503,9 +504,9 @@ fn a_step_begins_and_the_one_put_aside_goes_back_to_the_plan() {
 fn a_finished_step_leaves_the_plan_and_its_files_are_listed_once() {
     let mut agent = example();
     let done = StepDone::new("Acceptance Criteria written")
-        .finishing("Complete Acceptance Criteria")
-        .modifying("feature_02_team_penalty/spec.md")
-        .creating("feature_02_team_penalty/notes.md");
+        .with_pending("Complete Acceptance Criteria")
+        .with_modified("feature_02_team_penalty/spec.md")
+        .with_created("feature_02_team_penalty/notes.md");
     agent.finish_step(&done).unwrap();
     assert_eq!(
         agent.completed_steps.last().unwrap(),
@@ -524,7 +525,7 @@ fn a_finished_step_leaves_the_plan_and_its_files_are_listed_once() {
     assert!(agent.finish_step(&StepDone::current()).is_err());
     assert!(
         agent
-            .finish_step(&StepDone::new("x").finishing("no such step"))
+            .finish_step(&StepDone::new("x").with_pending("no such step"))
             .is_err()
     );
     assert_eq!(agent, before);
@@ -666,7 +667,7 @@ fn work_that_is_finished_at_a_sync_point_does_not_end_the_waiting() {
     assert_eq!(agent.status, Some(AgentStatus::InProgress));
     // In the agent's own words.
     agent.reach_sync("S3").unwrap();
-    let done = StepDone::new("All are at S3").finishing("Waiting at sync point S3");
+    let done = StepDone::new("All are at S3").with_pending("Waiting at sync point S3");
     agent.finish_step(&done).unwrap();
     assert_eq!(agent.completed_steps.last().unwrap(), "All are at S3");
     assert_eq!(agent.sync_point(), None);
@@ -826,13 +827,11 @@ fn a_transition_that_the_protocol_lacks_is_refused_and_can_be_forced() {
     let none: [&str; 0] = [];
     for operation in [
         Operation::StepStart { text: "x".into() },
-        Operation::StepDone {
-            text: None,
-            pending: None,
-            files_created: vec![],
-            files_modified: vec![],
+        StepDone::current().into(),
+        Operation::Block {
+            text: "x".into(),
+            kind: None,
         },
-        Operation::Block { text: "x".into() },
         Operation::Unblock,
         Operation::Pause,
         Operation::Phase { name: "x".into() },
@@ -922,9 +921,7 @@ fn all_operations() -> Vec<Operation> {
         Operation::Context {
             used: ContextUse::new(0.8).unwrap(),
         },
-        Operation::Detail {
-            detail: Detail::default(),
-        },
+        Operation::Detail(Detail::default()),
         Operation::StepStart { text: text() },
         Operation::StepAdd {
             text: text(),
@@ -942,28 +939,26 @@ fn all_operations() -> Vec<Operation> {
             text: text(),
             before: text(),
         },
-        Operation::StepDone {
-            text: Some(text()),
-            pending: None,
-            files_created: vec!["a.md".into()],
-            files_modified: vec!["b.md".into()],
-        },
+        StepDone::new(text())
+            .with_created("a.md")
+            .with_modified("b.md")
+            .into(),
         Operation::Decide {
             text: text(),
             rationale: None,
         },
         Operation::Note { text: text() },
-        Operation::Block { text: text() },
+        Operation::Block {
+            text: text(),
+            kind: None,
+        },
         Operation::Unblock,
         Operation::Heartbeat,
         Operation::Fail { text: text() },
         Operation::Pause,
         Operation::Complete,
         Operation::Restart { because: text() },
-        Operation::ItemStart {
-            kind: ItemKind::Task,
-            id: text(),
-        },
+        Operation::TaskStart { id: text() },
         Operation::GatePass {
             name: text(),
             phase: None,
@@ -2119,7 +2114,7 @@ proptest! {
         };
         let kept = all(&after);
         let gone: Vec<String> = all(&agent).into_iter().filter(|step| !kept.contains(step)).collect();
-        if matches!(operation, Operation::StepDone { .. }) {
+        if matches!(operation, Operation::StepDone(_)) {
             // The current step is finished in other words.
             let current: Vec<String> = agent.current_step.into_iter().collect();
             prop_assert!(gone.is_empty() || gone == current, "{gone:?}");

@@ -14,7 +14,7 @@ use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, ExecutionSpec, ItemKind, Operation,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, ExecutionSpec, Operation,
     OperationContext, RuleContext, SpecPhase, Status, Timestamp,
 };
 use chrono::TimeDelta;
@@ -117,15 +117,11 @@ fn complete() -> Value {
 }
 
 fn start(id: &str) -> Operation {
-    Operation::ItemStart {
-        kind: ItemKind::Workstream,
-        id: id.to_owned(),
-    }
+    Operation::WorkstreamStart { id: id.to_owned() }
 }
 
 fn done(id: &str, files: &[&str]) -> Operation {
-    Operation::ItemDone {
-        kind: ItemKind::Workstream,
+    Operation::WorkstreamDone {
         id: id.to_owned(),
         files: files.iter().map(|&file| file.to_owned()).collect(),
     }
@@ -1076,8 +1072,7 @@ fn a_done_workstream_leaves_its_files() {
 #[test]
 fn failing_moves_what_was_in_progress_back_to_pending() {
     let mut build = example_build(5);
-    let operation = Operation::ItemFail {
-        kind: ItemKind::Workstream,
+    let operation = Operation::WorkstreamFail {
         id: "WS3".into(),
         because: Some("no column".into()),
     };
@@ -1450,13 +1445,13 @@ fn a_review_is_recorded_within_its_rules() {
 
 #[test]
 fn an_operation_of_another_format_is_refused_with_the_list() {
-    let subtask = Operation::ItemStart {
-        kind: ItemKind::Subtask,
-        id: "1".into(),
-    };
+    let subtask = Operation::SubtaskStart { id: "1".into() };
     for operation in [
         subtask,
-        Operation::Block { text: "x".into() },
+        Operation::Block {
+            text: "x".into(),
+            kind: None,
+        },
         Operation::StepStart { text: "x".into() },
     ] {
         match refused(&example_build(5), &operation) {
@@ -2000,13 +1995,12 @@ fn the_schema_takes_the_examples_and_refuses_what_is_broken() {
 
 fn operations() -> impl Strategy<Value = Operation> {
     let id = || "WS[0-9]";
-    let kind = ItemKind::Workstream;
     prop_oneof![
-        3 => id().prop_map(move |id| Operation::ItemStart { kind, id }),
+        3 => id().prop_map(move |id| Operation::WorkstreamStart { id }),
         3 => (id(), proptest::collection::vec("[a-c]\\.ts", 0..3))
-            .prop_map(move |(id, files)| Operation::ItemDone { kind, id, files }),
+            .prop_map(move |(id, files)| Operation::WorkstreamDone { id, files }),
         1 => (id(), proptest::option::of("[a-z]{1,5}"))
-            .prop_map(move |(id, because)| Operation::ItemFail { kind, id, because }),
+            .prop_map(move |(id, because)| Operation::WorkstreamFail { id, because }),
         3 => "[a-z]{3,8}-check( \\(WS[0-9]\\))?".prop_map(|name| Operation::GatePass { name, phase: None }),
         1 => "[a-z]{1,5}".prop_map(|text| Operation::Fail { text }),
         1 => Just(Operation::Pause),
@@ -2100,7 +2094,7 @@ proptest! {
         changed.stamp(now.now);
         let mut broken = rules_broken(&changed);
         // Between a workstream that is done and what follows, nothing is in progress.
-        if matches!(operation, Operation::ItemDone { .. }) {
+        if matches!(operation, Operation::WorkstreamDone { .. }) {
             let between = ("/in_progress_workstreams".to_owned(), "status-rule".to_owned());
             broken.retain(|found| *found != between);
         }

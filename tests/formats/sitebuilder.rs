@@ -18,8 +18,8 @@ use agent_checkpoint::store::{
 };
 use agent_checkpoint::strategies::{json_object, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Error, ErrorKind, ItemKind, Operation, OperationContext,
-    RuleContext, Status, Timestamp,
+    Checkpoint, CheckpointStoreExt, Error, ErrorKind, Operation, OperationContext, RuleContext,
+    Status, StepDone, Timestamp,
 };
 use chrono::TimeDelta;
 use common::{clock, key, time};
@@ -1008,7 +1008,10 @@ fn an_unknown_state_is_left_only_by_force() {
     for operation in [
         Operation::Complete,
         Operation::Unblock,
-        Operation::Block { text: "x".into() },
+        Operation::Block {
+            text: "x".into(),
+            kind: None,
+        },
         Operation::StepStart { text: "a".into() },
     ] {
         let error = task.apply(&operation, &now()).unwrap_err();
@@ -1056,35 +1059,26 @@ fn a_heartbeat_is_a_sign_of_life_and_no_progress() {
 
 #[test]
 fn every_operation_has_its_verb() {
-    let subtask = |id: &str| (ItemKind::Subtask, id.to_owned());
     let mut task = begun(&["a", "b"]).with_criteria(["built"]);
     let mut apply = |operation: Operation| task.apply(&operation, &now()).unwrap();
-    let (kind, id) = subtask("a");
-    apply(Operation::ItemStart { kind, id });
-    let (kind, id) = subtask("a");
-    apply(Operation::ItemDone {
-        kind,
-        id,
+    apply(Operation::SubtaskStart { id: "a".into() });
+    apply(Operation::SubtaskDone {
+        id: "a".into(),
         files: vec!["a.md".into()],
     });
-    let (kind, id) = subtask("b");
-    apply(Operation::ItemFail {
-        kind,
-        id,
+    apply(Operation::SubtaskFail {
+        id: "b".into(),
         because: None,
     });
     apply(Operation::StepStart { text: "b".into() });
-    apply(Operation::StepDone {
-        text: Some("Wrote b".into()),
-        pending: None,
-        files_created: vec!["b.md".into()],
-        files_modified: vec!["index.md".into()],
-    });
+    let wrote = StepDone::new("Wrote b").with_created("b.md");
+    apply(wrote.with_modified("index.md").into());
     apply(Operation::Note {
         text: "Two variants".into(),
     });
     apply(Operation::Block {
         text: "no key".into(),
+        kind: None,
     });
     apply(Operation::Unblock);
     apply(Operation::Fail {
@@ -1111,11 +1105,7 @@ fn every_operation_has_its_verb() {
     };
     let error = task.apply(&gate, &now()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
-    let kind = ItemKind::Workstream;
-    let other = Operation::ItemStart {
-        kind,
-        id: "w".into(),
-    };
+    let other = Operation::WorkstreamStart { id: "w".into() };
     assert!(task.apply(&other, &now()).is_err());
     let odd = Operation::Verify {
         activity: "built".into(),
@@ -1127,11 +1117,10 @@ fn every_operation_has_its_verb() {
 #[test]
 fn a_finished_step_without_a_text_is_the_only_subtask_in_progress() {
     let mut task = begun(&["a", "b"]);
-    let done = |text: Option<&str>, pending: Option<&str>| Operation::StepDone {
-        text: text.map(str::to_owned),
-        pending: pending.map(str::to_owned),
-        files_created: Vec::new(),
-        files_modified: Vec::new(),
+    let done = |text: Option<&str>, pending: Option<&str>| -> Operation {
+        let done = text.map_or_else(StepDone::current, StepDone::new);
+        let named = pending.map(|pending| done.clone().with_pending(pending));
+        named.unwrap_or(done).into()
     };
     assert!(is_refused(
         &task.apply(&done(None, None), &now()).unwrap_err()
@@ -1716,7 +1705,6 @@ fn an_empty_object_is_every_struct() {
 
 fn operation() -> impl Strategy<Value = Operation> {
     let id = prop_oneof![3 => "part-[0-8]", 1 => "[a-z]{1,4}"];
-    let kind = ItemKind::Subtask;
     (
         id,
         proptest::option::of("[a-z]{1,8}"),
@@ -1727,29 +1715,27 @@ fn operation() -> impl Strategy<Value = Operation> {
             let word = || text.clone().unwrap_or_else(|| "word".to_owned());
             match which {
                 0 => Operation::StepStart { text: id },
-                1 => Operation::StepDone {
-                    pending: flag.then_some(id),
-                    files_created: vec![word()],
-                    files_modified: vec![word()],
-                    text,
-                },
+                1 => {
+                    let done = text.clone().map_or_else(StepDone::current, StepDone::new);
+                    let done = done.with_created(word()).with_modified(word());
+                    let named = flag.then(|| done.clone().with_pending(id));
+                    named.unwrap_or(done).into()
+                }
                 2 => Operation::Note { text: id },
-                3 => Operation::Block { text: word() },
+                3 => Operation::Block {
+                    text: word(),
+                    kind: None,
+                },
                 4 => Operation::Unblock,
                 5 => Operation::Heartbeat,
                 6 => Operation::Fail { text: word() },
                 7 => Operation::Complete,
-                8 => Operation::ItemStart { kind, id },
-                9 => Operation::ItemDone {
-                    kind,
+                8 => Operation::SubtaskStart { id },
+                9 => Operation::SubtaskDone {
                     id,
                     files: text.into_iter().collect(),
                 },
-                10 => Operation::ItemFail {
-                    kind,
-                    id,
-                    because: text,
-                },
+                10 => Operation::SubtaskFail { id, because: text },
                 11 => Operation::Verify {
                     activity: word(),
                     status: if flag { "passed" } else { "failed" }.into(),

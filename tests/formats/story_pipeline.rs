@@ -17,8 +17,8 @@ use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, ErrorKind, ItemKind, Operation, OperationContext, RuleContext,
-    Status, Timestamp,
+    Checkpoint, CheckpointStoreExt, ErrorKind, Operation, OperationContext, RuleContext, Status,
+    Timestamp,
 };
 use common::{clock, key, time};
 use proptest::prelude::*;
@@ -1048,15 +1048,11 @@ fn stage_operation(name: &str) -> Operation {
 }
 
 fn task_start(id: &str) -> Operation {
-    Operation::ItemStart {
-        kind: ItemKind::Task,
-        id: id.into(),
-    }
+    Operation::TaskStart { id: id.into() }
 }
 
 fn task_done(id: &str) -> Operation {
-    Operation::ItemDone {
-        kind: ItemKind::Task,
+    Operation::TaskDone {
         id: id.into(),
         files: Vec::new(),
     }

@@ -3,7 +3,8 @@
 
 use crate::common;
 
-use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, TaskCheckpoint};
 use agent_checkpoint::formats::{Formats, Interruption};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Staleness;
@@ -269,18 +270,16 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
     let text = || "x".to_owned();
     let all = [
         Operation::StepStart { text: text() },
-        Operation::StepDone {
-            text: Some(text()),
-            pending: None,
-            files_created: Vec::new(),
-            files_modified: Vec::new(),
-        },
+        StepDone::new(text()).into(),
         Operation::Decide {
             text: text(),
             rationale: None,
         },
         Operation::Note { text: text() },
-        Operation::Block { text: text() },
+        Operation::Block {
+            text: text(),
+            kind: None,
+        },
         Operation::Unblock,
         Operation::Fail { text: text() },
         Operation::RateLimit { note: Some(text()) },
@@ -304,7 +303,7 @@ fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
         Operation::Stage { name: text() },
         Operation::Sync { name: text() },
         Operation::Restart { because: text() },
-        Operation::Detail { detail },
+        Operation::Detail(detail),
     ];
     let context = OperationContext::at(time("2026-03-02T08:00:00Z"));
     for operation in all {
@@ -352,16 +351,12 @@ fn the_hosts_own_fields_are_not_judged() {
 #[test]
 fn recording_a_step_leaves_out_what_tools_make() {
     let mut changed = task(&["one"]);
-    let done = Operation::StepDone {
-        text: Some("one".to_owned()),
-        pending: None,
-        files_created: vec![
-            "node_modules/x.js".to_owned(),
-            "src/a.rs".to_owned(),
-            "src/a.rs".to_owned(),
-        ],
-        files_modified: vec!["target/debug/a".to_owned()],
-    };
+    let done = StepDone::new("one")
+        .with_created("node_modules/x.js")
+        .with_created("src/a.rs")
+        .with_created("src/a.rs")
+        .with_modified("target/debug/a")
+        .into();
     let context = OperationContext::at(time("2026-03-02T08:00:00Z"));
     changed.apply(&done, &context).unwrap();
     assert_eq!(changed.files(), ["src/a.rs"]);
@@ -381,18 +376,16 @@ fn a_report_that_says_nothing_is_refused_unchanged() {
             text: String::new(),
         },
         Operation::StepStart { text: blank() },
-        Operation::StepDone {
-            text: Some(blank()),
-            pending: None,
-            files_created: Vec::new(),
-            files_modified: Vec::new(),
-        },
+        StepDone::new(blank()).into(),
         Operation::Decide {
             text: blank(),
             rationale: None,
         },
         Operation::Note { text: blank() },
-        Operation::Block { text: blank() },
+        Operation::Block {
+            text: blank(),
+            kind: None,
+        },
         Operation::Fail { text: blank() },
         Operation::Reassign { to: blank() },
         Operation::Phase { name: blank() },
@@ -470,6 +463,7 @@ fn who_reports_work_has_the_task() {
     shared.block("no disk").unwrap();
     let block = Operation::Block {
         text: "no disk".to_owned(),
+        kind: None,
     };
     shared.apply(&block, &by("third")).unwrap();
     assert_eq!(shared.metadata.previous_agents, ["dev", "second"]);
@@ -647,18 +641,18 @@ fn operations() -> impl Strategy<Value = Operation> {
     let files = || proptest::collection::vec("(src|target)/[a-c]\\.rs", 0..3);
     prop_oneof![
         text().prop_map(|text| Operation::StepStart { text }),
-        (proptest::option::of(text()), files(), files()).prop_map(
-            |(text, files_created, files_modified)| Operation::StepDone {
-                text,
-                pending: None,
-                files_created,
-                files_modified,
-            }
-        ),
+        (proptest::option::of(text()), files(), files()).prop_map(|(text, created, modified)| {
+            let done = text.map_or_else(StepDone::current, StepDone::new);
+            let done = created.into_iter().fold(done, StepDone::with_created);
+            modified
+                .into_iter()
+                .fold(done, StepDone::with_modified)
+                .into()
+        }),
         (text(), proptest::option::of(text()))
             .prop_map(|(text, rationale)| Operation::Decide { text, rationale }),
         text().prop_map(|text| Operation::Note { text }),
-        text().prop_map(|text| Operation::Block { text }),
+        text().prop_map(|text| Operation::Block { text, kind: None }),
         Just(Operation::Unblock),
         text().prop_map(|text| Operation::Fail { text }),
         proptest::option::of(text()).prop_map(|note| Operation::RateLimit { note }),

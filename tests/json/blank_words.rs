@@ -8,38 +8,37 @@ use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::{Checkpoint, ItemKind, Operation, OperationContext};
+use agent_checkpoint::{Checkpoint, Operation, OperationContext, StepDone};
 use common::time;
 
 fn blank_reports() -> Vec<Operation> {
     let text = || " ".to_owned();
     let files = || vec!["src/a.rs".to_owned(), String::new()];
-    let done = |files_created, files_modified| Operation::StepDone {
-        text: Some("one".to_owned()),
-        pending: None,
-        files_created,
-        files_modified,
-    };
-    let mut all = vec![
+    let created = StepDone::new("one").with_created("src/a.rs");
+    let modified = StepDone::new("one").with_modified("src/a.rs");
+    vec![
         Operation::StepStart { text: text() },
         Operation::Decide {
             text: text(),
             rationale: None,
         },
         Operation::Note { text: text() },
-        Operation::Block { text: text() },
+        Operation::Block {
+            text: text(),
+            kind: None,
+        },
         Operation::Fail { text: text() },
-        done(files(), Vec::new()),
-        done(Vec::new(), files()),
-    ];
-    for kind in [ItemKind::Subtask, ItemKind::Workstream] {
-        all.push(Operation::ItemDone {
-            kind,
+        created.with_created("").into(),
+        modified.with_modified("").into(),
+        Operation::SubtaskDone {
             id: "one".to_owned(),
             files: files(),
-        });
-    }
-    all
+        },
+        Operation::WorkstreamDone {
+            id: "one".to_owned(),
+            files: files(),
+        },
+    ]
 }
 
 fn refuses<C: Checkpoint + std::fmt::Debug>(checkpoint: &C) {

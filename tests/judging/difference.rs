@@ -8,11 +8,11 @@ use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::formats::task::{ResultStatus, StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::{ResultStatus, TaskCheckpoint};
 use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{Document, pointer};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
-use agent_checkpoint::{Checkpoint, Handoff, RuleContext};
+use agent_checkpoint::{Checkpoint, Handoff, RuleContext, StepDone};
 use common::{EXAMPLE, task, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -83,8 +83,8 @@ fn a_day_of_a_task_is_told_in_words() {
     );
 
     let done = StepDone::current()
-        .creating("src/a.ts")
-        .modifying("src/b.ts");
+        .with_created("src/a.ts")
+        .with_modified("src/b.ts");
     state.finish_step(&done, time(NOON)).unwrap();
     state.block("No account").unwrap();
     state
@@ -199,7 +199,7 @@ fn a_step_reported_in_other_words_is_not_called_dropped() {
 fn an_empty_list_of_a_step_that_is_told_is_no_change_of_its_own() {
     let before = task(&["Wire toggle"]);
     let mut after = before.clone();
-    let step = StepDone::new("Wire toggle").creating("a.rs");
+    let step = StepDone::new("Wire toggle").with_created("a.rs");
     after.finish_step(&step, time(NOON)).unwrap();
     let told = lines(&before, &after);
     assert!(told.contains(&"file created: a.rs".to_owned()), "{told:?}");

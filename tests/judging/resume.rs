@@ -4,10 +4,11 @@ use crate::common;
 
 use std::fs;
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::formats::task::{
-    CompletedStep, Reason, ResultStatus, StepDone, TaskCheckpoint, Verification, VerificationResult,
+    CompletedStep, Reason, ResultStatus, TaskCheckpoint, Verification, VerificationResult,
 };
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{
@@ -250,7 +251,7 @@ fn steps_cut_from_the_checkpoint_are_counted_and_their_files_reviewed() {
         tasks
             .try_update(&key("a"), |task| {
                 task.finish_step(
-                    &StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
+                    &StepDone::new(format!("did {n}")).with_created(format!("{n}.rs")),
                     now,
                 )
             })

@@ -6,7 +6,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use agent_checkpoint::store::FileStore;
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Timestamp};
@@ -471,7 +472,7 @@ fn done(store: &FileStore, root: &Path, step: &str) {
     let now = chrono::Utc::now();
     tasks
         .try_update(&key("a"), |task| {
-            task.finish_step(&StepDone::new(step).modifying("src/a.rs"), now)
+            task.finish_step(&StepDone::new(step).with_modified("src/a.rs"), now)
         })
         .unwrap();
 }

@@ -5,8 +5,9 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{FileStore, MemoryStore, Saved};
@@ -30,7 +31,9 @@ fn stale_task(store: &MemoryStore, root: &Path) {
         .unwrap();
     tasks
         .try_update(&key("t"), |task| {
-            let done = StepDone::new("p1").creating("h.rs").creating("k.rs");
+            let done = StepDone::new("p1")
+                .with_created("h.rs")
+                .with_created("k.rs");
             task.finish_step(&done, now)
         })
         .unwrap();
@@ -86,6 +89,7 @@ fn what_is_no_work_leaves_the_verdict() {
             "b",
             vec![Operation::Block {
                 text: text("no key"),
+                kind: None,
             }],
         ),
         (
@@ -93,6 +97,7 @@ fn what_is_no_work_leaves_the_verdict() {
             vec![
                 Operation::Block {
                     text: text("no key"),
+                    kind: None,
                 },
                 Operation::Unblock,
             ],
@@ -159,12 +164,7 @@ fn work_takes_the_files_over_and_says_so() {
     let store = MemoryStore::new();
     stale_task(&store, folder.path());
     fs::write(folder.path().join("new.rs"), "one").unwrap();
-    let done = Operation::StepDone {
-        text: Some(text("p2")),
-        pending: None,
-        files_created: vec![text("new.rs")],
-        files_modified: Vec::new(),
-    };
+    let done = StepDone::new("p2").with_created("new.rs").into();
     let saved = report(&tasks(&store, folder.path()), "b", &done);
     assert_eq!(saved.files.taken_over, FILES);
     // The removed file is known to be: its removal was told as work.
@@ -174,12 +174,7 @@ fn work_takes_the_files_over_and_says_so() {
     );
     // What the work itself names is nothing to be told.
     fs::write(folder.path().join("h.rs"), "by b").unwrap();
-    let done = Operation::StepDone {
-        text: Some(text("p3")),
-        pending: None,
-        files_created: Vec::new(),
-        files_modified: vec![text("h.rs")],
-    };
+    let done = StepDone::new("p3").with_modified("h.rs").into();
     let saved = report(&tasks(&store, folder.path()), "b", &done);
     assert!(saved.files.is_empty());
     assert_eq!(states(&store, folder.path())[0], "fresh");
@@ -201,11 +196,9 @@ fn a_name_that_was_never_there_is_told_until_it_is() {
         .create(&key("t"), &TaskCheckpoint::begin("a", ["p1"], now))
         .unwrap();
     fs::write(root.join("h.rs"), "one").unwrap();
-    let done = |step: &str, file: &str| Operation::StepDone {
-        text: Some(text(step)),
-        pending: None,
-        files_created: vec![text("h.rs"), text(file)],
-        files_modified: Vec::new(),
+    let done = |step: &str, file: &str| -> Operation {
+        let done = StepDone::new(step).with_created("h.rs");
+        done.with_created(file).into()
     };
     let saved = report(&tasks, "a", &done("p1", "tpyo.rs"));
     assert_eq!(saved.files.missing, ["tpyo.rs"]);
@@ -268,7 +261,12 @@ fn a_verdict_by_the_stamp_stands_too() -> Result<(), Error> {
     let old = time("2026-03-02T10:00:00Z");
     let untracked: Checkpoints<TaskCheckpoint> = store.checkpoints().with_clock(FixedClock(old));
     let mut task = TaskCheckpoint::begin("a", ["p1"], old);
-    task.finish_step(&StepDone::new("p1").creating("h.rs").creating("k.rs"), old)?;
+    task.finish_step(
+        &StepDone::new("p1")
+            .with_created("h.rs")
+            .with_created("k.rs"),
+        old,
+    )?;
     untracked.create(&key("t"), &task)?;
     for name in FILES {
         fs::write(root.join(name), "one").unwrap();

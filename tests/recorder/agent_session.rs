@@ -1,7 +1,7 @@
 //! The triggers of the agent-session document: heartbeat, phase completion, blocker, sync points, transition.
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{AgentCheckpoint, AgentStatus, messages};
-use agent_checkpoint::formats::task::StepDone;
 use agent_checkpoint::recorder::{Opened, Owner, Recorder};
 use agent_checkpoint::{ErrorKind, Timestamp};
 
@@ -178,9 +178,9 @@ fn an_error_blocks_the_agent_and_a_step_told_twice_is_there_once() {
     let scene = Scene::new();
     let recorder = agent(&scene);
     recorder
-        .step_done(&StepDone::new("Research").modifying("spec.md"))
+        .step_done(&StepDone::new("Research").with_modified("spec.md"))
         .unwrap();
-    let again = recorder.step_done(&StepDone::new("Research").modifying("spec.md"));
+    let again = recorder.step_done(&StepDone::new("Research").with_modified("spec.md"));
     assert!(!again.unwrap().is_written());
     let broken = recorder.scope(|_| Err::<(), _>("no network")).unwrap_err();
     assert!(broken.checkpoint.is_ok());

@@ -3,11 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::builder_state::BuilderState;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::Recorder;
 use agent_checkpoint::staleness::{Staleness, Tracking};
 use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore};
@@ -116,7 +117,7 @@ fn a_beat_of_a_sitebuilder_is_no_progress_no_state_of_the_history_and_no_look_at
     let recorder = begun(&sites, "migration-T1", "migration", &first);
     fs::write(root.join("a.md"), "a").unwrap();
     recorder
-        .step_done(&StepDone::new("a").creating("a.md"))
+        .step_done(&StepDone::new("a").with_created("a.md"))
         .unwrap();
     let before = recorder.checkpoint().unwrap();
     let entries = store.history(&key("migration-T1")).unwrap().len();

@@ -1,6 +1,7 @@
 //! A checkpoint that is there is never overwritten: the caller gets it and decides.
 
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore};

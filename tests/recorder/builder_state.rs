@@ -1,7 +1,8 @@
 //! The triggers of the builder-state document: "Checkpoints update on significant state transitions".
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::OpenEnum;
-use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, StepDone};
+use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus};
 use agent_checkpoint::recorder::ContextAdvice;
 use agent_checkpoint::store::Outcome;
 use agent_checkpoint::{ErrorKind, Key};
@@ -14,7 +15,7 @@ fn trigger_step_completion() {
     let recorder = scene.task(&["Wire toggle", "Test it"]);
     recorder.step_started("Wire toggle").unwrap();
     scene.watch.pass(5);
-    let done = StepDone::new("Wired toggle to context").modifying("src/toggle.rs");
+    let done = StepDone::new("Wired toggle to context").with_modified("src/toggle.rs");
     recorder.step_done(&done).unwrap();
     let task = recorder.checkpoint().unwrap();
     assert_eq!(task.completed_steps.len(), 1);

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Interruption;
-use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::recorder::Recorder;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{CheckpointStore, MemoryStore};
@@ -125,8 +126,8 @@ mod signals {
     use std::time::Duration;
 
     use agent_checkpoint::CheckpointStoreExt;
+    use agent_checkpoint::StepDone;
     use agent_checkpoint::formats::task::Reason;
-    use agent_checkpoint::formats::task::StepDone;
     use agent_checkpoint::formats::task::TaskCheckpoint;
     use agent_checkpoint::recorder::{Opened, Recorder};
     use agent_checkpoint::store::FileStore;

@@ -6,7 +6,8 @@ use std::fmt::Debug;
 use std::sync::Once;
 use std::time::Duration;
 
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::store::{
     CheckpointStore, DeleteOptions, FileStore, RecoverOptions, Recovery,

@@ -4,7 +4,8 @@ use agent_checkpoint::ErrorKind;
 
 use crate::common::key;
 use crate::scenes::Scene;
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::Recorder;
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::recorder::{AsyncRecorder, Opened, Ran, RunError};
 use agent_checkpoint::store::{CheckpointStore, FileOptions, FileStore, MemoryStore};
 use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Key};

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::store::{Durability, FileOptions, FileStore};
 use agent_checkpoint::testkit::seam::{Call, Verdict, Watch, watched};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Checkpoints, Handoff};
+use agent_checkpoint::{Operation, StepDone};
 
 use crate::common::key;
 
@@ -50,10 +51,10 @@ fn prepare(folder: &Path) {
         panic!("it was there");
     };
     recorder
-        .batch(|batch| {
-            batch.step_done(&StepDone::new("a"));
-            batch.step_started("b");
-        })
+        .batch([
+            StepDone::new("a").into(),
+            Operation::StepStart { text: "b".into() },
+        ])
         .unwrap();
 }
 
@@ -169,10 +170,10 @@ a_kill_in_the_middle_of! {
     failed(recorder) recorder.failed("no"), |it| format!("{:?}", it.status);
     rate_limited(recorder) recorder.rate_limited(Some("half")), |it| format!("{:?}", it.in_progress[0].note);
     reassign(recorder) recorder.reassign("other"), |it| format!("{:?}", it.previous_agents);
-    batch(recorder) recorder.batch(|batch| {
-        batch.decide("x", None);
-        batch.note_partial("half");
-    }), |it| format!("{} {:?}", it.decisions.len(), it.in_progress[0].note);
+    batch(recorder) recorder.batch([
+        Operation::Decide { text: "x".into(), rationale: None },
+        Operation::Note { text: "half".into() },
+    ]), |it| format!("{} {:?}", it.decisions.len(), it.in_progress[0].note);
     scope(recorder) {
         let broken = recorder.scope(|_| Err::<(), _>("no")).unwrap_err();
         broken.checkpoint.map(|recorded| *recorded)

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions};
 use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore};
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind};
+use agent_checkpoint::{Operation, StepDone};
 
 use crate::common::children::{Given, Running, say};
 use crate::common::key;
@@ -28,7 +29,7 @@ fn once_another_owner_has_the_task_every_call_is_refused_also_one_that_changes_n
         old.step_done(&StepDone::new("b")),
         old.decide("late", None),
         old.failed("late"),
-        old.batch(|batch| batch.step_started("b")),
+        old.batch([Operation::Complete]),
         old.update(|_| Ok(())),
         old.heartbeat(),
     ] {

@@ -1,10 +1,11 @@
 //! The usual loop in one call.
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Interruption;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
-use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions, RunError};
 use agent_checkpoint::resume::ResumeReason;
 use agent_checkpoint::store::CheckpointStore;
@@ -43,7 +44,7 @@ fn a_run_does_every_step_once_and_gives_the_task_back() {
     let ran = run(&scene, "dev", |step| {
         steps.push((step.to_owned(), task(&scene).current_step.is_some()));
         Ok(Some(
-            StepDone::new(format!("did {step}")).creating(format!("{step}.rs")),
+            StepDone::new(format!("did {step}")).with_created(format!("{step}.rs")),
         ))
     });
     assert!(matches!(ran.unwrap(), Ran::Finished));

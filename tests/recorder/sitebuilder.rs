@@ -1,8 +1,8 @@
 //! The table "Checkpoint Frequency" of the sitebuilder document.
 
-use agent_checkpoint::ItemKind::Subtask;
+use agent_checkpoint::Operation;
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::sitebuilder::{SitebuilderCheckpoint, TaskStatus};
-use agent_checkpoint::formats::task::StepDone;
 use agent_checkpoint::recorder::Recorder;
 use agent_checkpoint::{Clock, ErrorKind};
 
@@ -14,6 +14,24 @@ fn site(scene: &Scene) -> Recorder<SitebuilderCheckpoint> {
     let first = SitebuilderCheckpoint::begin("migration", "T060", plan, scene.watch.now())
         .with_criteria(["files_created"]);
     begun(&scene.view(), "migration-T060", "migration", &first)
+}
+
+fn started(id: &str) -> Operation {
+    Operation::SubtaskStart { id: id.to_owned() }
+}
+
+fn done(id: &str, files: &[&str]) -> Operation {
+    Operation::SubtaskDone {
+        id: id.to_owned(),
+        files: files.iter().map(|&file| file.to_owned()).collect(),
+    }
+}
+
+fn failed(id: &str, because: Option<&str>) -> Operation {
+    Operation::SubtaskFail {
+        id: id.to_owned(),
+        because: because.map(str::to_owned),
+    }
 }
 
 #[test]
@@ -33,8 +51,8 @@ fn frequency_file_created() {
 fn frequency_file_modified() {
     let scene = Scene::new();
     let recorder = site(&scene);
-    recorder.item_started(Subtask, "post-01").unwrap();
-    let done = StepDone::current().modifying("MANIFEST.json");
+    recorder.report(started("post-01")).unwrap();
+    let done = StepDone::current().with_modified("MANIFEST.json");
     recorder.step_done(&done).unwrap();
     assert_eq!(
         recorder.checkpoint().unwrap().files_modified,
@@ -46,18 +64,14 @@ fn frequency_file_modified() {
 fn frequency_subtask_completed() {
     let scene = Scene::new();
     let recorder = site(&scene);
-    recorder.item_started(Subtask, "post-01").unwrap();
-    let recorded = recorder
-        .item_done(Subtask, "post-01", &["posts/01.md"])
-        .unwrap();
+    recorder.report(started("post-01")).unwrap();
+    let recorded = recorder.report(done("post-01", &["posts/01.md"])).unwrap();
     let site = recorder.checkpoint().unwrap();
     assert_eq!(site.progress_percent, Some(33.0));
     assert_eq!(site.context.next_to_process.as_deref(), Some("post-02"));
     let message = recorded.message.unwrap();
     assert_eq!(message, "@orchestrator: Task T060 progress: 33%");
-    let again = recorder
-        .item_done(Subtask, "post-01", &["posts/01.md"])
-        .unwrap();
+    let again = recorder.report(done("post-01", &["posts/01.md"])).unwrap();
     assert!(!again.is_written());
 }
 
@@ -66,7 +80,7 @@ fn frequency_error_encountered() {
     let scene = Scene::new();
     let recorder = site(&scene);
     recorder
-        .item_failed(Subtask, "post-02", Some("no source"))
+        .report(failed("post-02", Some("no source")))
         .unwrap();
     assert_eq!(recorder.checkpoint().unwrap().errors.len(), 1);
     recorder.failed("the source folder is gone").unwrap();
@@ -113,13 +127,16 @@ fn frequency_task_completed() {
         matches!(refused.kind(), ErrorKind::Refused { .. }),
         "{refused}"
     );
-    let recorded = recorder.batch(|batch| {
-        for post in ["post-01", "post-02", "post-03"] {
-            batch.item_done(Subtask, post, &[]);
-        }
-        batch.verification("files_created", "passed");
-        batch.complete();
-    });
+    let recorded = recorder.batch([
+        done("post-01", &[]),
+        done("post-02", &[]),
+        done("post-03", &[]),
+        Operation::Verify {
+            activity: "files_created".to_owned(),
+            status: "passed".to_owned(),
+        },
+        Operation::Complete,
+    ]);
     let message = recorded.unwrap().message.unwrap();
     assert_eq!(message, "@orchestrator: Task T060 progress: 100%");
     let site = recorder.checkpoint().unwrap();
@@ -131,7 +148,7 @@ fn frequency_task_completed() {
 fn a_dispatched_agent_of_the_type_goes_on_with_what_is_left() {
     let scene = Scene::new();
     let recorder = site(&scene);
-    recorder.item_done(Subtask, "post-01", &[]).unwrap();
+    recorder.report(done("post-01", &[])).unwrap();
     recorder.block("a PDF is missing").unwrap();
     recorder.leave().unwrap();
     let resume = |agent: &str| {
@@ -153,8 +170,8 @@ fn a_dispatched_agent_of_the_type_goes_on_with_what_is_left() {
         "the error is to be looked at"
     );
     let recorder = found.carry_on().unwrap();
-    let blocked = recorder.item_started(Subtask, "post-02").unwrap_err();
+    let blocked = recorder.report(started("post-02")).unwrap_err();
     assert!(blocked.to_string().contains("unblock"), "{blocked}");
     recorder.unblock().unwrap();
-    recorder.item_started(Subtask, "post-02").unwrap();
+    recorder.report(started("post-02")).unwrap();
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::io;
 
-use agent_checkpoint::formats::task::{Reason, StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::recorder::{ContextAdvice, Opened, Recorder, RecorderOptions};
 use agent_checkpoint::resume::{
     PromptOptions, Prompts, ResumeDecision, ResumeOptions, ResumeReason,
@@ -12,6 +12,7 @@ use agent_checkpoint::resume::{
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::store::BuilderStateStore;
 use agent_checkpoint::{CheckpointStoreExt, Precision};
+use agent_checkpoint::{Operation, StepDone};
 
 use crate::common::{EXAMPLE, key};
 use crate::scenes::Scene;
@@ -35,9 +36,9 @@ fn us_002_checkpoint_creation_on_step_completion() {
     with_example(|recorder, text| {
         let before = recorder.checkpoint().unwrap();
         let done = StepDone::new("Wired toggle to context")
-            .creating("src/theme.css")
-            .modifying("src/components/DarkModeToggle.tsx")
-            .modifying("node_modules/react/index.js");
+            .with_created("src/theme.css")
+            .with_modified("src/components/DarkModeToggle.tsx")
+            .with_modified("node_modules/react/index.js");
         let recorded = recorder.step_done(&done).unwrap();
         let after = recorder.checkpoint().unwrap();
         // The description, the files, the plan, the current step, the stamp.
@@ -134,12 +135,19 @@ fn us_005_resume_from_checkpoint() {
     fs::write(&file, "a").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(30));
     recorder
-        .batch(|batch| {
-            batch.step_started("Make a");
-            batch.decide("Plain files", None);
-            batch.step_done(&StepDone::current().creating("a.rs"));
-            batch.step_started("Make b");
-        })
+        .batch([
+            Operation::StepStart {
+                text: "Make a".into(),
+            },
+            Operation::Decide {
+                text: "Plain files".into(),
+                rationale: None,
+            },
+            StepDone::current().with_created("a.rs").into(),
+            Operation::StepStart {
+                text: "Make b".into(),
+            },
+        ])
         .unwrap();
     recorder.leave().unwrap();
 

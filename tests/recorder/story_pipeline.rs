@@ -1,6 +1,6 @@
 //! "Worker Write Protocol" of the story-pipeline document: what each stage writes, after which event.
 
-use agent_checkpoint::ItemKind::Task;
+use agent_checkpoint::Operation;
 use agent_checkpoint::formats::story_pipeline::{Gate, Number, StoryCheckpoint, Verdict};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeOptions;
@@ -34,6 +34,17 @@ fn in_stage_2(scene: &Scene) -> Recorder<StoryCheckpoint> {
     recorder
 }
 
+fn started(id: &str) -> Operation {
+    Operation::TaskStart { id: id.to_owned() }
+}
+
+fn done(id: &str, files: &[&str]) -> Operation {
+    Operation::TaskDone {
+        id: id.to_owned(),
+        files: files.iter().map(|&file| file.to_owned()).collect(),
+    }
+}
+
 #[test]
 fn write_protocol_stage_0_after_tasks_created() {
     let scene = Scene::new();
@@ -61,10 +72,12 @@ fn write_protocol_stage_1_after_validation() {
     assert!(no.completed().is_empty() && no.remaining().is_empty());
     recorder.stage("1").unwrap();
     recorder
-        .batch(|batch| {
-            batch.verification("readiness", "8");
-            batch.verification("verdict", "GO");
-        })
+        .batch(
+            [("readiness", "8"), ("verdict", "GO")].map(|(activity, status)| Operation::Verify {
+                activity: activity.to_owned(),
+                status: status.to_owned(),
+            }),
+        )
         .unwrap();
     let go = recorder.checkpoint().unwrap();
     assert_eq!(
@@ -79,13 +92,13 @@ fn write_protocol_stage_2_after_each_task_completes() {
     let scene = Scene::new();
     let recorder = in_stage_2(&scene);
     let before = scene.saves("PROJ-42");
-    recorder.item_done(Task, "PROJ-101", &[]).unwrap();
+    recorder.report(done("PROJ-101", &[])).unwrap();
     let story = recorder.checkpoint().unwrap();
     assert_eq!(story.completed(), ["PROJ-101"]);
     assert_eq!(story.remaining(), ["PROJ-102"]);
     assert_eq!(story.action(), Some("PROJ-101 done"));
     assert_eq!(scene.saves("PROJ-42"), before + 1);
-    let again = recorder.item_done(Task, "PROJ-101", &[]).unwrap_err();
+    let again = recorder.report(done("PROJ-101", &[])).unwrap_err();
     assert!(matches!(again.kind(), ErrorKind::Refused { .. }));
     assert_eq!(
         recorder.checkpoint().unwrap(),
@@ -99,7 +112,7 @@ fn write_protocol_stage_3_after_quality_gate() {
     let scene = Scene::new();
     let recorder = in_stage_2(&scene);
     for task in ["PROJ-101", "PROJ-102"] {
-        recorder.item_done(Task, task, &[]).unwrap();
+        recorder.report(done(task, &[])).unwrap();
     }
     recorder.stage("3").unwrap();
     let issues = "no error handling".to_owned();
@@ -133,8 +146,8 @@ fn write_protocol_stage_3_after_quality_gate() {
     recorder.stage("2").unwrap();
     // Not before something was mended.
     assert!(recorder.stage("3").is_err());
-    recorder.item_started(Task, "PROJ-103").unwrap();
-    recorder.item_done(Task, "PROJ-103", &[]).unwrap();
+    recorder.report(started("PROJ-103")).unwrap();
+    recorder.report(done("PROJ-103", &[])).unwrap();
     recorder.stage("3").unwrap();
     recorder
         .update(|story| story.finish_gate(Gate::Pass, number(92)))

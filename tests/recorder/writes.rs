@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::SourceFiles;
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::RecorderOptions;
 use agent_checkpoint::store::{FileStore, Outcome};
-use agent_checkpoint::testkit::seam::{Call, Operation, Watch, watched};
+use agent_checkpoint::testkit::seam::{self, Call, Watch, watched};
+use agent_checkpoint::{Operation, StepDone};
 
 use crate::scenes::{Scene, begun};
 
@@ -19,7 +20,7 @@ struct Renames(Vec<PathBuf>);
 
 impl Watch for Renames {
     fn after(&mut self, call: &Call<'_>) {
-        if call.operation == Operation::Rename {
+        if call.operation == seam::Operation::Rename {
             self.0.push(call.path.to_path_buf());
         }
     }
@@ -44,7 +45,7 @@ fn each_call_is_one_write_of_one_file_and_the_same_call_again_is_none() {
             assert_eq!(recorded.is_written(), !paths.is_empty());
             paths.len()
         };
-    let step = StepDone::new("did a").finishing("a");
+    let step = StepDone::new("did a").with_pending("a");
     let again = StepDone::new("did a");
     let calls: [(&str, &dyn Fn() -> _); 7] = [
         ("step_started", &|| recorder.step_started("a")),
@@ -62,11 +63,16 @@ fn each_call_is_one_write_of_one_file_and_the_same_call_again_is_none() {
     assert_eq!(writes(&|| recorder.step_done(&step)), 1);
     assert_eq!(writes(&|| recorder.step_done(&again)), 0);
     let several = || {
-        recorder.batch(|batch| {
-            batch.step_started("b");
-            batch.decide("z", None);
-            batch.note_partial("begun");
-        })
+        recorder.batch([
+            Operation::StepStart { text: "b".into() },
+            Operation::Decide {
+                text: "z".into(),
+                rationale: None,
+            },
+            Operation::Note {
+                text: "begun".into(),
+            },
+        ])
     };
     assert_eq!(writes(&several), 1);
     assert_eq!(writes(&several), 0);
@@ -79,14 +85,14 @@ fn a_batch_is_made_as_a_whole_or_not_at_all() {
     let scene = Scene::new();
     let recorder = scene.task(&["a", "b"]);
     let before = recorder.checkpoint().unwrap();
-    let refused = recorder.batch(|batch| {
-        batch.step_started("a");
-        batch.step_done(&StepDone::current());
-        batch.step_done(&StepDone::new("x").finishing("no such step"));
-    });
+    let refused = recorder.batch([
+        Operation::StepStart { text: "a".into() },
+        StepDone::current().into(),
+        StepDone::new("x").with_pending("no such step").into(),
+    ]);
     assert!(refused.is_err());
     assert_eq!(recorder.checkpoint().unwrap(), before);
-    let empty = recorder.batch(|_| ()).unwrap();
+    let empty = recorder.batch::<Operation>([]).unwrap();
     assert_eq!(empty.saved.outcome, Outcome::Unchanged);
 }
 
@@ -95,8 +101,8 @@ fn files_that_are_no_sources_are_handed_back_unless_the_caller_takes_all() {
     let scene = Scene::new();
     let step = || {
         StepDone::new("a")
-            .creating("target/a.o")
-            .modifying("src/a.rs")
+            .with_created("target/a.o")
+            .with_modified("src/a.rs")
     };
     let usual = begun(&scene.view(), "x", "dev", &scene.first(&["a"]));
     assert_eq!(usual.step_done(&step()).unwrap().left_out, ["target/a.o"]);

@@ -4,7 +4,8 @@ use crate::common;
 
 use std::fs;
 
-use agent_checkpoint::formats::task::{Phase, StepDone, TaskCheckpoint};
+use agent_checkpoint::StepDone;
+use agent_checkpoint::formats::task::{Phase, TaskCheckpoint};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, Put,
@@ -63,7 +64,7 @@ fn one_step_done_differs_only_there() {
     let saved = tasks(&store)
         .with_clock(clock("2026-02-28T10:20:00Z"))
         .try_update(&key("active"), |task| {
-            let done = StepDone::new("Wired toggle to context").modifying("src/App.tsx");
+            let done = StepDone::new("Wired toggle to context").with_modified("src/App.tsx");
             task.finish_step(&done, now)
         })
         .unwrap();

@@ -9,9 +9,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::task::{StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
@@ -310,7 +311,7 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
             let saved = tasks
                 .try_update(&key, |task| {
                     task.finish_step(
-                        &StepDone::new(format!("did {n}")).creating(format!("{n}.rs")),
+                        &StepDone::new(format!("did {n}")).with_created(format!("{n}.rs")),
                         now,
                     )
                 })

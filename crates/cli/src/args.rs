@@ -9,6 +9,7 @@ use agent_checkpoint::{ContextUse, Fence, Timestamp};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -497,7 +498,8 @@ pub(crate) enum Lead {
 }
 
 /// What an agent or a supervisor reports; not every format has each.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Serialize, Subcommand)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Report {
     /// Report a step that begins or is finished
     #[command(subcommand)]
@@ -559,7 +561,7 @@ pub(crate) enum Report {
 }
 
 /// A proof that need not be given.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Waiver {
     /// The issue that waives it
     #[arg(long, value_name = "ID", value_parser = words)]
@@ -570,7 +572,7 @@ pub(crate) struct Waiver {
 }
 
 /// A review of a plan.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Review {
     /// ship, ship_with_gates, do_not_ship or overridden
     #[arg(value_name = "VERDICT", value_parser = words)]
@@ -593,9 +595,10 @@ pub(crate) struct Review {
 }
 
 /// What is reported, and whether the protocol need not have the way there.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Forcible<T: clap::Args> {
     #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) what: T,
     /// Make a transition that the protocol does not have
     #[arg(long)]
@@ -603,11 +606,11 @@ pub(crate) struct Forcible<T: clap::Args> {
 }
 
 /// A report that needs no more words.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Nothing {}
 
 /// A report in words.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Text {
     /// What it is
     #[arg(value_name = "TEXT", value_parser = words)]
@@ -615,18 +618,19 @@ pub(crate) struct Text {
 }
 
 /// What is in the way.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Block {
     /// What it is
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: String,
     /// Of which type the error is, such as dependency_missing (sitebuilder)
+    #[serde(rename = "type")]
     #[arg(long = "type", value_name = "TYPE", value_parser = words)]
     pub(crate) kind: Option<String>,
 }
 
 /// What goes with the work beside its steps.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Details {
     /// Files that were made, apart from a finished step (agent-session, sitebuilder)
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
@@ -664,7 +668,7 @@ pub(crate) struct Details {
 }
 
 /// A report that may have words.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct OptionalText {
     /// How far the work in progress is
     #[arg(value_name = "TEXT", value_parser = words)]
@@ -672,7 +676,7 @@ pub(crate) struct OptionalText {
 }
 
 /// How much of a context is used.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Used {
     /// The part that is used, such as 0.78
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = used, required_unless_present = "messages")]
@@ -685,39 +689,30 @@ pub(crate) struct Used {
         conflicts_with = "used"
     )]
     pub(crate) messages: Option<u64>,
-    /// How many messages stand for the whole context
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = MOST_MESSAGES, requires = "messages",
+    /// How many messages stand for the whole context [default: 200]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "messages",
           value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) of: u64,
-}
-
-/// How many messages count as a whole context by default.
-pub(crate) const MOST_MESSAGES: u64 = 200;
-
-impl Used {
-    /// The part that is used; `None` of a context of no messages, which the command line does not take.
-    pub(crate) fn part(&self) -> Option<ContextUse> {
-        self.used
-            .or_else(|| ContextUse::of(self.messages?, self.of))
-    }
+    pub(crate) of: Option<u64>,
 }
 
 /// Who is to go on.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct To {
     /// The agent
     #[arg(long, value_name = "AGENT", value_parser = words)]
     pub(crate) to: String,
     /// Why, in the new agent's checkpoint (agent-session)
+    #[serde(skip)]
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) because: Option<String>,
     /// Leave the old agent's file in place; else it is archived as crashed (agent-session)
+    #[serde(skip)]
     #[arg(long)]
     pub(crate) beside: bool,
 }
 
 /// What is entered or passed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Name {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
@@ -725,12 +720,13 @@ pub(crate) struct Name {
 }
 
 /// A stage that is entered.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Stage {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,
     /// The pipeline's state: limits how often the stages of a story are tried again [default: the state.json beside it]
+    #[serde(skip)]
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -754,7 +750,7 @@ impl Report {
 }
 
 /// A reason.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Because {
     /// Why
     #[arg(long, value_name = "TEXT", value_parser = words)]
@@ -762,7 +758,7 @@ pub(crate) struct Because {
 }
 
 /// A decision.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Decision {
     /// What was decided
     #[arg(value_name = "TEXT", value_parser = words)]
@@ -773,7 +769,7 @@ pub(crate) struct Decision {
 }
 
 /// A result of verification.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Verification {
     /// The activity, such as `unit tests`
     #[arg(value_name = "ACTIVITY", value_parser = words)]
@@ -784,7 +780,8 @@ pub(crate) struct Verification {
 }
 
 /// What became of a step.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Serialize, Subcommand)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Step {
     /// A step begins; it stays in the plan until it is done
     Start(Forcible<StepStart>),
@@ -801,7 +798,7 @@ pub(crate) enum Step {
 }
 
 /// A step that joins the plan.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepAdd {
     /// The step
     #[arg(value_name = "TEXT", value_parser = words)]
@@ -812,7 +809,7 @@ pub(crate) struct StepAdd {
 }
 
 /// A planned step that is not to be done.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepDrop {
     /// The step, as the plan has it
     #[arg(value_name = "TEXT")]
@@ -823,7 +820,7 @@ pub(crate) struct StepDrop {
 }
 
 /// A planned step that reads otherwise.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepEdit {
     /// The step, as the plan has it
     #[arg(value_name = "TEXT")]
@@ -834,7 +831,7 @@ pub(crate) struct StepEdit {
 }
 
 /// A planned step that comes before another.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepMove {
     /// The step, as the plan has it
     #[arg(value_name = "TEXT")]
@@ -845,7 +842,7 @@ pub(crate) struct StepMove {
 }
 
 /// A step that begins.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepStart {
     /// The step, as the plan has it
     #[arg(value_name = "TEXT", value_parser = words)]
@@ -853,7 +850,7 @@ pub(crate) struct StepStart {
 }
 
 /// A step that is finished.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepDone {
     /// What was done [default: the current step]
     #[arg(value_name = "TEXT", value_parser = words)]
@@ -874,7 +871,8 @@ pub(crate) struct StepDone {
 }
 
 /// What became of a workstream.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Serialize, Subcommand)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Workstream {
     #[command(flatten)]
     Item(Item),
@@ -883,7 +881,7 @@ pub(crate) enum Workstream {
 }
 
 /// A workstream that is left out.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Dormant {
     /// Its id
     #[arg(value_name = "ID", value_parser = words)]
@@ -894,7 +892,8 @@ pub(crate) struct Dormant {
 }
 
 /// What became of an item of the plan.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Serialize, Subcommand)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Item {
     /// It joins the plan
     Add(Forcible<ItemStart>),
@@ -907,7 +906,7 @@ pub(crate) enum Item {
 }
 
 /// An item that begins.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct ItemStart {
     /// Its id
     #[arg(value_name = "ID", value_parser = words)]
@@ -915,7 +914,7 @@ pub(crate) struct ItemStart {
 }
 
 /// An item that is finished.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct ItemDone {
     /// Its id
     #[arg(value_name = "ID", value_parser = words)]
@@ -926,7 +925,7 @@ pub(crate) struct ItemDone {
 }
 
 /// An item that failed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct ItemFail {
     /// Its id
     #[arg(value_name = "ID", value_parser = words)]
@@ -937,7 +936,8 @@ pub(crate) struct ItemFail {
 }
 
 /// What became of a gate.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Serialize, Subcommand)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Gate {
     /// It was passed
     Pass(Forcible<GatePass>),
@@ -946,7 +946,7 @@ pub(crate) enum Gate {
 }
 
 /// A gate that was passed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct GatePass {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
@@ -955,12 +955,13 @@ pub(crate) struct GatePass {
     #[arg(long, value_name = "N")]
     pub(crate) phase: Option<u32>,
     /// The plan of the build, as JSON, which shows the phase that is finished
+    #[serde(skip)]
     #[arg(long, value_name = "FILE", conflicts_with = "phase")]
     pub(crate) spec: Option<PathBuf>,
 }
 
 /// A gate that was not passed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct GateFail {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
@@ -981,7 +982,7 @@ pub(crate) struct GateFail {
 
 /// A text that says something: an unset shell variable must not become a step. What names a planned step is looked up in
 /// the plan, and may be as empty as that step is.
-pub(crate) fn words(text: &str) -> Result<String, String> {
+fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         Err("it is empty; say it in a few words".to_owned())
     } else {
@@ -991,11 +992,8 @@ pub(crate) fn words(text: &str) -> Result<String, String> {
 
 fn used(text: &str) -> Result<ContextUse, String> {
     let used = text.trim().parse().ok().and_then(ContextUse::new);
-    used.ok_or_else(|| NO_FRACTION.to_owned())
+    used.ok_or_else(|| "a part of the context is a fraction, such as 0.78 for 78 %".to_owned())
 }
-
-/// What is said of a number that is no part of a context.
-pub(crate) const NO_FRACTION: &str = "a part of the context is a fraction, such as 0.78 for 78 %";
 
 /// How long a claim stands.
 fn claimed_for(text: &str) -> Result<Duration, String> {

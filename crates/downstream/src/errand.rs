@@ -95,18 +95,21 @@ impl Checkpoint for Errand {
     fn apply(&mut self, operation: &Operation, _: &OperationContext<'_>) -> Result<()> {
         match operation {
             Operation::StepStart { text } => self.at = Some(text.clone()),
-            Operation::StepDone { text, pending, .. } => {
-                let stop = pending.as_ref().or(self.at.as_ref());
-                let place = self.left.iter().position(|left| Some(left) == stop);
+            Operation::StepDone(done) => {
+                let stop = done.pending().or(self.at.as_deref());
+                let place = self
+                    .left
+                    .iter()
+                    .position(|left| Some(left.as_str()) == stop);
                 let Some(place) = place else {
                     return Err(Error::refused("that stop is not in the plan"));
                 };
                 let stop = self.left.remove(place);
-                self.made.push(text.clone().unwrap_or(stop));
+                self.made.push(done.text().map_or(stop, str::to_owned));
                 self.at = None;
             }
             // So an error or a panic in a scope is in the checkpoint.
-            Operation::Block { text } => self.in_the_way.push(text.clone()),
+            Operation::Block { text, kind: None } => self.in_the_way.push(text.clone()),
             Operation::Unblock => self.in_the_way.clear(),
             other => return Err(Error::unsupported(other, Self::OPERATIONS)),
         }

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
-use agent_checkpoint::formats::task::StepDone;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::recorder::{Opened, Recorder};
 use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Put};

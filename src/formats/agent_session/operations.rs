@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, AgentStatus, layout};
 use crate::checkpoint::{
-    Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, have_names,
+    Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, StepDone,
+    have_names,
 };
 use crate::formats::steps::{self, says};
-use crate::formats::task::StepDone;
 
 /// What the current step reads like while the agent is at a sync point.
 const AT_SYNC: &str = "Waiting at sync point ";
@@ -201,25 +201,27 @@ impl AgentCheckpoint {
     pub fn finish_step(&mut self, done: &StepDone) -> Result<()> {
         self.check_at_work()?;
         let current = self.current_step.clone();
-        let Some(text) = done.text.clone().or_else(|| current.clone()) else {
+        let Some(text) = done.text().or(current.as_deref()).map(str::to_owned) else {
             return Err(Error::refused(
                 "no step is in progress; say what was finished",
             ));
         };
         says(&text, "say what was finished")?;
-        have_names(done.files_created.iter().chain(&done.files_modified))?;
+        have_names(done.files())?;
         let at_sync = self.sync_point().is_some();
-        let named = done.pending.as_ref().unwrap_or(&text);
+        let in_progress = self.step_in_progress();
+        let finished = done.named(in_progress.as_deref())?;
+        let named = finished.as_ref().unwrap_or(&text);
         if at_sync && current.as_ref() == Some(named) {
             if current.as_ref() != Some(&text) {
                 self.current_step = None;
                 self.completed_steps.push(text);
             }
             self.stop_waiting();
-            self.add_files(done.files_created.iter().chain(&done.files_modified));
+            self.add_files(done.files());
             return Ok(());
         }
-        let leaves = match done.pending.clone() {
+        let leaves = match finished {
             Some(named)
                 if !self.next_steps.contains(&named) && current.as_ref() != Some(&named) =>
             {
@@ -233,14 +235,11 @@ impl AgentCheckpoint {
             None if self.next_steps.contains(&text) => Some(text.clone()),
             // Reported again, as after a time-out: what is current now is another step.
             None if current.as_ref() != Some(&text) && self.completed_steps.contains(&text) => {
-                self.add_files(done.files_created.iter().chain(&done.files_modified));
+                self.add_files(done.files());
                 return Ok(());
             }
             None if current.as_ref() == Some(&text) => Some(text.clone()),
-            None => {
-                let current = current.as_deref().filter(|_| !at_sync);
-                steps::finished_with(&text, current, &self.next_steps)?
-            }
+            None => steps::finished_with(&text, in_progress.as_deref(), &self.next_steps)?,
         };
         if let Some(leaves) = leaves {
             self.drop_next(&leaves);
@@ -249,7 +248,7 @@ impl AgentCheckpoint {
             }
         }
         self.completed_steps.push(text);
-        self.add_files(done.files_created.iter().chain(&done.files_modified));
+        self.add_files(done.files());
         Ok(())
     }
 
@@ -646,17 +645,7 @@ pub(super) fn apply(
         Operation::StepStart { text } => {
             next.start_step(text)?;
         }
-        Operation::StepDone {
-            text,
-            pending,
-            files_created,
-            files_modified,
-        } => next.finish_step(&StepDone {
-            text: text.clone(),
-            pending: pending.clone(),
-            files_created: files_created.clone(),
-            files_modified: files_modified.clone(),
-        })?,
+        Operation::StepDone(done) => next.finish_step(done)?,
         Operation::StepAdd { text, before } => next.add_step(text, before.as_deref())?,
         Operation::StepDrop { text, .. } => next.drop_step(text)?,
         Operation::StepEdit { text, to } => next.reword_step(text, to)?,
@@ -675,7 +664,7 @@ pub(super) fn apply(
             }
         }
         // It has no failed agent either: what cannot be got past blocks it.
-        Operation::Block { text } | Operation::Fail { text } => next.block(text)?,
+        Operation::Block { text, kind: None } | Operation::Fail { text } => next.block(text)?,
         Operation::Unblock => next.unblock()?,
         Operation::Heartbeat => next.heartbeat(now),
         Operation::RateLimit { note } => {
@@ -688,7 +677,7 @@ pub(super) fn apply(
                 next.heartbeat(now);
             }
         }
-        Operation::Detail { detail } => next.add_details(detail, now)?,
+        Operation::Detail(detail) => next.add_details(detail, now)?,
         Operation::Pause => next.enter(AgentStatus::Waiting, force)?,
         Operation::Complete => {
             if !force {

@@ -9,8 +9,8 @@ use super::{
     RenderProofWaiver, Verdict, artifacts, gate_name, gate_workstream, is_build_id, phase, states,
 };
 use crate::checkpoint::{
-    Checkpoint, Error, ExecutionSpec, ItemKind, OpenEnum, Operation, OperationContext, Result,
-    Timestamp, have_names,
+    Checkpoint, Error, ExecutionSpec, OpenEnum, Operation, OperationContext, Result, Timestamp,
+    have_names,
 };
 
 const STACK_DOWN: &str = "a stack that is down is never waived; start it and look again";
@@ -604,27 +604,13 @@ pub(super) fn apply(
 ) -> Result<()> {
     let force = context.force;
     match operation {
-        Operation::ItemStart {
-            kind: ItemKind::Workstream,
-            id,
-        } => build.start_workstream(id, force),
-        Operation::ItemDone {
-            kind: ItemKind::Workstream,
-            id,
-            files,
-        } => build.complete_workstream(id, files, force),
-        Operation::ItemFail {
-            kind: ItemKind::Workstream,
-            id,
-            because,
-        } => {
+        Operation::WorkstreamStart { id } => build.start_workstream(id, force),
+        Operation::WorkstreamDone { id, files } => build.complete_workstream(id, files, force),
+        Operation::WorkstreamFail { id, because } => {
             let because = because.as_deref().unwrap_or("failed, no reason was given");
             build.fail(BuildError::new(id, because), force)
         }
-        Operation::ItemAdd {
-            kind: ItemKind::Workstream,
-            id,
-        } => build.add_workstream(id),
+        Operation::WorkstreamAdd { id } => build.add_workstream(id),
         Operation::WorkstreamDormant { id, because } => build.leave_out(id, because),
         Operation::GatePass { name, phase } => {
             let spec = context.rules.execution_spec;

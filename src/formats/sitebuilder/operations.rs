@@ -10,7 +10,7 @@ use super::{
     Heartbeat, SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskError, TaskStatus,
 };
 use crate::checkpoint::{
-    Checkpoint, ContextLevel, Detail, Error, ItemKind, Operation, OperationContext, Result,
+    Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, StepDone,
     Timestamp, have_names,
 };
 use crate::formats::steps::{self, says};
@@ -767,17 +767,12 @@ pub(super) fn apply(
 ) -> Result<()> {
     match operation {
         Operation::StepStart { text } => checkpoint.start_subtask(text, context),
-        Operation::StepDone {
-            text,
-            pending,
-            files_created,
-            files_modified,
-        } => {
-            let id = step(checkpoint, text.as_deref(), pending.as_deref())?;
+        Operation::StepDone(step) => {
+            let id = subtask_of(checkpoint, step)?;
             let done = SubtaskDone {
-                files_created: files_created.clone(),
-                files_modified: files_modified.clone(),
-                processed: text.clone(),
+                files_created: step.created().to_vec(),
+                files_modified: step.modified().to_vec(),
+                processed: step.text().map(str::to_owned),
                 ..SubtaskDone::default()
             };
             checkpoint.finish_subtask(&id, &done, context)
@@ -805,12 +800,12 @@ pub(super) fn apply(
             }
             Ok(())
         }
-        Operation::BlockAs { kind, text } => {
+        Operation::Block { text, kind } => {
+            let kind = kind.as_deref().unwrap_or(BLOCKER);
             says(kind, "say of which type the error is")?;
             checkpoint.block(kind, text, context)
         }
-        Operation::Detail { detail } => checkpoint.add_details(detail),
-        Operation::Block { text } => checkpoint.block(BLOCKER, text, context),
+        Operation::Detail(detail) => checkpoint.add_details(detail),
         // The protocol has no failed task: an error that an agent cannot get past blocks it.
         Operation::Fail { text } => checkpoint.block("error", text, context),
         Operation::Unblock => checkpoint.unblock(context),
@@ -819,24 +814,14 @@ pub(super) fn apply(
             Ok(())
         }
         Operation::Complete => checkpoint.complete(context),
-        Operation::ItemAdd {
-            kind: ItemKind::Subtask,
-            id,
-        } => checkpoint.add_subtask(id, context),
-        Operation::ItemStart {
-            kind: ItemKind::Subtask,
-            id,
-        } => checkpoint.start_subtask(id, context),
-        Operation::ItemDone {
-            kind: ItemKind::Subtask,
-            id,
-            files,
-        } => checkpoint.finish_subtask(id, &SubtaskDone::creating(files), context),
-        Operation::ItemFail {
-            kind: ItemKind::Subtask,
-            id,
-            because,
-        } => checkpoint.fail_subtask(id, because.as_deref(), context),
+        Operation::SubtaskAdd { id } => checkpoint.add_subtask(id, context),
+        Operation::SubtaskStart { id } => checkpoint.start_subtask(id, context),
+        Operation::SubtaskDone { id, files } => {
+            checkpoint.finish_subtask(id, &SubtaskDone::creating(files), context)
+        }
+        Operation::SubtaskFail { id, because } => {
+            checkpoint.fail_subtask(id, because.as_deref(), context)
+        }
         Operation::Verify { activity, status } => verify(checkpoint, activity, status, context),
         other => Err(Error::unsupported(other, OPERATIONS)),
     }
@@ -844,17 +829,16 @@ pub(super) fn apply(
 
 /// The subtask that a finished step is: the one named as pending, the one that reads like it, else the
 /// only one in progress.
-fn step(
-    checkpoint: &SitebuilderCheckpoint,
-    text: Option<&str>,
-    pending: Option<&str>,
-) -> Result<String> {
-    if let Some(pending) = pending {
-        return match checkpoint.subtask(pending) {
-            Some(_) => Ok(pending.to_owned()),
+fn subtask_of(checkpoint: &SitebuilderCheckpoint, done: &StepDone) -> Result<String> {
+    let in_progress = checkpoint.handoff().in_progress.into_iter().next();
+    let in_progress = in_progress.map(|item| item.text);
+    let text = done.text();
+    if let Some(pending) = done.named(in_progress.as_deref())? {
+        return match checkpoint.subtask(&pending) {
+            Some(_) => Ok(pending),
             None => Err(Error::refused(format!(
                 "no subtask {pending} is listed; leave it out to add one",
-                pending = quoted(pending)
+                pending = quoted(&pending)
             ))),
         };
     }

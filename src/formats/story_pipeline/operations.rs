@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use super::spelling::{self, Name, Spelling};
 use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
 use crate::checkpoint::{
-    DropReason, Dropped, Error, ErrorKind, Interruption, ItemKind, Operation, OperationContext,
-    Result, RuleContext, Timestamp,
+    DropReason, Dropped, Error, ErrorKind, Interruption, Operation, OperationContext, Result,
+    RuleContext, Timestamp,
 };
 use crate::json::pointer;
 
@@ -668,15 +668,8 @@ pub(super) fn apply(
         Operation::Complete => {
             story.complete_with(context.rules.counters.unwrap_or_default())?;
         }
-        Operation::ItemStart {
-            kind: ItemKind::Task,
-            id,
-        } => story.start(id, force)?,
-        Operation::ItemDone {
-            kind: ItemKind::Task,
-            id,
-            files,
-        } => {
+        Operation::TaskStart { id } => story.start(id, force)?,
+        Operation::TaskDone { id, files } => {
             if !files.is_empty() {
                 return Err(Error::new(ErrorKind::Unsupported {
                     operation: "task done with files".to_owned(),
@@ -685,10 +678,7 @@ pub(super) fn apply(
             }
             story.finish(id, force)?;
         }
-        Operation::ItemAdd {
-            kind: ItemKind::Task,
-            id,
-        } => {
+        Operation::TaskAdd { id } => {
             says(id, "name the task")?;
             story.plan_tasks([id])?;
         }

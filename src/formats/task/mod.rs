@@ -15,7 +15,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use operations::{StepDone, StepStarted};
+pub use operations::StepStarted;
 
 #[cfg(feature = "schema")]
 use crate::checkpoint::{

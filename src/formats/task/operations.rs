@@ -8,64 +8,10 @@ use super::{
     CompletedStep, CurrentStep, Decision, Metadata, Phase, Reason, ResultStatus, TaskCheckpoint,
     VerificationResult,
 };
-use crate::checkpoint::{Checkpoint, Error, Precision, Result, Status, Timestamp, have_names};
+use crate::checkpoint::{
+    Checkpoint, Error, Precision, Result, Status, StepDone, Timestamp, have_names,
+};
 use crate::formats::steps::{self, says};
-
-/// A step that an agent reports as finished.
-///
-/// The finished text may differ from the pending one ("Wire toggle" and "Wired toggle to
-/// context"): [`text`](StepDone::text) is what was done, [`pending`](StepDone::pending) what leaves
-/// the plan. Each defaults to the current step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StepDone {
-    /// What was done; the current step's description when `None`.
-    pub text: Option<String>,
-    /// The pending step that is finished with it. When `None`: the pending step of the same text, else the current
-    /// step, unless `text` reads more like another.
-    pub pending: Option<String>,
-    /// Files it made, relative to the project's root.
-    pub files_created: Vec<String>,
-    /// Files it changed, relative to the project's root.
-    pub files_modified: Vec<String>,
-}
-
-impl StepDone {
-    /// The current step, as it is described.
-    #[must_use]
-    pub fn current() -> Self {
-        StepDone::default()
-    }
-
-    /// A step that is described by `text`.
-    pub fn new(text: impl Into<String>) -> Self {
-        StepDone {
-            text: Some(text.into()),
-            ..StepDone::default()
-        }
-    }
-
-    /// Names the pending step that is finished with it.
-    #[must_use]
-    pub fn finishing(mut self, pending: impl Into<String>) -> Self {
-        self.pending = Some(pending.into());
-        self
-    }
-
-    /// Adds a file it made.
-    #[must_use]
-    pub fn creating(mut self, file: impl Into<String>) -> Self {
-        self.files_created.push(file.into());
-        self
-    }
-
-    /// Adds a file it changed.
-    #[must_use]
-    pub fn modifying(mut self, file: impl Into<String>) -> Self {
-        self.files_modified.push(file.into());
-        self
-    }
-}
 
 /// What became of the step that was to begin.
 #[derive(Clone, Debug, PartialEq)]
@@ -258,18 +204,19 @@ impl TaskCheckpoint {
     /// pending step that is named is not in the plan, and when none is named and the text reads more like another
     /// planned step than like the current one, by the words they have in common. The checkpoint is then unchanged.
     pub fn finish_step(&mut self, done: &StepDone, now: DateTime<Utc>) -> Result<()> {
-        if let Some(text) = &done.text {
+        if let Some(text) = done.text() {
             says(text, "say what was finished")?;
         }
-        have_names(done.files_created.iter().chain(&done.files_modified))?;
+        have_names(done.files())?;
         let current = self.current();
-        let Some(text) = done.text.clone().or_else(|| current.clone()) else {
+        let finished = done.named(current.as_deref())?;
+        let Some(text) = done.text().or(current.as_deref()).map(str::to_owned) else {
             return Err(Error::refused(
                 "no step is in progress; say what was finished",
             ));
         };
         let is_pending = |step: &str| self.pending_steps.iter().any(|pending| pending == step);
-        let leaves = match done.pending.clone() {
+        let leaves = match finished {
             Some(named) if !is_pending(&named) && current.as_ref() != Some(&named) => {
                 return Err(Error::refused(format!(
                     "{named} is no pending step; pending are {}",
@@ -294,8 +241,8 @@ impl TaskCheckpoint {
         }
         self.completed_steps.push(CompletedStep {
             step: Some(text),
-            files_created: done.files_created.clone(),
-            files_modified: done.files_modified.clone(),
+            files_created: done.created().to_vec(),
+            files_modified: done.modified().to_vec(),
             timestamp: Some(self.new_stamp(now)),
         });
         self.metadata.reason = Some(Reason::Periodic);
@@ -476,7 +423,7 @@ mod tests {
         task.start_step("one", now()).unwrap();
         task.finish_step(&StepDone::new("did one"), now()).unwrap();
         assert_eq!(task.pending_steps, ["two"]);
-        let done = StepDone::new("did two").finishing("two");
+        let done = StepDone::new("did two").with_pending("two");
         task.finish_step(&done, now()).unwrap();
         assert!(task.pending_steps.is_empty());
     }
@@ -494,7 +441,7 @@ mod tests {
     fn a_step_that_is_not_in_the_plan_is_refused_and_changes_nothing() {
         let mut task = planned();
         let before = task.clone();
-        let done = StepDone::new("did").finishing("three");
+        let done = StepDone::new("did").with_pending("three");
         assert!(task.finish_step(&done, now()).is_err());
         assert!(task.finish_step(&StepDone::current(), now()).is_err());
         assert_eq!(task, before);
@@ -523,9 +470,9 @@ mod tests {
             assert!(task.block(blank).is_err());
             assert!(task.fail(blank).is_err());
             assert!(task.verify(blank, ResultStatus::Passed, now()).is_err());
-            let done = StepDone::new("one").creating(blank);
+            let done = StepDone::new("one").with_created(blank);
             assert!(task.finish_step(&done, now()).is_err());
-            let done = StepDone::new("one").modifying(blank);
+            let done = StepDone::new("one").with_modified(blank);
             assert!(task.finish_step(&done, now()).is_err());
         }
         assert_eq!(task, before);

@@ -1,6 +1,6 @@
 //! What an agent or a supervisor reports, in the words all formats share.
 
-use super::{Reason, StepDone, TaskCheckpoint};
+use super::{Reason, TaskCheckpoint};
 use crate::checkpoint::{
     Checkpoint, Error, OpenEnum, Operation, OperationContext, Result, SourceFiles, have_names,
 };
@@ -65,22 +65,12 @@ fn report(
         Operation::StepStart { text } => {
             task.start_step(text, now)?;
         }
-        Operation::StepDone {
-            text,
-            pending,
-            files_created,
-            files_modified,
-        } => {
-            have_names(files_created.iter().chain(files_modified))?;
+        Operation::StepDone(done) => {
+            have_names(done.files())?;
             let usual = SourceFiles::default();
-            let taken = context.sources.unwrap_or(&usual);
-            let sources = |files: &[String]| taken.sort(files.iter().map(String::as_str)).0;
-            let done = StepDone {
-                text: text.clone(),
-                pending: pending.clone(),
-                files_created: sources(files_created),
-                files_modified: sources(files_modified),
-            };
+            let sources = context.sources.unwrap_or(&usual);
+            let mut done = done.clone();
+            done.leave_out(|files| sources.sort(files.iter().map(String::as_str)));
             task.finish_step(&done, now)?;
         }
         Operation::StepAdd { text, before } => task.add_step(text, before.as_deref())?,
@@ -91,7 +81,7 @@ fn report(
             task.decide(text, rationale.clone(), now)?;
         }
         Operation::Note { text } => task.note_progress(text, now)?,
-        Operation::Block { text } => {
+        Operation::Block { text, kind: None } => {
             task.block(text)?;
         }
         Operation::Unblock => task.unblock(),
@@ -100,7 +90,7 @@ fn report(
             context.nothing_hidden("the task is not complete")?;
             task.check_complete()?;
         }
-        Operation::Detail { detail } => {
+        Operation::Detail(detail) => {
             detail.check(&["contract"])?;
             let verification = task.verification.get_or_insert_default();
             verification.contract_ref.clone_from(&detail.contract);

@@ -520,7 +520,7 @@ mod tests {
         // A step that was finished needs its note no more.
         let mut after = before.clone();
         after
-            .finish_step(&super::super::StepDone::current(), now)
+            .finish_step(&crate::checkpoint::StepDone::current(), now)
             .unwrap();
         assert!(shrink(&mut after, &Limits::default(), Some(&before)).is_empty());
     }

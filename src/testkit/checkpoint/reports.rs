@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::places::{any_type, places, with_empty, written};
 use crate::checkpoint::{
-    Checkpoint, ContextUse, Detail, ErrorKind, ItemKind, Limits, Operation, OperationContext,
-    RuleContext, violations,
+    Checkpoint, ContextUse, Detail, ErrorKind, Limits, Operation, OperationContext, RuleContext,
+    StepDone, violations,
 };
 use crate::json::Document;
 use crate::testkit::rule::{Ruling, Stop, ensure};
@@ -185,7 +185,7 @@ fn reports<C: Checkpoint>(document: &Document) -> Ruling {
 
 /// A list of values of an enum, of which none can be left out: the same names make a `match` of all there are.
 macro_rules! of_each {
-    ($kind:ident { $($variant:ident { $($field:ident: $value:expr),* $(,)? })+ }) => {{
+    ($kind:ident { $($variant:ident { $($field:tt: $value:expr),* $(,)? })+ }) => {{
         let _none_is_left_out = |value: &$kind| match value {
             $($kind::$variant { .. } => ()),+
         };
@@ -193,31 +193,20 @@ macro_rules! of_each {
     }};
 }
 
-/// Operations of each kind, those on items for items of each kind.
+/// Operations of each kind.
 fn operations() -> Vec<Operation> {
-    let kinds = of_each!(ItemKind { Subtask {} Workstream {} Task {} });
-    kinds.into_iter().flat_map(operations_on).collect()
-}
-
-fn operations_on(kind: ItemKind) -> Vec<Operation> {
     let text = || "this".to_owned();
-    of_each!(Operation {
+    let mut all = of_each!(Operation {
         StepStart { text: text() }
-        StepDone {
-            text: Some(text()),
-            pending: None,
-            files_created: vec![text()],
-            files_modified: Vec::new(),
-        }
+        StepDone { 0: StepDone::new(text()).with_created(text()) }
         StepAdd { text: text(), before: None }
         StepDrop { text: text(), because: text() }
         StepEdit { text: text(), to: text() }
         StepMove { text: text(), before: text() }
         Decide { text: text(), rationale: None }
         Note { text: text() }
-        Block { text: text() }
-        BlockAs { kind: text(), text: text() }
-        Detail { detail: Detail::default() }
+        Block { text: text(), kind: None }
+        Detail { 0: Detail::default() }
         Unblock {}
         Heartbeat {}
         Fail { text: text() }
@@ -227,10 +216,18 @@ fn operations_on(kind: ItemKind) -> Vec<Operation> {
         Pause {}
         Complete {}
         Restart { because: text() }
-        ItemStart { kind: kind, id: text() }
-        ItemDone { kind: kind, id: text(), files: Vec::new() }
-        ItemFail { kind: kind, id: text(), because: None }
-        ItemAdd { kind: kind, id: text() }
+        SubtaskStart { id: text() }
+        SubtaskDone { id: text(), files: Vec::new() }
+        SubtaskFail { id: text(), because: None }
+        SubtaskAdd { id: text() }
+        WorkstreamStart { id: text() }
+        WorkstreamDone { id: text(), files: Vec::new() }
+        WorkstreamFail { id: text(), because: None }
+        WorkstreamAdd { id: text() }
+        TaskStart { id: text() }
+        TaskDone { id: text(), files: Vec::new() }
+        TaskFail { id: text(), because: None }
+        TaskAdd { id: text() }
         WorkstreamDormant { id: text(), because: text() }
         GatePass { name: text(), phase: None }
         GateFail { name: text(), because: text(), workstream: None, file: None, line: None }
@@ -247,7 +244,12 @@ fn operations_on(kind: ItemKind) -> Vec<Operation> {
         Stage { name: text() }
         Sync { name: text() }
         Verify { activity: text(), status: text() }
-    })
+    });
+    all.push(Operation::Block {
+        text: text(),
+        kind: Some(text()),
+    });
+    all
 }
 
 pub(super) fn a_refused_operation_changes_nothing<C: Checkpoint>(samples: &[C]) -> Ruling {

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::task::{CompletedStep, StepDone, TaskCheckpoint};
+use agent_checkpoint::formats::task::{CompletedStep, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,

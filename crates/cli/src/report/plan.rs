@@ -12,11 +12,9 @@ const COMPARED: usize = 120;
 pub(crate) fn of_step(operation: &Operation, before: &Handoff, after: &Handoff) -> Option<String> {
     match operation {
         Operation::StepStart { text } => started(text, before),
-        Operation::StepDone {
-            text: Some(text),
-            pending: None,
-            ..
-        } => finished(text, before, after),
+        Operation::StepDone(done) if done.pending().is_none() && !done.finishes_current() => {
+            finished(done.text()?, before, after)
+        }
         _ => None,
     }
 }

@@ -120,7 +120,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         }
         Verb::Lead(lead) => lead::run(&lead, global),
         Verb::Status(how) => status::run(&how, global),
-        Verb::Report(report) => operate::run(report, global),
+        Verb::Report(verb) => operate::run(&verb, global),
         Verb::Batch { state } => operate::batch(state.as_deref(), global),
         Verb::Convert { file, to, out } => {
             convert::run(file.as_deref(), &to, out.as_deref(), is_stdin, global)

@@ -12,19 +12,19 @@ use agent_checkpoint::formats::{SourceFiles, builder_state};
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::Saved;
 use agent_checkpoint::{
-    Checkpoint, ContextLevel, ContextUse, Error, ErrorKind, ExecutionSpec, Handoff, ItemKind,
-    Operation, OperationContext, RuleContext,
+    Checkpoint, ContextLevel, ContextUse, ErrorKind, ExecutionSpec, Handoff, Operation,
+    OperationContext, Report, RuleContext,
 };
 
 use crate::address::Target;
-use crate::args::{Global, Report};
+use crate::args::{self, Global};
 use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given;
 use crate::output::Outcome;
 use crate::report::{plan, saved};
-use crate::reported::Reported;
+use crate::reported;
 
 /// What a report is judged by besides the checkpoint.
 #[derive(Default)]
@@ -54,8 +54,8 @@ struct Told {
 }
 
 /// One report.
-pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
-    if let Report::Reassign(reassigned) = &report {
+pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failure> {
+    if let args::Report::Reassign(reassigned) = verb {
         let target = Target::to_write(global)?;
         if target.format.name() == AgentCheckpoint::FORMAT {
             return super::take_over::run(&reassigned.what, &target, global);
@@ -69,23 +69,24 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
             )));
         }
     }
-    if let Report::Heartbeat(_) = report {
+    let report = reported::report(verb)?;
+    if report.operation == Operation::Heartbeat {
         let target = Target::to_write(global)?;
         if target.format.name() == builder_state::FORMAT {
             return beat(&target, global);
         }
     }
-    if let Report::Context(used) = &report
-        && let Some(outcome) = context_without_place(used.what.part(), global)?
+    if let Operation::Context { used } = report.operation
+        && let Some(outcome) = context_without_place(used, global)?
     {
         return Ok(outcome);
     }
-    let beside = Beside::read(report.state(), report.spec(), global)?;
-    let given_to = match &report {
-        Report::Reassign(reassigned) => Some(reassigned.what.to.clone()),
+    let beside = Beside::read(verb.state(), verb.spec(), global)?;
+    let given_to = match &report.operation {
+        Operation::Reassign { to } => Some(to.clone()),
         _ => None,
     };
-    let mut outcome = change(vec![(None, report.into())], beside, global)?;
+    let mut outcome = change(vec![(None, report)], beside, global)?;
     if let Some((fence, to)) = global.fence.zip(given_to) {
         let target = Target::to_write(global)?;
         let held = target.store().claimed(&target.key).ok().flatten();
@@ -111,16 +112,13 @@ pub(super) fn run(report: Report, global: &Global) -> Result<Outcome, Failure> {
 }
 
 /// What a full context asks for, where the format has no place for how full it is: nothing is written.
-fn context_without_place(
-    used: Option<ContextUse>,
-    global: &Global,
-) -> Result<Option<Outcome>, Failure> {
+fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Outcome>, Failure> {
     let target = Target::to_write(global)?;
     let format = target.format.name();
     let has_place = dispatch!(format, C => C::OPERATIONS.contains(&"context"), else true);
-    let Some(used) = used.filter(|_| !has_place) else {
+    if has_place {
         return Ok(None);
-    };
+    }
     target.require_file()?;
     let mut outcome = Outcome::new();
     outcome.note(format!(
@@ -166,12 +164,12 @@ pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Fa
             continue;
         }
         let number = index + 1;
-        let reported = Reported::parse(line).map_err(|wrong| {
+        let report: Report = line.parse().map_err(|wrong| {
             Failure::new(format!(
                 "line {number} of standard input: {wrong}; nothing was written"
             ))
         })?;
-        reports.push((Some(number), reported));
+        reports.push((Some(number), report));
     }
     if reports.is_empty() {
         return Err(Failure::new(
@@ -183,7 +181,7 @@ pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Fa
 
 /// Makes one change of all reports; the number is that of a line.
 fn change(
-    mut reports: Vec<(Option<usize>, Reported)>,
+    mut reports: Vec<(Option<usize>, Report)>,
     mut beside: Beside,
     global: &Global,
 ) -> Result<Outcome, Failure> {
@@ -201,9 +199,9 @@ fn change(
             );
         }
     }
-    let is_judged = |reported: &Reported| {
+    let is_judged = |report: &Report| {
         use Operation::{Complete, Stage};
-        !reported.force && matches!(reported.operation, Stage { .. } | Complete)
+        !report.force && matches!(report.operation, Stage { .. } | Complete)
     };
     if beside.state.is_none() && reports.iter().any(|(_, reported)| is_judged(reported)) {
         beside.state = given::state_beside(&target.path, target.format.name(), global)?;
@@ -258,29 +256,20 @@ fn heed_context(operation: &Operation, outcome: &mut Outcome) {
 
 /// Keeps the source files among those of a step; the others are named.
 fn sort_files(operation: &mut Operation, global: &Global, outcome: &mut Outcome) {
-    let Operation::StepDone {
-        files_created,
-        files_modified,
-        ..
-    } = operation
-    else {
+    let Operation::StepDone(done) = operation else {
         return;
     };
     let project = Tracking::new(&global.root).with_sources(SourceFiles::default());
-    for files in [files_created, files_modified] {
-        let (taken, left_out) = project.sort(files.iter().map(String::as_str));
-        for file in left_out {
-            outcome.note(format!(
-                "{file} is no source file (made by a tool, by its folder or ending, or ignored by git); it is not recorded"
-            ));
-        }
-        *files = taken;
+    for file in done.leave_out(|files| project.sort(files.iter().map(String::as_str))) {
+        outcome.note(format!(
+            "{file} is no source file (made by a tool, by its folder or ending, or ignored by git); it is not recorded"
+        ));
     }
 }
 
 fn apply<C: Checkpoint>(
     target: &Target,
-    reports: &[(Option<usize>, Reported)],
+    reports: &[(Option<usize>, Report)],
     beside: &Beside,
     global: &Global,
 ) -> Result<(Saved, Vec<Told>), Failure> {
@@ -290,7 +279,6 @@ fn apply<C: Checkpoint>(
     let mut told = Vec::new();
     let mut at_line = None;
     let mut at_operation = None;
-    let mut is_current = false;
     let archive = reports
         .iter()
         .find_map(|(_, reported)| reported.operation.archives());
@@ -301,12 +289,9 @@ fn apply<C: Checkpoint>(
             // It may run again, on what a faster writer left.
             told.clear();
             for (line, reported) in reports {
-                let Reported {
-                    operation, force, ..
-                } = reported;
+                let operation = &reported.operation;
                 at_line = *line;
                 at_operation = Some(operation);
-                is_current = reported.current;
                 let before = checkpoint.clone();
                 let mut rule_context = RuleContext::none();
                 let story;
@@ -317,11 +302,8 @@ fn apply<C: Checkpoint>(
                 }
                 rule_context.execution_spec = beside.spec.as_ref();
                 let context = context
-                    .with_force(*force)
+                    .with_force(reported.force)
                     .with_rules(rule_context.with_unreadable(unreadable));
-                let with_current = reported.current.then(|| of_current(operation, &before));
-                let with_current = with_current.transpose()?;
-                let operation = with_current.as_ref().unwrap_or(operation);
                 checkpoint.apply(operation, &context)?;
                 let is_changed = *checkpoint != before;
                 let (mut before, mut after) = (before.handoff(), checkpoint.handoff());
@@ -349,7 +331,7 @@ fn apply<C: Checkpoint>(
             failure.message.extend(other);
             failure.message.extend(
                 at_operation
-                    .filter(|_| is_refused && !is_current)
+                    .filter(|_| is_refused)
                     .and_then(of_unclear_step),
             );
             failure
@@ -376,32 +358,14 @@ fn apply<C: Checkpoint>(
     }
 }
 
-/// The report of a finished step as that of the current one, whatever its text reads like.
-fn of_current<C: Checkpoint>(operation: &Operation, checkpoint: &C) -> Result<Operation, Error> {
-    let current = checkpoint.handoff().in_progress.into_iter().next();
-    let current = current.ok_or_else(|| {
-        Error::refused(
-            "no step is in progress, so that --current names none; say what was finished without --current",
-        )
-    })?;
-    let mut operation = operation.clone();
-    if let Operation::StepDone { pending, .. } = &mut operation {
-        *pending = Some(current.text);
-    }
-    Ok(operation)
-}
-
 /// How to say which step is finished.
 fn of_unclear_step(operation: &Operation) -> Option<&'static str> {
-    let is_unclear = matches!(
-        operation,
-        Operation::StepDone {
-            text: Some(_),
-            pending: None,
-            ..
-        }
-    );
-    is_unclear.then_some(" with --pending TEXT, or that it is the current one with --current")
+    let Operation::StepDone(done) = operation else {
+        return None;
+    };
+    let names_none = done.pending().is_none() && !done.finishes_current();
+    (names_none && done.text().is_some())
+        .then_some(" with --pending TEXT, or that it is the current one with --current")
 }
 
 /// How a format comes to what an operation does that it lacks.
@@ -430,23 +394,21 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             format!("started: {text}")
         }
         Operation::StepStart { text } => format!("already in progress: {text}"),
-        Operation::StepDone {
-            text: Some(text), ..
-        } if !is_changed => format!("done already: {text}; {}", what_is_left(after)),
-        Operation::StepDone { text, .. } => {
-            let done = after.done.last().map(|item| item.text.as_str());
-            let done = text.as_deref().or(done).unwrap_or("step");
-            let left: Vec<String> = told
-                .left_plan
-                .iter()
-                .filter(|step| *step != done)
-                .cloned()
-                .collect();
+        Operation::StepDone(step) => {
+            let last = after.done.last().map(|item| item.text.as_str());
+            let done = step.text().or(last).unwrap_or("step");
+            let left = told.left_plan.iter().map(String::as_str);
+            let left: Vec<&str> = left.filter(|step| *step != done).collect();
             let left = match left.is_empty() {
                 true => String::new(),
                 false => format!(" (left the plan: {})", left.join(", ")),
             };
-            format!("done: {done}{left}; {}", what_is_left(after))
+            let already = if is_changed || step.text().is_none() {
+                ""
+            } else {
+                " already"
+            };
+            format!("done{already}: {done}{left}; {}", what_is_left(after))
         }
         Operation::StepAdd { text, .. } if is_changed => {
             format!("added: {text}; {}", what_is_left(after))
@@ -538,17 +500,21 @@ fn who_has_it(
 }
 
 fn words(operation: &Operation, after: &Handoff) -> String {
-    let item = |kind: &ItemKind, id: &str, what: &str| {
-        format!("{} {id} {what}; {}", kind.as_str(), what_is_left(after))
+    let item = |id: &str, what: &str| {
+        let kind = operation.name().split(' ').next().unwrap_or_default();
+        format!("{kind} {id} {what}; {}", what_is_left(after))
     };
     match operation {
         Operation::StepDrop { text, .. } => format!("dropped: {text}; {}", what_is_left(after)),
         Operation::StepEdit { text, to } => format!("{text} is now: {to}"),
         Operation::StepMove { text, before } => format!("{text} comes before {before} now"),
         Operation::Note { text } => format!("noted: {text}"),
-        Operation::Block { text } => format!("blocked: {text}"),
-        Operation::BlockAs { kind, text } => format!("blocked: {kind}: {text}"),
-        Operation::Detail { detail } => {
+        Operation::Block { text, kind: None } => format!("blocked: {text}"),
+        Operation::Block {
+            text,
+            kind: Some(kind),
+        } => format!("blocked: {kind}: {text}"),
+        Operation::Detail(detail) => {
             let given: Vec<&str> = detail.given().collect();
             format!("recorded: {}", given.join(", "))
         }
@@ -564,10 +530,18 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Pause => "paused".to_owned(),
         Operation::Complete => "complete".to_owned(),
         Operation::Restart { because } => format!("begun anew: {because}"),
-        Operation::ItemStart { kind, id } => item(kind, id, "begun"),
-        Operation::ItemDone { kind, id, .. } => item(kind, id, "done"),
-        Operation::ItemFail { kind, id, .. } => item(kind, id, "failed"),
-        Operation::ItemAdd { kind, id } => item(kind, id, "added"),
+        Operation::SubtaskStart { id }
+        | Operation::WorkstreamStart { id }
+        | Operation::TaskStart { id } => item(id, "begun"),
+        Operation::SubtaskDone { id, .. }
+        | Operation::WorkstreamDone { id, .. }
+        | Operation::TaskDone { id, .. } => item(id, "done"),
+        Operation::SubtaskFail { id, .. }
+        | Operation::WorkstreamFail { id, .. }
+        | Operation::TaskFail { id, .. } => item(id, "failed"),
+        Operation::SubtaskAdd { id }
+        | Operation::WorkstreamAdd { id }
+        | Operation::TaskAdd { id } => item(id, "added"),
         Operation::WorkstreamDormant { id, because } => {
             format!(
                 "workstream {id} left out: {because}; {}",
@@ -591,7 +565,6 @@ fn names_status(operation: &Operation) -> bool {
     matches!(
         operation,
         Operation::Block { .. }
-            | Operation::BlockAs { .. }
             | Operation::Unblock
             | Operation::Fail { .. }
             | Operation::GateFail { .. }

@@ -1,0 +1,469 @@
+//! How an operation is reported: forced or not, with what from outside, and as a line of JSON.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use serde::de::{self, Error as _, MapAccess, Visitor};
+use serde::ser::{self, SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::{ContextUse, Error, Operation, Result, RuleContext, SourceFiles, StepDone};
+use crate::quoted;
+
+/// How many messages stand for a whole context, where the report does not say.
+const MOST_MESSAGES: u64 = 200;
+
+/// An operation as it is reported: one of several in a [batch](crate::Recorder::batch).
+///
+/// ```
+/// use agent_checkpoint::checkpoint::{Operation, Report};
+///
+/// let line = r#"{"op": "stage", "name": 2, "force": true}"#;
+/// let stage = Operation::Stage { name: "2".into() };
+/// assert_eq!(line.parse::<Report>()?, Report::forced(stage));
+/// # Ok::<(), agent_checkpoint::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The operation.
+    pub operation: Operation,
+    /// Whether a transition is made that the protocol does not have.
+    pub force: bool,
+}
+
+impl Report {
+    /// A report of a transition that the protocol need not have.
+    #[must_use]
+    pub fn forced(operation: Operation) -> Self {
+        Report {
+            operation,
+            force: true,
+        }
+    }
+
+    /// Reads the members of an object: those of the operation, and perhaps `force`.
+    fn from_members(mut members: Map<String, Value>) -> Result<Report, String> {
+        let force = match members.remove("force") {
+            None => false,
+            Some(Value::Bool(force)) => force,
+            Some(other) => return Err(format!("\"force\" is true or false, not {other}")),
+        };
+        let operation = operation(members)?;
+        Ok(Report { operation, force })
+    }
+}
+
+impl From<Operation> for Report {
+    fn from(operation: Operation) -> Report {
+        Report {
+            operation,
+            force: false,
+        }
+    }
+}
+
+impl From<StepDone> for Report {
+    fn from(done: StepDone) -> Report {
+        Operation::StepDone(done).into()
+    }
+}
+
+/// A line of `ckpt batch`. What says something, or names something, is not empty.
+impl FromStr for Report {
+    type Err = Error;
+
+    fn from_str(line: &str) -> Result<Report> {
+        let Members(members) = serde_json::from_str(line)
+            .map_err(|error| Error::refused(format!("is no JSON object ({error})")))?;
+        let name = members.get("op").cloned();
+        let is_empty = members.iter().any(is_empty);
+        let report = Report::from_members(members).map_err(Error::refused)?;
+        match name {
+            Some(Value::String(name)) if is_empty => Err(Error::refused(format!(
+                "{name}: it is empty; say it in a few words",
+                name = quoted(&name)
+            ))),
+            _ => Ok(report),
+        }
+    }
+}
+
+/// Whether a member is a text that says nothing. What names a planned step may be as empty as that step is, and no
+/// reason need be given.
+fn is_empty((name, value): (&String, &Value)) -> bool {
+    let says_nothing = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    !["pending", "why"].contains(&name.as_str())
+        && match value {
+            Value::Array(values) => values.iter().any(says_nothing),
+            value => says_nothing(value),
+        }
+}
+
+impl<'de> Deserialize<'de> for Report {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Report, D::Error> {
+        let Members(members) = Members::deserialize(deserializer)?;
+        Report::from_members(members).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Operation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Operation, D::Error> {
+        let Members(members) = Members::deserialize(deserializer)?;
+        operation(members).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Operation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let derived = Operation::serialize(self, serde_json::value::Serializer);
+        let (name, members) = match derived.map_err(ser::Error::custom)? {
+            Value::Object(named) => named.into_iter().next().unwrap_or_default(),
+            name => (name.as_str().unwrap_or_default().to_owned(), Value::Null),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("op", &name)?;
+        for (member, value) in members.as_object().into_iter().flatten() {
+            if !value.is_null() {
+                map.serialize_entry(member, value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// The operation that these members are, or what is wrong with them.
+fn operation(mut members: Map<String, Value>) -> Result<Operation, String> {
+    let name = match members.remove("op") {
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(format!("\"op\" is a text, not {other}")),
+        None => return Err("has no \"op\", such as \"step done\"".to_owned()),
+    };
+    let named = Map::from_iter([(name.clone(), Value::Object(members))]);
+    let operation = Operation::deserialize(Value::Object(named))
+        .map_err(|error| in_words(&name, &error.to_string()))?;
+    match &operation {
+        Operation::StepDone(done) if done.finishes_current() && done.pending().is_some() => {
+            Err("has either \"pending\" or \"current\"".to_owned())
+        }
+        _ => Ok(operation),
+    }
+}
+
+/// What is wrong with the members of this operation, without the words of serde.
+fn in_words(name: &str, error: &str) -> String {
+    let name = quoted(name);
+    let after = |begin: &str| error.strip_prefix(begin)?.split_once(", ");
+    let listed = |list: &str| {
+        let list = list.strip_prefix("expected ").unwrap_or("nothing else");
+        list.trim_start_matches("one of ").to_owned()
+    };
+    if let Some((_, list)) = after("unknown variant ") {
+        let list = listed(list);
+        return format!("{name} is no operation; the operations are {list}");
+    }
+    if let Some((member, list)) = after("unknown field ") {
+        let list = listed(list);
+        return format!("{name} has no member {member}; it takes {list}");
+    }
+    match error.strip_prefix("missing field ") {
+        Some(member) => format!("{name} lacks its member {member}"),
+        None => format!("{name}: {error}"),
+    }
+}
+
+/// The members of an object, each of them once: of two values one would be lost.
+struct Members(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
+        deserializer.deserialize_map(EachOnce)
+    }
+}
+
+struct EachOnce;
+
+impl<'de> Visitor<'de> for EachOnce {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut found: A) -> Result<Members, A::Error> {
+        let mut members = Map::new();
+        while let Some((name, value)) = found.next_entry::<String, Value>()? {
+            if members.contains_key(&name) {
+                return Err(de::Error::custom(format_args!(
+                    "{name} is there twice",
+                    name = quoted(&name)
+                )));
+            }
+            members.insert(name, value);
+        }
+        Ok(Members(members))
+    }
+}
+
+/// Reads an operation that has no members.
+pub(super) fn nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    Nothing::deserialize(deserializer).map(|Nothing {}| ())
+}
+
+/// Reads a name, or the number that stands for one.
+pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) if number.is_u64() => Ok(number.to_string()),
+        other => Err(D::Error::custom(format_args!(
+            "a name or a whole number is expected, not {other}"
+        ))),
+    }
+}
+
+#[cfg(feature = "schema")]
+pub(super) fn name_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": ["string", "integer"]})
+}
+
+/// How much of a context is used: a fraction, or a number of messages.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct ContextMembers {
+    /// The fraction that is used.
+    used: Option<f64>,
+    /// The messages so far, where the tokens are not known.
+    messages: Option<u64>,
+    /// How many messages stand for the whole context.
+    of: Option<u64>,
+}
+
+pub(super) fn context_use<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ContextUse, D::Error> {
+    let members = ContextMembers::deserialize(deserializer)?;
+    match (members.used, members.messages, members.of) {
+        (Some(used), None, None) => ContextUse::new(used)
+            .ok_or("a part of the context is a fraction, such as 0.78 for 78 %"),
+        (None, Some(messages), of) => {
+            ContextUse::of(messages, of.unwrap_or(MOST_MESSAGES)).ok_or("\"of\" is at least 1")
+        }
+        _ => Err("has either \"used\", or \"messages\" and perhaps \"of\""),
+    }
+    .map_err(D::Error::custom)
+}
+
+/// What an operation takes from outside the checkpoint.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct OperationContext<'a> {
+    /// The present time.
+    pub now: DateTime<Utc>,
+    /// The agent that reports.
+    pub agent: Option<&'a str>,
+    /// The session that reports.
+    pub session: Option<&'a str>,
+    /// Whether a transition that the protocol does not have is made all the same.
+    pub force: bool,
+    /// What the format's rules take from outside the checkpoint, such as how often the work was tried again. A
+    /// rule whose input is not given refuses nothing.
+    pub rules: RuleContext<'a>,
+    /// Which files are sources, for the formats that record no others.
+    pub sources: Option<&'a SourceFiles>,
+}
+
+impl<'a> OperationContext<'a> {
+    /// A report at this time, by an agent that is not named.
+    #[must_use]
+    pub fn at(now: DateTime<Utc>) -> Self {
+        OperationContext {
+            now,
+            agent: None,
+            session: None,
+            force: false,
+            rules: RuleContext::none(),
+            sources: None,
+        }
+    }
+
+    /// Names the agent and the session that report.
+    #[must_use]
+    pub fn by(mut self, agent: Option<&'a str>, session: Option<&'a str>) -> Self {
+        self.agent = agent;
+        self.session = session;
+        self
+    }
+
+    /// Sets what the format's rules take from outside the checkpoint.
+    #[must_use]
+    pub fn with_rules(mut self, rules: RuleContext<'a>) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Sets which files are sources, for the formats that record no others.
+    #[must_use]
+    pub fn with_sources(mut self, sources: &'a SourceFiles) -> Self {
+        self.sources = Some(sources);
+        self
+    }
+
+    /// Sets whether a transition is made that the protocol does not have.
+    #[must_use]
+    pub fn with_force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// Refuses what needs all work to be finished, while an item that could not be read may be open.
+    pub(crate) fn nothing_hidden(&self, cannot: &str) -> Result<()> {
+        let unreadable = self.rules.unreadable.iter();
+        let open: Vec<String> = unreadable
+            .filter(|item| item.may_be_open())
+            .map(ToString::to_string)
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "{cannot}: it is unknown whether this is finished: {}; mend it first",
+            open.join("; ")
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_what_its_name_says() {
+        for (line, name) in [
+            (r#"{"op":"step start","text":"a"}"#, "step start"),
+            (r#"{"op":"step done"}"#, "step done"),
+            (
+                r#"{"op":"step done","text":"a","current":true}"#,
+                "step done",
+            ),
+            (r#"{"op":"step add","text":"a","before":"b"}"#, "step add"),
+            (
+                r#"{"op":"step drop","text":"a","because":"b"}"#,
+                "step drop",
+            ),
+            (r#"{"op":"step edit","text":"a","to":"b"}"#, "step edit"),
+            (r#"{"op":"step move","text":"a","before":"b"}"#, "step move"),
+            (r#"{"op":"decide","text":"a","why":"b"}"#, "decide"),
+            (r#"{"op":"note","text":"a"}"#, "note"),
+            (r#"{"op":"block","text":"a"}"#, "block"),
+            (
+                r#"{"op":"block","text":"a","type":"b"}"#,
+                "block with a type",
+            ),
+            (r#"{"op":"detail","unread":2,"plan":["a"]}"#, "detail"),
+            (r#"{"op":"unblock"}"#, "unblock"),
+            (r#"{"op":"heartbeat"}"#, "heartbeat"),
+            (r#"{"op":"fail","text":"a"}"#, "fail"),
+            (r#"{"op":"rate-limit"}"#, "rate-limit"),
+            (r#"{"op":"rate-limit","text":"half"}"#, "rate-limit"),
+            (r#"{"op":"context","used":0.78}"#, "context"),
+            (r#"{"op":"context","messages":30}"#, "context"),
+            (r#"{"op":"context","messages":30,"of":40}"#, "context"),
+            (r#"{"op":"reassign","to":"a"}"#, "reassign"),
+            (r#"{"op":"pause"}"#, "pause"),
+            (r#"{"op":"complete"}"#, "complete"),
+            (r#"{"op":"phase","name":"a"}"#, "phase"),
+            (r#"{"op":"stage","name":2}"#, "stage"),
+            (r#"{"op":"sync","name":"a"}"#, "sync"),
+            (r#"{"op":"restart","because":"a"}"#, "restart"),
+            (r#"{"op":"verify","activity":"a","status":"b"}"#, "verify"),
+            (r#"{"op":"subtask start","id":"a"}"#, "subtask start"),
+            (
+                r#"{"op":"subtask done","id":"a","files":["f"]}"#,
+                "subtask done",
+            ),
+            (
+                r#"{"op":"subtask fail","id":"a","because":"b"}"#,
+                "subtask fail",
+            ),
+            (r#"{"op":"workstream start","id":"a"}"#, "workstream start"),
+            (r#"{"op":"workstream done","id":"a"}"#, "workstream done"),
+            (r#"{"op":"workstream fail","id":"a"}"#, "workstream fail"),
+            (r#"{"op":"task start","id":"a"}"#, "task start"),
+            (r#"{"op":"task done","id":"a"}"#, "task done"),
+            (r#"{"op":"task fail","id":"a"}"#, "task fail"),
+            (r#"{"op":"gate pass","name":"a"}"#, "gate pass"),
+            (r#"{"op":"gate pass","name":"a","phase":2}"#, "gate pass"),
+            (
+                r#"{"op":"gate fail","name":"a","because":"b","workstream":"c","file":"d","line":4}"#,
+                "gate fail",
+            ),
+            (r#"{"op":"task add","id":"a"}"#, "task add"),
+            (r#"{"op":"subtask add","id":"a"}"#, "subtask add"),
+            (r#"{"op":"workstream add","id":"a"}"#, "workstream add"),
+            (
+                r#"{"op":"workstream dormant","id":"a","because":"b"}"#,
+                "workstream dormant",
+            ),
+            (r#"{"op":"waive","issue":"a","because":"b"}"#, "waive"),
+            (r#"{"op":"review","verdict":"ship","p1":2}"#, "review"),
+        ] {
+            let reported = line.parse::<Report>().unwrap();
+            assert_eq!(reported.operation.name(), name);
+            assert!(!reported.force);
+            let json = serde_json::to_string(&reported.operation).unwrap();
+            let again: Operation = serde_json::from_str(&json).unwrap();
+            assert_eq!(again, reported.operation, "{json}");
+        }
+        let forced = r#"{"op":"stage","name":2,"force":true}"#.parse::<Report>().unwrap();
+        let name = "2".to_owned();
+        assert_eq!(forced.operation, Operation::Stage { name });
+        assert!(forced.force);
+    }
+
+    #[test]
+    fn a_wrong_line_says_what_is_wrong() {
+        for (line, says) in [
+            ("[]", "no JSON object"),
+            ("{\"op\"", "no JSON object"),
+            ("{}", "has no \"op\""),
+            (r#"{"op":1}"#, "\"op\" is a text"),
+            (
+                r#"{"op":"fly"}"#,
+                "\"fly\" is no operation; the operations are `step start`",
+            ),
+            (r#"{"op":"note"}"#, "lacks its member `text`"),
+            (r#"{"op":"note","text":" "}"#, "it is empty"),
+            (r#"{"op":"context"}"#, "either \"used\""),
+            (r#"{"op":"context","used":0.5,"messages":3}"#, "either"),
+            (r#"{"op":"context","messages":3,"of":0}"#, "at least 1"),
+            (
+                r#"{"op":"note","text":"a","why":"b"}"#,
+                "\"note\" has no member `why`; it takes `text`",
+            ),
+            (
+                r#"{"op":"decide","text":"a","text":"b"}"#,
+                "\"text\" is there twice",
+            ),
+            (
+                r#"{"op":"note","op":"block","text":"a"}"#,
+                "\"op\" is there twice",
+            ),
+            (
+                r#"{"op":"pause","force":false,"force":true}"#,
+                "\"force\" is there twice",
+            ),
+            (r#"{"op":"stage","name":1.5}"#, "a whole number"),
+            (r#"{"op":"context","used":78}"#, "a fraction, such as 0.78"),
+            (r#"{"op":"pause","force":1}"#, "\"force\" is true or false"),
+        ] {
+            let error = line.parse::<Report>().unwrap_err().to_string();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+}
