@@ -28,15 +28,20 @@ struct Inner {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What kind of failure an [`Error`] is.
-#[derive(Clone, Debug, PartialEq)]
+/// What kind of failure an [`Error`] is, with what a caller may want to know of it.
+///
+/// [`Error::code`] gives the kind in a word.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The bytes are no document.
+    #[error("corrupt: {0}")]
     Corrupt(Corrupt),
     /// No checkpoint is under the key.
+    #[error("there is no checkpoint here; start one first")]
     NotFound,
     /// The document is not in the state that the caller expected.
+    #[error("changed meanwhile: expected {expected}, found {}; load it again and decide anew", what_is_there(found.as_ref()))]
     Conflict {
         /// What the caller expected.
         expected: Expect,
@@ -44,18 +49,28 @@ pub enum ErrorKind {
         found: Option<Revision>,
     },
     /// A text that cannot be a key.
+    #[error("{} cannot be a key: {reason}", quoted_short(text))]
     InvalidKey {
         /// The text.
         text: String,
         /// Why it cannot.
         reason: &'static str,
     },
-    /// A text that is no revision.
-    InvalidRevision {
-        /// The text.
-        text: String,
+    /// Another checkpoint's name differs only in upper and lower case: on many systems they would be one
+    /// file.
+    #[error(
+        "{other} is there, and differs only in upper and lower case: on many systems the two would be \
+         one file; choose another key"
+    )]
+    Twin {
+        /// The other's file.
+        other: String,
     },
     /// A later version of the format wrote the checkpoint: it can be read, not written.
+    #[error(
+        "written by a newer program (schema version {found}, this one writes {known}): \
+         it can be read, not changed; update this program"
+    )]
     NewerSchema {
         /// The version in the checkpoint.
         found: u64,
@@ -63,6 +78,7 @@ pub enum ErrorKind {
         known: u64,
     },
     /// More bytes than the limit, so it was not read.
+    #[error("{size} bytes, and the limit is {limit}; raise the limit or make it smaller")]
     TooLarge {
         /// Bytes there are.
         size: u64,
@@ -70,6 +86,10 @@ pub enum ErrorKind {
         limit: u64,
     },
     /// The document would have more bytes than could be read again; nothing was written.
+    #[error(
+        "it would have {size} bytes, and more than {limit} could not be read again; \
+         nothing was written, make it smaller or raise the limit"
+    )]
     WouldBeTooLarge {
         /// Bytes it would have.
         size: u64,
@@ -77,6 +97,12 @@ pub enum ErrorKind {
         limit: u64,
     },
     /// Another holds the lock, and did so until the deadline.
+    #[error(
+        "locked by {}{}; gave up after {:.1} s, try again when it is done",
+        holder.as_deref().unwrap_or("another process"),
+        held_for.map_or_else(String::new, |held| format!(" for {:.1} s", held.as_secs_f64())),
+        waited.as_secs_f64()
+    )]
     Locked {
         /// How long it was waited for.
         waited: Duration,
@@ -88,6 +114,11 @@ pub enum ErrorKind {
         held_for: Option<Duration>,
     },
     /// Another has claimed the task, and the write shows no fence.
+    #[error(
+        "claimed by {owner} until {}; write with the fence of that claim, wait until it runs \
+         out, or take over once its owner has ended for sure",
+        stamp(*until)
+    )]
     Claimed {
         /// Who.
         owner: String,
@@ -95,74 +126,70 @@ pub enum ErrorKind {
         until: DateTime<Utc>,
     },
     /// The fence that a write shows is not, or no longer, that of a claim that stands.
+    #[error("the write with fence {fence} is refused: {why}")]
     Fenced {
         /// The fence.
         fence: u64,
         /// Why it does not open.
         why: Fenced,
     },
-    /// Another agent or session has the task, according to its checkpoint: its former agent must stop writing.
+    /// Another agent or session has the task, by its checkpoint: the one that had it before writes no more.
+    #[error(
+        "{by} has the task now; stop, and leave it to {by}; nothing was written",
+        by = by.as_deref().unwrap_or("another")
+    )]
     TakenOver {
         /// Who has it now, where the checkpoint says so.
         by: Option<String>,
     },
     /// There is no such state in the history.
+    #[error(
+        "{} is no state of its history; take one that `history` lists",
+        quoted_short(wanted)
+    )]
     NoSuchRevision {
         /// What was asked for.
         wanted: String,
     },
     /// There is nothing to go on with.
+    #[error("{detail}")]
     NotRecoverable {
         /// What was tried, and what else can be.
         detail: String,
     },
     /// The store does not have this.
+    #[error("this store has no {what}")]
     NotOffered {
         /// What it does not have.
         what: &'static str,
     },
-    /// Another checkpoint's name differs only in upper and lower case: on many systems they would be one
-    /// file.
-    Twin {
-        /// The other's file.
-        other: String,
-    },
-    /// A symbolic link leads out of the store.
-    LeadsOutside,
-    /// The file cannot be replaced: it is a mount point.
-    Busy,
-    /// The file system has no locks.
-    NoLocks,
     /// Another program, which does not take the lock, kept changing the file meanwhile.
+    #[error("another program keeps changing it; nothing was written, try again when it is done")]
     ChangedMeanwhile,
     /// A write would replace or remove values that could not be read.
+    #[error(
+        "this would overwrite values that could not be read, at {}; \
+         mend them first or allow the loss",
+        pointers.join(", ")
+    )]
     WouldLose {
         /// Where they are.
         pointers: Vec<String>,
     },
-    /// A value does not come back from its text as it was, so nothing was written.
-    NotFaithful {
-        /// What differs.
-        detail: String,
-    },
     /// Not even part of the document can be read as this format.
+    #[error("cannot be read as this format: {detail}")]
     Unreadable {
         /// Why.
         detail: String,
     },
-    /// An older checkpoint could not be read as the latest version of its format.
-    Migration {
-        /// Its version.
-        from: u64,
-        /// The version whose migration failed.
-        to: u64,
-    },
     /// A place in the document cannot be changed as asked.
+    #[error("{detail}")]
     Edit {
         /// Why.
         detail: String,
     },
     /// A file has more than one checkpoint, or fits more than one format.
+    #[error("more than one {what}: choose one of {}", candidates.join(", "))]
     Ambiguous {
         /// What was looked for.
         what: &'static str,
@@ -170,6 +197,7 @@ pub enum ErrorKind {
         candidates: Vec<String>,
     },
     /// A file of a format that is not known here.
+    #[error("{}", unknown_format(name.as_deref(), found, known))]
     UnknownFormat {
         /// The name that was asked for; `None` when the file fits no format, and so is no checkpoint.
         name: Option<String>,
@@ -179,6 +207,11 @@ pub enum ErrorKind {
         known: Vec<String>,
     },
     /// The host file has no such place for a checkpoint.
+    #[error(
+        "no place for the checkpoint {} in this host file{}",
+        quoted_short(slot),
+        some_of("; it has ", slots)
+    )]
     NoSuchSlot {
         /// The slot asked for.
         slot: String,
@@ -186,13 +219,16 @@ pub enum ErrorKind {
         slots: Vec<String>,
     },
     /// The store was opened for reading only.
+    #[error("opened for reading only")]
     ReadOnly,
     /// A template that cannot be read or rendered.
+    #[error("the template {detail}")]
     Template {
         /// Why.
         detail: String,
     },
     /// The format has no such operation.
+    #[error("this format has no operation `{operation}`; it has {}", supported.join(", "))]
     Unsupported {
         /// The operation.
         operation: String,
@@ -200,6 +236,15 @@ pub enum ErrorKind {
         supported: Vec<String>,
     },
     /// The protocol has no such transition.
+    #[error(
+        "there is no transition from {from} to {}; from {from} it goes {}; forced, it is made all the same",
+        shortened(to),
+        match allowed.as_slice() {
+            [] => "nowhere".to_owned(),
+            allowed => format!("to {}", allowed.join(", ")),
+        },
+        from = shortened(from)
+    )]
     Transition {
         /// The state there is.
         from: String,
@@ -209,24 +254,96 @@ pub enum ErrorKind {
         allowed: Vec<String>,
     },
     /// The operation does not go with the checkpoint's state.
+    #[error("{detail}")]
     Refused {
         /// Why, and what to do.
         detail: String,
     },
-    /// A folder, pipe, socket or device stands where a file is expected.
-    NotAFile,
     /// No folder is where one is expected.
+    #[error("is no folder; name one that is there")]
     NotAFolder,
-    /// A symbolic link leads to nothing, or round in a circle.
-    DanglingLink,
-    /// The file is write-protected.
-    WriteProtected,
-    /// The disk has no room left; what was there is unchanged.
-    DiskFull,
     /// The new document is in place, but may not survive a loss of power.
+    #[error("saved, but it may not survive a loss of power")]
     NotDurable,
-    /// The operating system refused.
+    /// The file system refused, or what it has is no regular file that can be read and replaced. The
+    /// [code](Error::code) says which: `disk-full`, `write-protected`, `not-a-file`, `dangling-link`, `leads-outside`,
+    /// `busy`, `no-locks`, or `io` for all else.
+    #[error("the operating system refused; see the cause")]
     Io,
+    /// Any other failure, of which a caller needs no more than the text.
+    #[error("{message}")]
+    Other {
+        /// The failure in a word, such as `migration`.
+        code: &'static str,
+        /// What failed and what to do next.
+        message: String,
+    },
+}
+
+impl ErrorKind {
+    fn code(&self) -> &'static str {
+        match self {
+            ErrorKind::Corrupt(corrupt) => corrupt.code.as_str(),
+            ErrorKind::NotFound => "not-found",
+            ErrorKind::Conflict { .. } => "conflict",
+            ErrorKind::InvalidKey { .. } => "invalid-key",
+            ErrorKind::Twin { .. } => "twin",
+            ErrorKind::NewerSchema { .. } => "newer-schema",
+            ErrorKind::TooLarge { .. } => "too-large",
+            ErrorKind::WouldBeTooLarge { .. } => "would-be-too-large",
+            ErrorKind::Locked { .. } => "locked",
+            ErrorKind::Claimed { .. } => "claimed",
+            ErrorKind::Fenced { .. } => "fenced",
+            ErrorKind::TakenOver { .. } => "taken-over",
+            ErrorKind::NoSuchRevision { .. } => "no-such-revision",
+            ErrorKind::NotRecoverable { .. } => "not-recoverable",
+            ErrorKind::NotOffered { .. } => "not-offered",
+            ErrorKind::ChangedMeanwhile => "changed-meanwhile",
+            ErrorKind::WouldLose { .. } => "would-lose",
+            ErrorKind::Unreadable { .. } => "unreadable",
+            ErrorKind::Edit { .. } => "edit",
+            ErrorKind::Ambiguous { .. } => "ambiguous",
+            ErrorKind::UnknownFormat { name: None, .. } => "no-checkpoint",
+            ErrorKind::UnknownFormat { .. } => "unknown-format",
+            ErrorKind::NoSuchSlot { .. } => "no-such-slot",
+            ErrorKind::ReadOnly => "read-only",
+            ErrorKind::Template { .. } => "template",
+            ErrorKind::Unsupported { .. } => "unsupported",
+            ErrorKind::Transition { .. } => "transition",
+            ErrorKind::Refused { .. } => "refused",
+            ErrorKind::NotAFolder => "not-a-folder",
+            ErrorKind::NotDurable => "not-durable",
+            ErrorKind::Io => "io",
+            ErrorKind::Other { code, .. } => code,
+        }
+    }
+}
+
+fn what_is_there(found: Option<&Revision>) -> String {
+    found.map_or_else(
+        || "no document".to_owned(),
+        |revision| format!("revision {revision}"),
+    )
+}
+
+fn some_of(before: &str, all: &[String]) -> String {
+    match all {
+        [] => String::new(),
+        all => format!("{before}{}", all.join(", ")),
+    }
+}
+
+fn unknown_format(name: Option<&str>, found: &str, known: &[String]) -> String {
+    let known = known.join(", ");
+    match name {
+        Some(name) => format!(
+            "{} is no known format; name one of {known}",
+            quoted_short(name)
+        ),
+        None => format!(
+            "no checkpoint: {found}; if it is one all the same, name its format, one of {known}"
+        ),
+    }
 }
 
 impl Error {
@@ -271,6 +388,21 @@ impl Error {
         })
     }
 
+    /// An error that no caller handles, with its code.
+    pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Other {
+            code,
+            message: message.into(),
+        })
+    }
+
+    /// An error that says that a value does not come back from its text as it was.
+    pub(crate) fn not_faithful(detail: impl fmt::Display) -> Error {
+        let message =
+            format!("the value does not come back as it was: {detail}; nothing was written");
+        Error::other("not-faithful", message)
+    }
+
     /// The same error, with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
@@ -302,6 +434,14 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
+    }
+
+    /// The failure in a word that stays from version to version, such as `conflict` or `disk-full`; of a corrupt document
+    /// what is wrong with it, such as `cut-off`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.file_error()
+            .map_or_else(|| self.0.kind.code(), FileError::code)
     }
 
     /// Whether the caller's time on the task is over, because another has it: there is nothing to do but
@@ -342,178 +482,7 @@ impl fmt::Display for Error {
             (None, Some(key)) => write!(f, "{key}: ")?,
             (None, None) => {}
         }
-        match &self.0.kind {
-            ErrorKind::Corrupt(corrupt) => write!(f, "corrupt: {corrupt}"),
-            ErrorKind::NotFound => f.write_str("there is no checkpoint here; start one first"),
-            ErrorKind::Conflict { expected, found } => {
-                write!(f, "changed meanwhile: expected {expected}, found ")?;
-                match found {
-                    Some(revision) => write!(f, "revision {revision}")?,
-                    None => f.write_str("no document")?,
-                }
-                f.write_str("; load it again and decide anew")
-            }
-            ErrorKind::InvalidKey { text, reason } => {
-                write!(f, "{} cannot be a key: {reason}", quoted_short(text))
-            }
-            ErrorKind::InvalidRevision { text } => {
-                write!(
-                    f,
-                    "{} is no revision; take one from a load or a save",
-                    quoted_short(text)
-                )
-            }
-            ErrorKind::NewerSchema { found, known } => write!(
-                f,
-                "written by a newer program (schema version {found}, this one writes {known}): \
-                 it can be read, not changed; update this program"
-            ),
-            ErrorKind::Migration { from, to } => write!(
-                f,
-                "its schema version {from} could not be brought to version {to}; it is as it was, \
-                 mend it by hand or with the program that wrote it"
-            ),
-            ErrorKind::TooLarge { size, limit } => write!(
-                f,
-                "{size} bytes, and the limit is {limit}; raise the limit or make it smaller"
-            ),
-            ErrorKind::WouldBeTooLarge { size, limit } => write!(
-                f,
-                "it would have {size} bytes, and more than {limit} could not be read again; \
-                 nothing was written, make it smaller or raise the limit"
-            ),
-            ErrorKind::Locked {
-                waited,
-                holder,
-                held_for,
-                ..
-            } => {
-                let holder = holder.as_deref().unwrap_or("another process");
-                write!(f, "locked by {holder}")?;
-                if let Some(held_for) = held_for {
-                    write!(f, " for {:.1} s", held_for.as_secs_f64())?;
-                }
-                let waited = waited.as_secs_f64();
-                write!(
-                    f,
-                    "; gave up after {waited:.1} s, try again when it is done"
-                )
-            }
-            ErrorKind::Claimed { owner, until } => write!(
-                f,
-                "claimed by {owner} until {}; write with the fence of that claim, wait until it runs \
-                 out, or take over once its owner has ended for sure",
-                stamp(*until)
-            ),
-            ErrorKind::Fenced { fence, why } => {
-                write!(f, "the write with fence {fence} is refused: {why}")
-            }
-            ErrorKind::TakenOver { by } => {
-                let by = by.as_deref().unwrap_or("another");
-                write!(
-                    f,
-                    "{by} has the task now; stop, and leave it to {by}; nothing was written"
-                )
-            }
-            ErrorKind::NoSuchRevision { wanted } => write!(
-                f,
-                "{} is no state of its history; take one that `history` lists",
-                quoted_short(wanted)
-            ),
-            ErrorKind::NotRecoverable { detail } => f.write_str(detail),
-            ErrorKind::NotOffered { what } => write!(f, "this store has no {what}"),
-            ErrorKind::Twin { other } => write!(
-                f,
-                "{other} is there, and differs only in upper and lower case: on many systems the two would be \
-                 one file; choose another key"
-            ),
-            ErrorKind::LeadsOutside => {
-                f.write_str("is a symbolic link that leads out of the store")
-            }
-            ErrorKind::Busy => f.write_str("cannot be replaced: it is a mount point"),
-            ErrorKind::NoLocks => f.write_str("the file system has no locks"),
-            ErrorKind::ChangedMeanwhile => f.write_str(
-                "another program keeps changing it; nothing was written, try again when it is done",
-            ),
-            ErrorKind::WouldLose { pointers } => write!(
-                f,
-                "this would overwrite values that could not be read, at {}; \
-                 mend them first or allow the loss",
-                pointers.join(", ")
-            ),
-            ErrorKind::NotFaithful { detail } => write!(
-                f,
-                "the value does not come back as it was: {detail}; nothing was written"
-            ),
-            ErrorKind::Unreadable { detail } => {
-                write!(f, "cannot be read as this format: {detail}")
-            }
-            ErrorKind::Edit { detail } => f.write_str(detail),
-            ErrorKind::Ambiguous { what, candidates } => {
-                write!(
-                    f,
-                    "more than one {what}: choose one of {}",
-                    candidates.join(", ")
-                )
-            }
-            ErrorKind::UnknownFormat { name, found, known } => match name {
-                Some(name) => write!(
-                    f,
-                    "{} is no known format; name one of {}",
-                    quoted_short(name),
-                    known.join(", ")
-                ),
-                None => write!(
-                    f,
-                    "no checkpoint: {found}; if it is one all the same, name its format, one of {}",
-                    known.join(", ")
-                ),
-            },
-            ErrorKind::NoSuchSlot { slot, slots } if slots.is_empty() => {
-                write!(
-                    f,
-                    "no place for the checkpoint {} in this host file",
-                    quoted_short(slot)
-                )
-            }
-            ErrorKind::NoSuchSlot { slot, slots } => write!(
-                f,
-                "no place for the checkpoint {} in this host file; it has {}",
-                quoted_short(slot),
-                slots.join(", ")
-            ),
-            ErrorKind::ReadOnly => f.write_str("opened for reading only"),
-            ErrorKind::Template { detail } => write!(f, "the template {detail}"),
-            ErrorKind::Unsupported {
-                operation,
-                supported,
-            } => write!(
-                f,
-                "this format has no operation `{operation}`; it has {}",
-                supported.join(", ")
-            ),
-            ErrorKind::Transition { from, to, allowed } => {
-                write!(
-                    f,
-                    "there is no transition from {0} to {1}; from {0} it goes ",
-                    shortened(from),
-                    shortened(to)
-                )?;
-                match allowed.as_slice() {
-                    [] => f.write_str("nowhere")?,
-                    allowed => write!(f, "to {}", allowed.join(", "))?,
-                }
-                f.write_str("; forced, it is made all the same")
-            }
-            ErrorKind::Refused { detail } => f.write_str(detail),
-            ErrorKind::NotAFile => f.write_str("is no regular file"),
-            ErrorKind::NotAFolder => f.write_str("is no folder; name one that is there"),
-            ErrorKind::DanglingLink => f.write_str("is a symbolic link to nothing"),
-            ErrorKind::WriteProtected => f.write_str("is write-protected"),
-            ErrorKind::DiskFull => f.write_str("the disk is full"),
-            ErrorKind::NotDurable => f.write_str("saved, but it may not survive a loss of power"),
-            ErrorKind::Io => f.write_str("the operating system refused; see the cause"),
-        }
+        self.0.kind.fmt(f)
     }
 }
 
@@ -550,43 +519,28 @@ impl StdError for Error {
 
 impl From<FileError> for Error {
     fn from(error: FileError) -> Error {
-        let (kind, path) = match &error {
-            FileError::DiskFull { path, .. } => (ErrorKind::DiskFull, path),
-            FileError::NotDurable { path, .. } => (ErrorKind::NotDurable, path),
-            FileError::NotAFile { path } => (ErrorKind::NotAFile, path),
-            FileError::NotAFolder { path } => (ErrorKind::NotAFolder, path),
-            FileError::DanglingLink { path, .. } | FileError::LinkLoop { path } => {
-                (ErrorKind::DanglingLink, path)
-            }
-            FileError::TooLarge { path, size, limit } => (
-                ErrorKind::TooLarge {
-                    size: *size,
-                    limit: *limit,
-                },
-                path,
-            ),
-            FileError::Busy { path, .. } => (ErrorKind::Busy, path),
-            FileError::NoLocks { path, .. } => (ErrorKind::NoLocks, path),
-            FileError::LeadsOutside { path, .. } => (ErrorKind::LeadsOutside, path),
-            FileError::WriteProtected { path } => (ErrorKind::WriteProtected, path),
+        let kind = match &error {
+            FileError::NotDurable { .. } => ErrorKind::NotDurable,
+            FileError::NotAFolder { .. } => ErrorKind::NotAFolder,
+            FileError::Changed { .. } => ErrorKind::ChangedMeanwhile,
+            FileError::TooLarge { size, limit, .. } => ErrorKind::TooLarge {
+                size: *size,
+                limit: *limit,
+            },
             FileError::Locked {
-                lock,
                 waited,
                 holder,
                 held_for,
-            } => (
-                ErrorKind::Locked {
-                    waited: *waited,
-                    holder: holder.clone(),
-                    pid: crate::fsio::pid_of(holder.as_deref()),
-                    held_for: *held_for,
-                },
-                lock,
-            ),
-            FileError::Changed { path } => (ErrorKind::ChangedMeanwhile, path),
-            FileError::Io { path, .. } => (ErrorKind::Io, path),
+                ..
+            } => ErrorKind::Locked {
+                waited: *waited,
+                holder: holder.clone(),
+                pid: crate::fsio::pid_of(holder.as_deref()),
+                held_for: *held_for,
+            },
+            _ => ErrorKind::Io,
         };
-        Error::new(kind).with_path(path.clone()).with_source(error)
+        Error::new(kind).with_path(error.path()).with_source(error)
     }
 }
 
@@ -620,9 +574,7 @@ impl From<RewriteError> for Error {
         match error {
             RewriteError::Loss { pointers } => Error::new(ErrorKind::WouldLose { pointers }),
             RewriteError::Edit(edit) => edit.into(),
-            other => Error::new(ErrorKind::NotFaithful {
-                detail: other.to_string(),
-            }),
+            other => Error::not_faithful(other),
         }
     }
 }

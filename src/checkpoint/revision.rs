@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use super::error::{Error, ErrorKind, Result};
+use super::error::{Error, Result};
+use crate::json::quoted_short;
 
 /// An opaque token for one exact state of a document.
 ///
@@ -42,9 +43,9 @@ impl FromStr for Revision {
     /// Takes what [`Display`](fmt::Display) gives.
     fn from_str(text: &str) -> Result<Revision> {
         let invalid = || {
-            Error::new(ErrorKind::InvalidRevision {
-                text: text.to_owned(),
-            })
+            let text = quoted_short(text);
+            let message = format!("{text} is no revision; take one from a load or a save");
+            Error::other("invalid-revision", message)
         };
         let hex = text.strip_prefix("sha256:").ok_or_else(invalid)?;
         if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {

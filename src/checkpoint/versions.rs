@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Checkpoint, Error, ErrorKind, Result};
+use super::{Checkpoint, Error, Result};
 use crate::json::{Document, Reading, Rewrite};
 
 /// Brings the text of a document from one version of its format to the next, by editing it: what it does not touch
@@ -107,7 +107,7 @@ pub struct Current<'d, C> {
 /// # Errors
 ///
 /// [`ErrorKind::Unreadable`] when the type does not follow the rules of [`Checkpoint`];
-/// [`ErrorKind::Migration`] when a migration fails.
+/// An error with the code `migration` when a migration fails.
 pub fn read<C: Checkpoint>(document: &Document) -> Result<Current<'_, C>> {
     const { check(C::SCHEMA_VERSIONS, C::VERSION_POINTER) }
     let reading = document.read::<C>()?;
@@ -147,7 +147,11 @@ fn failed(
     to: u64,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Error {
-    Error::new(ErrorKind::Migration { from, to }).with_source(source)
+    let message = format!(
+        "its schema version {from} could not be brought to version {to}; it is as it was, \
+         mend it by hand or with the program that wrote it"
+    );
+    Error::other("migration", message).with_source(source)
 }
 
 /// The version of what was read and the latest one, where there are migrations between them.

@@ -338,7 +338,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// The errors of `change`; [`ErrorKind::NotFound`] when there is no checkpoint;
     /// [`ErrorKind::NewerSchema`] when a later version of the format wrote it;
     /// [`ErrorKind::WouldLose`] when the change would overwrite values that could not be read;
-    /// [`ErrorKind::NotFaithful`] when a value does not come back from its text as it was; the errors
+    /// An error with the code `not-faithful` when a value does not come back from its text as it was; the errors
     /// of [`CheckpointStore::transact`].
     pub fn try_update(
         &self,
@@ -798,12 +798,11 @@ impl<C: Checkpoint> Checkpoints<C> {
                 Ok(loaded) => return Ok(Some((entry.id, loaded))),
                 // Damaged as well, of a version that cannot be brought to this one, or pruned meanwhile.
                 Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::Corrupt(_)
-                            | ErrorKind::Migration { .. }
-                            | ErrorKind::NoSuchRevision { .. }
-                    ) => {}
+                    if error.code() == "migration"
+                        || matches!(
+                            error.kind(),
+                            ErrorKind::Corrupt(_) | ErrorKind::NoSuchRevision { .. }
+                        ) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -237,12 +237,12 @@ impl<C: Checkpoint> Checkpoints<C> {
         };
         let read_back = document.read::<C>()?;
         if read_back.value != wanted || read_back.is_partial() {
-            return Err(Error::new(ErrorKind::NotFaithful {
-                detail: read_back.violations.first().map_or_else(
+            return Err(Error::not_faithful(
+                read_back.violations.first().map_or_else(
                     || "it reads back as another value".to_owned(),
                     ToString::to_string,
                 ),
-            }));
+            ));
         }
         let (transient, violations) = by_transience::<C>(
             &document,
@@ -353,9 +353,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             if redaction.apply(&mut text, old.as_ref())? {
                 let redacted = text.read::<C>()?;
                 if let Some(violation) = redacted.violations.first() {
-                    return Err(Error::new(ErrorKind::NotFaithful {
-                        detail: format!("after redaction, {violation}"),
-                    }));
+                    let detail = format!("after redaction, {violation}");
+                    return Err(Error::not_faithful(detail));
                 }
                 *wanted = redacted.value;
             }

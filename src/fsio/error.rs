@@ -169,6 +169,45 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
+    /// The file, folder or lock that it is about.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. }
+            | Self::DiskFull { path, .. }
+            | Self::NotDurable { path, .. }
+            | Self::NotAFile { path }
+            | Self::NotAFolder { path }
+            | Self::DanglingLink { path, .. }
+            | Self::LinkLoop { path }
+            | Self::TooLarge { path, .. }
+            | Self::WriteProtected { path }
+            | Self::Busy { path, .. }
+            | Self::NoLocks { path, .. }
+            | Self::LeadsOutside { path, .. }
+            | Self::Locked { lock: path, .. }
+            | Self::Changed { path } => path,
+        }
+    }
+
+    /// The failure in a word.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "io",
+            Self::DiskFull { .. } => "disk-full",
+            Self::NotDurable { .. } => "not-durable",
+            Self::NotAFile { .. } => "not-a-file",
+            Self::NotAFolder { .. } => "not-a-folder",
+            Self::DanglingLink { .. } | Self::LinkLoop { .. } => "dangling-link",
+            Self::TooLarge { .. } => "too-large",
+            Self::WriteProtected { .. } => "write-protected",
+            Self::Busy { .. } => "busy",
+            Self::NoLocks { .. } => "no-locks",
+            Self::LeadsOutside { .. } => "leads-outside",
+            Self::Locked { .. } => "locked",
+            Self::Changed { .. } => "changed-meanwhile",
+        }
+    }
+
     /// An error of the operating system, told apart by what the user can do about it.
     pub(crate) fn io(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();

@@ -11,10 +11,14 @@ use super::relay::{Change, Item, Relay};
 use super::tree::{Index, Kind, ROOT, Tree};
 use super::typed::Typed;
 
-/// Why an edit was refused; the document is then as it was. Pointers begin at the root of the file.
+/// Why an edit was refused; the document is then as it was.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EditError {
+#[error(transparent)]
+pub struct EditError(pub(super) EditProblem);
+
+/// Pointers begin at the root of the file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EditProblem {
     /// The text is no JSON pointer.
     #[error(
         "{pointer} is no JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`", pointer = quoted(pointer))]
@@ -116,7 +120,7 @@ impl Document {
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Document, EditError> {
         let tree = Typed::of(value, "")?.tree;
         if tree.kind(ROOT) != Kind::Object {
-            return Err(EditError::RootNotObject);
+            return Err(EditError(EditProblem::RootNotObject));
         }
         let mut text = String::with_capacity(tree.text.len() * 2);
         lay(&mut text, &tree, ROOT, &Style::fresh(), None, "");
@@ -141,7 +145,7 @@ impl Document {
             Place::Root => {
                 let new = Typed::of(value, self.at())?;
                 if new.tree.kind(ROOT) != Kind::Object {
-                    return Err(EditError::RootNotObject);
+                    return Err(EditError(EditProblem::RootNotObject));
                 }
                 self.replace(ROOT, &[], &new, pointer)
             }
@@ -174,9 +178,9 @@ impl Document {
             Place::Value { container, index } if self.tree.kind(container) == Kind::Array => {
                 self.add_element(container, Some(index), value, pointer)
             }
-            Place::Root | Place::Value { .. } => Err(EditError::AlreadyThere {
+            Place::Root | Place::Value { .. } => Err(EditError(EditProblem::AlreadyThere {
                 pointer: self.full(pointer),
-            }),
+            })),
             Place::Absent { object, name } => self.add_member(object, &name, value, pointer),
             Place::Beyond { array, token } => {
                 let length = self.tree.children(array).count();
@@ -207,10 +211,10 @@ impl Document {
         };
         let kind = self.tree.kind(array);
         if kind != Kind::Array {
-            return Err(EditError::NotAnArray {
+            return Err(EditError(EditProblem::NotAnArray {
                 pointer: self.full(pointer),
                 kind: kind.describe(),
-            });
+            }));
         }
         self.add_element(array, None, value, pointer)
     }
@@ -223,8 +227,8 @@ impl Document {
     pub fn remove(&mut self, pointer: &str) -> Result<bool, EditError> {
         let (container, index) = match self.place(pointer) {
             Ok(Place::Value { container, index }) => (container, index),
-            Ok(Place::Root) => return Err(EditError::RootNotObject),
-            Ok(_) | Err(EditError::NotFound { .. }) => return Ok(false),
+            Ok(Place::Root) => return Err(EditError(EditProblem::RootNotObject)),
+            Ok(_) | Err(EditError(EditProblem::NotFound { .. })) => return Ok(false),
             Err(error) => return Err(error),
         };
         let tree = &self.tree;
@@ -244,13 +248,13 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// [`EditError::AlreadyThere`] when the object has a member of the new name, another error for what is no member,
+    /// [`EditError`] when the object has a member of the new name, for what is no member,
     /// and when the text is no pointer.
     pub fn rename(&mut self, pointer: &str, name: &str) -> Result<bool, EditError> {
         let (container, index) = match self.place(pointer) {
             Ok(Place::Value { container, index }) => (container, index),
-            Ok(Place::Root) => return Err(EditError::RootNotObject),
-            Ok(_) | Err(EditError::NotFound { .. }) => return Ok(false),
+            Ok(Place::Root) => return Err(EditError(EditProblem::RootNotObject)),
+            Ok(_) | Err(EditError(EditProblem::NotFound { .. })) => return Ok(false),
             Err(error) => return Err(error),
         };
         if self.tree.kind(container) != Kind::Object {
@@ -261,9 +265,9 @@ impl Document {
         }
         if self.tree.member(container, name).is_some() {
             let parent = pointer::parent(pointer).map_or("", |(parent, _)| parent);
-            return Err(EditError::AlreadyThere {
+            return Err(EditError(EditProblem::AlreadyThere {
                 pointer: self.full(&pointer::join(parent, name)),
-            });
+            }));
         }
         let quoted = Typed::of(name, self.at())?.tree.text;
         let mut text = self.tree.text.clone();
@@ -387,9 +391,9 @@ impl Document {
 
     fn place(&self, pointer: &str) -> Result<Place, EditError> {
         if !pointer::is_valid(pointer) {
-            return Err(EditError::BadPointer {
+            return Err(EditError(EditProblem::BadPointer {
                 pointer: pointer.to_owned(),
-            });
+            }));
         }
         let Some((parent, last)) = pointer::parent(pointer) else {
             return Ok(Place::Root);
@@ -423,18 +427,18 @@ impl Document {
     }
 
     fn not_found(&self, pointer: &str, deepest: Index) -> EditError {
-        EditError::NotFound {
+        EditError(EditProblem::NotFound {
             pointer: self.full(pointer),
             deepest: self.pointer_to(deepest),
             kind: self.tree.kind(deepest).describe(),
-        }
+        })
     }
 
     fn bad_index(&self, array: Index, pointer: &str) -> EditError {
-        EditError::BadIndex {
+        EditError(EditProblem::BadIndex {
             pointer: self.full(pointer),
             length: self.tree.children(array).count(),
-        }
+        })
     }
 }
 
@@ -443,8 +447,8 @@ impl EditError {
     pub(super) fn refused(pointer: &str, source: Corrupt) -> EditError {
         let pointer = pointer.to_owned();
         match source.code {
-            CorruptCode::TooDeep => EditError::TooDeep { pointer },
-            _ => EditError::Corrupt { pointer, source },
+            CorruptCode::TooDeep => EditError(EditProblem::TooDeep { pointer }),
+            _ => EditError(EditProblem::Corrupt { pointer, source }),
         }
     }
 }
@@ -619,44 +623,49 @@ mod tests {
         let deep = (0..127).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
         assert!(matches!(
             document.set("a", &1),
-            Err(EditError::BadPointer { .. })
+            Err(EditError(EditProblem::BadPointer { .. }))
         ));
         assert!(matches!(
             document.set("/l/1", &1),
-            Err(EditError::BadIndex { length: 1, .. })
+            Err(EditError(EditProblem::BadIndex { length: 1, .. }))
         ));
         assert!(matches!(
             document.set("/l/01", &1),
-            Err(EditError::BadIndex { .. })
+            Err(EditError(EditProblem::BadIndex { .. }))
         ));
         assert!(matches!(
             document.insert("/l/2", &1),
-            Err(EditError::BadIndex { .. })
+            Err(EditError(EditProblem::BadIndex { .. }))
         ));
         assert!(matches!(
             document.insert("/a", &1),
-            Err(EditError::AlreadyThere { .. })
+            Err(EditError(EditProblem::AlreadyThere { .. }))
         ));
         assert!(matches!(
             document.append("/a", &1),
-            Err(EditError::NotAnArray { .. })
+            Err(EditError(EditProblem::NotAnArray { .. }))
         ));
         assert!(matches!(
             document.set("", &1),
-            Err(EditError::RootNotObject)
+            Err(EditError(EditProblem::RootNotObject))
         ));
-        assert!(matches!(document.remove(""), Err(EditError::RootNotObject)));
+        assert!(matches!(
+            document.remove(""),
+            Err(EditError(EditProblem::RootNotObject))
+        ));
         assert!(matches!(
             document.set("/l/0", &deep),
-            Err(EditError::TooDeep { .. })
+            Err(EditError(EditProblem::TooDeep { .. }))
         ));
         let error = document.set("/a/b/c", &1).unwrap_err();
         assert!(
-            matches!(&error, EditError::NotFound { deepest, .. } if deepest == "/a"),
+            matches!(&error, EditError(EditProblem::NotFound { deepest, .. }) if deepest == "/a"),
             "{error}"
         );
         let error = document.set("/n/b", &1).unwrap_err();
-        assert!(matches!(&error, EditError::NotFound { deepest, .. } if deepest.is_empty()));
+        assert!(
+            matches!(&error, EditError(EditProblem::NotFound { deepest, .. }) if deepest.is_empty())
+        );
         assert_eq!(document.text(), text);
     }
 
@@ -678,6 +687,9 @@ mod tests {
             document.text(),
             "{\n  \"z\": 1,\n  \"a\": [\n    1\n  ],\n  \"e\": []\n}\n"
         );
-        assert!(matches!(Document::new(&1), Err(EditError::RootNotObject)));
+        assert!(matches!(
+            Document::new(&1),
+            Err(EditError(EditProblem::RootNotObject))
+        ));
     }
 }

@@ -35,6 +35,7 @@ pub(crate) use failure::{quoted_short, shortened};
 pub use node::Node;
 pub use parser::MAX_DEPTH;
 pub use reader::{Reading, Unreadable};
+#[doc(hidden)]
 pub use rewrite::{Rewrite, RewriteError, Rewritten};
 pub use salvage::{LeftOut, Salvage, salvage};
 pub(crate) use salvage::{good_part, start_of_object};

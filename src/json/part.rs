@@ -1,7 +1,7 @@
 //! A part of a file as a document of its own, and back.
 
 use super::document::Document;
-use super::edit::EditError;
+use super::edit::{EditError, EditProblem};
 use super::layout::{Style, lay, line_indent};
 use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
@@ -63,9 +63,9 @@ impl Document {
                 .find(pointer)
                 .or_else(|| with_place.last_beside(pointer));
             let Some(index) = index else {
-                return Err(EditError::BadPointer {
+                return Err(EditError(EditProblem::BadPointer {
                     pointer: pointer.to_owned(),
-                });
+                }));
             };
             let text = with_place.with_part(index, part);
             self.commit(text, pointer)?;

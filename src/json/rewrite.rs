@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::diff::{Diff, Identity};
 use super::document::Document;
-use super::edit::EditError;
+use super::edit::{EditError, EditProblem};
 use super::pointer;
 use super::reader::Reading;
 use super::relay::Change;
@@ -121,6 +121,7 @@ impl Document {
     /// [`RewriteError`]: when something that could not be read would be lost and that is not allowed, when the result
     /// would not read back as wanted or with new violations (a type that writes what it does not read), and when the
     /// value cannot be written as JSON.
+    #[doc(hidden)]
     pub fn rewrite<T>(
         &self,
         reading: &Reading<T>,
@@ -180,7 +181,7 @@ impl Document {
     fn changed(&self, change: Option<Change>, new: &Typed) -> Result<Document, EditError> {
         match change {
             // The root stays an object.
-            Some(Change::Replace(_)) => Err(EditError::RootNotObject),
+            Some(Change::Replace(_)) => Err(EditError(EditProblem::RootNotObject)),
             Some(change) => {
                 let text = self.relaid(&new.tree, ROOT, &change, &[]);
                 let tree = Tree::from_text(text);
@@ -523,7 +524,7 @@ mod tests {
         let refused = |edit: fn(&mut Plan)| try_rewrite("{}", &Rewrite::new(), edit).unwrap_err();
         assert!(matches!(
             refused(|p| p.ratio = Some(f64::NAN)),
-            RewriteError::Edit(EditError::NotFinite { .. })
+            RewriteError::Edit(EditError(EditProblem::NotFinite { .. }))
         ));
         assert!(matches!(
             refused(|p| p.cache = 1),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::edit::EditError;
+use super::edit::{EditError, EditProblem};
 use super::survey::{Flaw, survey};
 use super::text::quote;
 use super::tree::{Index, Kind, Tree};
@@ -17,16 +17,18 @@ pub(super) struct Typed {
 impl Typed {
     /// What `value` is written as; `pointer` says where it is to be, for errors.
     pub(super) fn of<T: Serialize + ?Sized>(value: &T, pointer: &str) -> Result<Typed, EditError> {
-        let text = serde_json::to_string(value).map_err(|source| EditError::Serialize {
-            pointer: pointer.to_owned(),
-            source,
+        let text = serde_json::to_string(value).map_err(|source| {
+            EditError(EditProblem::Serialize {
+                pointer: pointer.to_owned(),
+                source,
+            })
         })?;
         let objects = match survey(value) {
             Ok(objects) => objects,
             Err(Flaw::NotFinite) => {
-                return Err(EditError::NotFinite {
+                return Err(EditError(EditProblem::NotFinite {
                     pointer: pointer.to_owned(),
-                });
+                }));
             }
             // serde_json could write it, so what is in it is merely not known.
             Err(Flaw::Other) => Vec::new(),

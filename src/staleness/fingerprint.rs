@@ -15,7 +15,7 @@ use super::tracking::{Found, Project, Tracking};
 use crate::checkpoint::Timestamp;
 
 /// The largest file whose contents are compared. Of a larger one only size and times are.
-pub const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
+pub(crate) const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
 
 /// What the tracked files of a checkpoint were when it was saved.
 ///
@@ -25,19 +25,19 @@ pub const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
 pub struct Fingerprints {
     /// The head of the project's repository, where it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<Head>,
+    pub(crate) head: Option<Head>,
     /// The agent that reported the work whose files these are, where the checkpoint names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
+    pub(crate) agent: Option<String>,
     /// Each tracked file by its path, as the checkpoint has it.
-    pub files: BTreeMap<String, Fingerprint>,
+    pub(crate) files: BTreeMap<String, Fingerprint>,
 }
 
 /// What one file was when the checkpoint was saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Fingerprint {
+pub(crate) enum Fingerprint {
     /// A regular file.
     File(FilePrint),
     /// A folder; what was in it is not tracked.
@@ -55,7 +55,7 @@ pub enum Fingerprint {
 /// What is known of a regular file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct FilePrint {
+pub(crate) struct FilePrint {
     /// Its size in bytes.
     pub size: u64,
     /// When its contents were last changed.
@@ -75,7 +75,7 @@ pub struct FilePrint {
 
 /// A time as file systems keep it: whole seconds since 1970, rounded down, and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct FileTime(pub i64, pub u32);
+pub(crate) struct FileTime(pub i64, pub u32);
 
 impl FileTime {
     fn plus(self, span: Duration) -> FileTime {

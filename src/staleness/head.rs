@@ -11,7 +11,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The head of a git repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Head {
+pub(crate) struct Head {
     /// The branch; `None` when a commit is checked out by itself.
     pub branch: Option<String>,
     /// The commit; `None` before the first one, and where git keeps it in a way not read here.
@@ -23,7 +23,7 @@ impl Head {
     ///
     /// Reads git's own files and runs no program: worktrees and packed refs are known.
     #[must_use]
-    pub fn of(folder: &Path) -> Option<Head> {
+    pub(crate) fn of(folder: &Path) -> Option<Head> {
         let folder = fs::canonicalize(folder).ok()?;
         let git = folder.ancestors().find_map(git_folder)?;
         let head = text(&git.join("HEAD"))?;

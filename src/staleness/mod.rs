@@ -21,10 +21,11 @@ use std::path::Path;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
-pub use fingerprint::{FilePrint, FileTime, Fingerprint, Fingerprints, LARGEST_HASHED};
+pub(crate) use fingerprint::Fingerprint;
+#[doc(hidden)]
+pub use fingerprint::Fingerprints;
 pub(crate) use head::Checkout;
-pub use head::Head;
-pub use stamp::FILE_CLOCK_TICK;
+pub(crate) use head::Head;
 pub use state::{FileState, TrackedFile};
 pub use tracking::Tracking;
 pub(crate) use vouching::{Recording, Work};
@@ -158,6 +159,7 @@ impl fmt::Display for Reason {
 }
 
 /// What files are judged by.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Basis<'b> {
@@ -210,6 +212,7 @@ impl Staleness {
     /// A file with a fingerprint is judged by that: its contents are read only when its size, times and
     /// inode do not tell, which costs one look where nothing changed. A file without is judged by the
     /// stamp. Nothing outside of the project's folder is read, also not through a link.
+    #[doc(hidden)]
     pub fn judge<'f>(
         files: impl IntoIterator<Item = &'f str>,
         basis: &Basis<'_>,

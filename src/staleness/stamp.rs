@@ -12,7 +12,8 @@ use crate::checkpoint::{FUTURE_TOLERANCE, Timestamp};
 ///
 /// Linux stamps files from a clock that ticks every 4 to 10 ms, Windows every 15.6 ms, so a file written
 /// *after* a time was read can bear an earlier one.
-pub const FILE_CLOCK_TICK: Duration = Duration::from_millis(if cfg!(windows) { 16 } else { 10 });
+pub(crate) const FILE_CLOCK_TICK: Duration =
+    Duration::from_millis(if cfg!(windows) { 16 } else { 10 });
 
 /// The time of a checkpoint as far as its stamp tells it.
 pub(super) enum Saved {

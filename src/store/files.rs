@@ -44,18 +44,17 @@ pub fn read_document(path: &Path, max_bytes: u64) -> Result<Option<Document>> {
 /// # Errors
 ///
 /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) for a longer one,
-/// [`ErrorKind::NotAFile`](crate::ErrorKind::NotAFile) for a folder, pipe or device, and any failure to read it.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) for a folder, pipe or device, and any failure to read it.
 ///
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::ErrorKind;
 /// use agent_checkpoint::store::read_file;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// let error = read_file(folder.path(), 1 << 20).err();
-/// assert!(error.is_some_and(|error| matches!(error.kind(), ErrorKind::NotAFile)));
+/// assert!(error.is_some_and(|error| error.code() == "not-a-file"));
 /// # Ok(())
 /// # }
 /// ```

@@ -133,7 +133,7 @@ impl From<Error> for Failure {
         Failure {
             exit: Exit::of(&error),
             message,
-            code: code(error.kind()).to_owned(),
+            code: error.code().to_owned(),
             file: error.path().map(Path::to_path_buf),
             key: error.key().map(ToString::to_string),
         }
@@ -154,54 +154,6 @@ fn last_part(message: &str) -> Option<&str> {
         is_escaped = quote == Some('"') && char == '\\' && !is_escaped;
     }
     next
-}
-
-/// The kind of an error in a word: of a corrupt file the code that `validate` gives it.
-fn code(kind: &ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Corrupt(corrupt) => corrupt.code.as_str(),
-        ErrorKind::NotFound => "not-found",
-        ErrorKind::Conflict { .. } => "conflict",
-        ErrorKind::InvalidKey { .. } => "invalid-key",
-        ErrorKind::InvalidRevision { .. } => "invalid-revision",
-        ErrorKind::NewerSchema { .. } => "newer-schema",
-        ErrorKind::TooLarge { .. } => "too-large",
-        ErrorKind::WouldBeTooLarge { .. } => "would-be-too-large",
-        ErrorKind::Locked { .. } => "locked",
-        ErrorKind::Claimed { .. } => "claimed",
-        ErrorKind::Fenced { .. } => "fenced",
-        ErrorKind::TakenOver { .. } => "taken-over",
-        ErrorKind::NoSuchRevision { .. } => "no-such-revision",
-        ErrorKind::NotRecoverable { .. } => "not-recoverable",
-        ErrorKind::NotOffered { .. } => "not-offered",
-        ErrorKind::Twin { .. } => "twin",
-        ErrorKind::LeadsOutside => "leads-outside",
-        ErrorKind::Busy => "busy",
-        ErrorKind::NoLocks => "no-locks",
-        ErrorKind::ChangedMeanwhile => "changed-meanwhile",
-        ErrorKind::WouldLose { .. } => "would-lose",
-        ErrorKind::NotFaithful { .. } => "not-faithful",
-        ErrorKind::Unreadable { .. } => "unreadable",
-        ErrorKind::Migration { .. } => "migration",
-        ErrorKind::Edit { .. } => "edit",
-        ErrorKind::Ambiguous { .. } => "ambiguous",
-        ErrorKind::UnknownFormat { name: None, .. } => "no-checkpoint",
-        ErrorKind::UnknownFormat { .. } => "unknown-format",
-        ErrorKind::NoSuchSlot { .. } => "no-such-slot",
-        ErrorKind::ReadOnly => "read-only",
-        ErrorKind::Template { .. } => "template",
-        ErrorKind::Unsupported { .. } => "unsupported",
-        ErrorKind::Transition { .. } => "transition",
-        ErrorKind::Refused { .. } => "refused",
-        ErrorKind::NotAFile => "not-a-file",
-        ErrorKind::NotAFolder => "not-a-folder",
-        ErrorKind::DanglingLink => "dangling-link",
-        ErrorKind::WriteProtected => "write-protected",
-        ErrorKind::DiskFull => "disk-full",
-        ErrorKind::NotDurable => "not-durable",
-        ErrorKind::Io => "io",
-        _ => "failed",
-    }
 }
 
 /// What a user who has a corrupt file can do.

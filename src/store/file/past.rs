@@ -155,7 +155,7 @@ pub(in crate::store) fn recover(
                         break;
                     }
                     // It may be readable the next time, and then an older one would have been brought back.
-                    Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull) => {
+                    Err(error) if matches!(error.code(), "io" | "disk-full") => {
                         return Err(error);
                     }
                     _ => recovered.passed_over.push(entry.id.clone()),
