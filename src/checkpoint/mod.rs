@@ -122,8 +122,8 @@ pub trait Checkpoint:
     /// it cannot be *complete* while a part of the checkpoint could not be read.
     const STATUS_IS_DERIVED: bool = false;
 
-    /// Whether the checkpoint has a sign of life of its own, apart from its progress: see
-    /// [`is_sign_of_life`](Checkpoint::is_sign_of_life).
+    /// Whether the checkpoint has a heartbeat apart from its progress: see
+    /// [`is_heartbeat`](Checkpoint::is_heartbeat).
     const HAS_HEARTBEAT: bool = false;
     /// Whether the texts of finished and pending work are ids, each of one piece of work. Then one that stands
     /// in both is done, and no prompt or plan has it again; a step in words may well come twice.
@@ -167,16 +167,16 @@ pub trait Checkpoint:
     fn stamp(&mut self, now: DateTime<Utc>);
 
     /// Sets the stamps for a change of what was `before`; the same as [`stamp`](Checkpoint::stamp)
-    /// unless the format has changes, such as a sign of life, that its stamp does not count.
+    /// unless the format has changes, such as a heartbeat, that its stamp does not count.
     fn stamp_change(&mut self, _before: Option<&Self>, now: DateTime<Utc>) {
         self.stamp(now);
     }
 
-    /// Whether `before` became this by a sign of life alone.
+    /// Whether `before` became this by a heartbeat alone.
     ///
     /// Such a save is no progress: what is known of the files stays as it was, and it leaves no state in
     /// the history, which would hold nothing else after a while.
-    fn is_sign_of_life(&self, _before: &Self) -> bool {
+    fn is_heartbeat(&self, _before: &Self) -> bool {
         false
     }
 
@@ -202,7 +202,7 @@ pub trait Checkpoint:
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;
 
-    /// What the checkpoint says about whether its agent is alive. The default is the status of its hand-off, and
+    /// The signals by which the agent is judged alive or not. The default is the status of its hand-off, and
     /// its last change as progress.
     fn pulse(&self) -> Pulse {
         let pulse = Pulse::of(&self.handoff());

@@ -1,16 +1,16 @@
-//! What a checkpoint says about whether its agent is alive.
+//! The signals of a checkpoint: what shows whether its agent is alive.
 
 use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::{FUTURE_TOLERANCE, Handoff, Status, Timestamp};
 
-/// What an agent says that it is doing.
+/// What an agent states that it is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Activity {
-    /// It works, so it has to show that it is alive.
+    /// It works, so its signals count.
     #[default]
     Working,
     /// It waits for others, for its turn, or for a decision.
@@ -39,23 +39,17 @@ impl From<&Status> for Activity {
 /// What a checkpoint says about whether its agent is alive: stamps, and what the agent declared of the next
 /// ones. [`Liveness::judge`](crate::liveness::Liveness::judge) makes a verdict of it.
 ///
-/// A sign of life and progress are two signals: an agent may beat for hours and get nowhere.
+/// Heartbeat and progress are two signals: an agent may send heartbeats for hours and get nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Pulse {
-    /// What the agent says that it is doing.
-    pub activity: Activity,
-    /// The last heartbeat, if the format has one apart from progress.
-    pub heartbeat: Option<Timestamp>,
-    /// When it last got on with its work.
-    pub progress: Option<Timestamp>,
-    /// How often it means to show that it is alive, where it declares that.
+    pub(crate) activity: Activity,
+    pub(crate) heartbeat: Option<Timestamp>,
+    pub(crate) progress: Option<Timestamp>,
     #[serde(serialize_with = "seconds")]
-    pub interval: Option<TimeDelta>,
-    /// When it means to be heard of next, where it declares that.
-    pub next_expected: Option<Timestamp>,
-    /// Until when it said that it would be busy and silent.
-    pub busy_until: Option<Timestamp>,
+    pub(crate) interval: Option<TimeDelta>,
+    pub(crate) next_expected: Option<Timestamp>,
+    pub(crate) busy_until: Option<Timestamp>,
 }
 
 impl Pulse {
@@ -69,43 +63,43 @@ impl Pulse {
         }
     }
 
-    /// Says what the agent is doing.
+    /// What the agent states that it is doing.
     #[must_use]
     pub fn with_activity(mut self, activity: Activity) -> Pulse {
         self.activity = activity;
         self
     }
 
-    /// Adds a sign of life apart from progress, where there is one: what a host file or a pipeline's
-    /// state tells. It takes the place of an earlier one only if there is none.
+    /// The last heartbeat, in a format that has it apart from progress. A heartbeat that is set already stays: that of
+    /// a host file or of a pipeline's state only fills a gap.
     #[must_use]
     pub fn with_heartbeat(mut self, heartbeat: Option<Timestamp>) -> Pulse {
         self.heartbeat = self.heartbeat.or(heartbeat);
         self
     }
 
-    /// Says when the agent last got on.
+    /// When the agent last made progress.
     #[must_use]
     pub fn with_progress(mut self, progress: Option<Timestamp>) -> Pulse {
         self.progress = progress;
         self
     }
 
-    /// Says how often the agent means to show that it is alive.
+    /// The interval of heartbeats that the agent declares.
     #[must_use]
     pub fn with_interval(mut self, interval: Option<TimeDelta>) -> Pulse {
         self.interval = interval;
         self
     }
 
-    /// Says when the agent means to be heard of next.
+    /// The time of the next signal that the agent declares.
     #[must_use]
     pub fn with_next_expected(mut self, next: Option<Timestamp>) -> Pulse {
         self.next_expected = next;
         self
     }
 
-    /// Says until when the agent is busy and silent.
+    /// The time until which the agent declares to be busy and silent.
     #[must_use]
     pub fn with_busy_until(mut self, until: Option<Timestamp>) -> Pulse {
         self.busy_until = until;
@@ -120,17 +114,17 @@ impl Pulse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Thresholds {
-    /// From this age of the last sign of life on an agent is late.
+    /// From this age of the last signal on an agent is late.
     #[serde(serialize_with = "whole_seconds")]
     pub late: TimeDelta,
     /// From this age on it is stalled.
     #[serde(serialize_with = "whole_seconds")]
     pub stalled: TimeDelta,
-    /// From this age of the last progress on an agent that still beats is stuck.
+    /// From this age of the last progress on an agent that still sends heartbeats is stuck.
     #[serde(serialize_with = "whole_seconds")]
     pub stuck: TimeDelta,
-    /// From this age of the last sign of life on the agent's session counts as ended, where the protocol
-    /// says so: it may be resumed.
+    /// From this age of the last signal on the agent's session counts as ended, in protocols that have such a limit: it
+    /// may be resumed.
     #[serde(serialize_with = "seconds")]
     pub session_timeout: Option<TimeDelta>,
     /// How far a stamp may be ahead of the clock.
@@ -161,23 +155,9 @@ impl Thresholds {
             ..Thresholds::default()
         }
     }
-
-    /// Sets the age of the last progress at which an agent that beats is stuck.
-    #[must_use]
-    pub fn with_stuck(mut self, stuck: TimeDelta) -> Thresholds {
-        self.stuck = stuck;
-        self
-    }
-
-    /// Sets the age at which a session counts as ended.
-    #[must_use]
-    pub fn with_session_timeout(mut self, timeout: Option<TimeDelta>) -> Thresholds {
-        self.session_timeout = timeout;
-        self
-    }
 }
 
-/// What a supervisor has to tell of an agent.
+/// The message that is due about an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -300,7 +300,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let after = violations(&text, &read_back, &RuleContext::none());
         let (transient, violations) = by_transience::<C>(&text, new_violations(&before, after));
         let mut put = Put::new(text);
-        put.skips_history = read_back.value.is_sign_of_life(&reading.value);
+        put.skips_history = read_back.value.is_heartbeat(&reading.value);
         Ok(Prepared {
             put,
             report: Report {

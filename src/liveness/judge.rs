@@ -3,7 +3,7 @@
 use crate::quoted;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Activity, Crossed, Limit, Liveness, Pulse, Sign, Signal, Thresholds};
+use super::{Activity, Crossed, Limit, Liveness, Pulse, Signal, SignalKind, Thresholds};
 use crate::checkpoint::Timestamp;
 
 impl Liveness {
@@ -12,7 +12,7 @@ impl Liveness {
     /// 1. An agent that says it is finished, blocked or waiting is so; an unknown status gives
     ///    [`Liveness::Unknown`].
     /// 2. A heartbeat or progress ahead of `now` by more than the tolerance is *clock suspect*.
-    /// 3. The last sign of life is the later one of heartbeat and progress. It is late from
+    /// 3. The last signal is the later one of heartbeat and progress. It is late from
     ///    [`Thresholds::late`] on, or from twice the declared interval where that is longer; stalled from
     ///    [`Thresholds::stalled`] on, or from four times the interval; neither before the declared next
     ///    time or the end of a declared busy time has come. A limit that is reached is crossed.
@@ -36,9 +36,9 @@ impl Liveness {
     /// assert_eq!(judge("2026-03-02T07:00:00Z"), "clock_suspect");
     /// ```
     pub fn judge(pulse: &Pulse, thresholds: &Thresholds, now: DateTime<Utc>) -> Liveness {
-        let heartbeat = sign(Signal::Heartbeat, pulse.heartbeat.as_ref(), now);
-        let progress = sign(Signal::Progress, pulse.progress.as_ref(), now);
-        // Of two equal stamps the heartbeat is the sign of life.
+        let heartbeat = signal(SignalKind::Heartbeat, pulse.heartbeat.as_ref(), now);
+        let progress = signal(SignalKind::Progress, pulse.progress.as_ref(), now);
+        // Of two equal stamps the heartbeat is the last signal.
         let last = || {
             [&progress, &heartbeat]
                 .into_iter()
@@ -65,7 +65,7 @@ impl Liveness {
                 reason: no_stamp(pulse),
             };
         };
-        let ahead = |sign: &&Sign| sign.age < -thresholds.tolerance;
+        let ahead = |signal: &&Signal| signal.age < -thresholds.tolerance;
         if let Some(stamp) = [&progress, &heartbeat].into_iter().flatten().find(ahead) {
             return Liveness::ClockSuspect {
                 stamp: stamp.clone(),
@@ -79,9 +79,9 @@ fn judge_silence(
     pulse: &Pulse,
     thresholds: &Thresholds,
     now: DateTime<Utc>,
-    last: Sign,
+    last: Signal,
     beats: bool,
-    progress: Option<Sign>,
+    progress: Option<Signal>,
 ) -> Liveness {
     let limit = |threshold, times| limit(pulse, last.at, threshold, times);
     let reached = |crossed: &Crossed| now >= crossed.since;
@@ -165,9 +165,9 @@ fn utc(stamp: Option<&Timestamp>) -> Option<DateTime<Utc>> {
     Some(stamp?.time()?.to_utc())
 }
 
-fn sign(by: Signal, stamp: Option<&Timestamp>, now: DateTime<Utc>) -> Option<Sign> {
+fn signal(by: SignalKind, stamp: Option<&Timestamp>, now: DateTime<Utc>) -> Option<Signal> {
     let at = utc(stamp)?;
-    Some(Sign {
+    Some(Signal {
         by,
         at,
         age: now.signed_duration_since(at),

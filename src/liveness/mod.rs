@@ -1,11 +1,11 @@
-//! Whether the agent of a checkpoint is alive: its signs of life against a clock.
+//! Whether the agent of a checkpoint is alive: its signals against a clock.
 //!
 //! Only [`Liveness::judge`] decides this, so two monitors that read the
 //! same checkpoint at the same time with the same thresholds agree. `docs/liveness.md` lists the
 //! thresholds of each protocol with their sources.
 
 mod judge;
-pub(crate) mod words;
+mod words;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -22,17 +22,17 @@ pub use crate::checkpoint::{Activity, Notice, Pulse, Thresholds};
 #[must_use]
 #[non_exhaustive]
 pub enum Liveness {
-    /// It showed that it is alive, or said that it would be silent for longer.
+    /// Its last signal is recent, or it declared that it would be silent for longer.
     Active {
-        /// Its last sign of life.
-        last: Sign,
+        /// Its last signal.
+        last: Signal,
         /// Whether its session counts as ended all the same, as the protocol has it: it may be resumed.
         session_timed_out: bool,
     },
     /// It has been silent for longer than it should.
     Late {
-        /// Its last sign of life.
-        last: Sign,
+        /// Its last signal.
+        last: Signal,
         /// What was crossed.
         crossed: Crossed,
         /// Whether its session counts as ended, as the protocol has it: it may be resumed.
@@ -40,8 +40,8 @@ pub enum Liveness {
     },
     /// It has been silent for so long that it is taken for crashed.
     Stalled {
-        /// Its last sign of life.
-        last: Sign,
+        /// Its last signal.
+        last: Signal,
         /// What was crossed.
         crossed: Crossed,
         /// Whether its session counts as ended, as the protocol has it: it may be resumed.
@@ -50,44 +50,44 @@ pub enum Liveness {
     /// It shows that it is alive and has not got on for longer than the limit.
     Stuck {
         /// Its last progress.
-        last: Sign,
+        last: Signal,
         /// What was crossed.
         crossed: Crossed,
     },
     /// It waits for others or for a decision, so it need not send heartbeats.
     Waiting {
-        /// Its last sign of life.
-        last: Option<Sign>,
+        /// Its last signal.
+        last: Option<Signal>,
     },
     /// It has a blocker that must be resolved.
     Blocked {
-        /// Its last sign of life.
-        last: Option<Sign>,
+        /// Its last signal.
+        last: Option<Signal>,
     },
     /// Its work is done.
     Finished {
-        /// Its last sign of life.
-        last: Option<Sign>,
+        /// Its last signal.
+        last: Option<Signal>,
     },
     /// A stamp lies in the future, so its age is unknown: a clock is wrong, or the stamp was
     /// invented. It is never taken for fresh.
     ClockSuspect {
         /// The stamp.
-        stamp: Sign,
+        stamp: Signal,
     },
-    /// Nobody can tell.
+    /// Its state cannot be judged.
     Unknown {
         /// Why.
         reason: String,
     },
 }
 
-/// A stamp by which a verdict was made.
+/// A heartbeat or a progress: a stamp that shows that an agent was alive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Sign {
-    /// Which of the checkpoint's stamps it is.
-    pub by: Signal,
+pub struct Signal {
+    /// Which of the two it is.
+    pub by: SignalKind,
     /// When, in UTC.
     pub at: DateTime<Utc>,
     /// How long ago, in seconds; below 0 in the future.
@@ -95,14 +95,14 @@ pub struct Sign {
     pub age: TimeDelta,
 }
 
-/// Which stamp of a checkpoint it is.
+/// The two kinds of signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Signal {
-    /// The sign of life apart from progress.
+pub enum SignalKind {
+    /// A heartbeat, in a format that has it apart from progress.
     Heartbeat,
-    /// The last change of the checkpoint.
+    /// A change of the checkpoint that is progress.
     Progress,
 }
 
@@ -112,7 +112,7 @@ pub enum Signal {
 pub struct Crossed {
     /// Which.
     pub limit: Limit,
-    /// What the limit was, from the sign on, in seconds.
+    /// How long the limit was, from the signal on, in seconds.
     #[serde(rename = "after_seconds", serialize_with = "whole_seconds")]
     pub after: TimeDelta,
     /// When it was crossed.
@@ -152,9 +152,9 @@ impl Liveness {
         }
     }
 
-    /// The stamp that the verdict was made by.
+    /// The signal that the verdict depends on.
     #[must_use]
-    pub fn sign(&self) -> Option<&Sign> {
+    pub fn signal(&self) -> Option<&Signal> {
         match self {
             Liveness::Active { last, .. }
             | Liveness::Late { last, .. }

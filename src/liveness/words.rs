@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::TimeDelta;
 
-use super::{Crossed, Limit, Liveness, Sign, Signal};
+use super::{Crossed, Limit, Liveness, Signal, SignalKind};
 
 impl fmt::Display for Liveness {
     /// The verdict in a sentence, such as `late: last heartbeat 12 min ago, limit 10 min`.
@@ -33,18 +33,18 @@ impl fmt::Display for Liveness {
     }
 }
 
-impl Signal {
+impl SignalKind {
     /// The stamp in a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Signal::Heartbeat => "heartbeat",
-            Signal::Progress => "progress",
+            SignalKind::Heartbeat => "heartbeat",
+            SignalKind::Progress => "progress",
         }
     }
 }
 
-impl fmt::Display for Sign {
+impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "last {} {} ago", self.by.as_str(), span(self.age))
     }

@@ -164,7 +164,7 @@ pub struct SitebuilderCheckpoint {
     /// Where the agent is in its material.
     #[serde(deserialize_with = "null_is_default")]
     pub context: Context,
-    /// The agent's sign of life.
+    /// The agent's heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Heartbeat>,
     /// Whether another agent may go on from here.
@@ -284,7 +284,7 @@ pub struct Context {
     pub notes: Option<String>,
 }
 
-/// The agent's sign of life.
+/// The agent's heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
@@ -341,12 +341,12 @@ impl Checkpoint for SitebuilderCheckpoint {
     /// A heartbeat is no progress: a change of the heartbeat alone leaves `updated_at` as it is, so
     /// that an agent which is alive without progress differs from one that makes progress.
     fn stamp_change(&mut self, before: Option<&Self>, now: DateTime<Utc>) {
-        if !before.is_some_and(|before| self.is_sign_of_life(before)) {
+        if !before.is_some_and(|before| self.is_heartbeat(before)) {
             self.stamp(now);
         }
     }
 
-    fn is_sign_of_life(&self, before: &Self) -> bool {
+    fn is_heartbeat(&self, before: &Self) -> bool {
         let mut as_before = self.clone();
         as_before.heartbeat.clone_from(&before.heartbeat);
         as_before == *before && self.heartbeat != before.heartbeat && self.updated_at.is_some()
@@ -379,9 +379,12 @@ impl Checkpoint for SitebuilderCheckpoint {
         pulse::pulse(self)
     }
 
-    /// Late at 10 minutes without a sign of life, when the session counts as ended too; stalled at 30.
+    /// Late at 10 minutes without a signal, when the session counts as ended too; stalled at 30.
     fn thresholds() -> Thresholds {
-        Thresholds::at(LATE_AT, STALLED_AT).with_session_timeout(Some(SESSION_TIMEOUT))
+        Thresholds {
+            session_timeout: Some(SESSION_TIMEOUT),
+            ..Thresholds::at(LATE_AT, STALLED_AT)
+        }
     }
 
     fn progress(&self, now: DateTime<Utc>) -> Progress {

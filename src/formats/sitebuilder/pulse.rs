@@ -7,21 +7,23 @@ use chrono::TimeDelta;
 use super::SitebuilderCheckpoint;
 use crate::checkpoint::{Checkpoint, Pulse, Thresholds};
 
-/// Without a sign of life for so long an agent is late: the protocol's *warning*.
+/// Without a signal for so long an agent is late: the protocol's *warning*.
 pub const LATE_AT: TimeDelta = TimeDelta::minutes(10);
 
-/// Without a sign of life for so long an agent is stalled.
+/// Without a signal for so long an agent is stalled.
 pub const STALLED_AT: TimeDelta = TimeDelta::minutes(30);
 
-/// In progress and without a sign of life for so long, the agent's session counts as ended.
+/// In progress and without a signal for so long, the agent's session counts as ended.
 pub const SESSION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
 /// The limits in the protocol's text for supervisors, which differ from those for heartbeats: late at 30
 /// minutes, stalled at 2 hours.
 #[must_use]
 pub fn supervisor_thresholds() -> Thresholds {
-    Thresholds::at(TimeDelta::minutes(30), TimeDelta::hours(2))
-        .with_session_timeout(Some(SESSION_TIMEOUT))
+    Thresholds {
+        session_timeout: Some(SESSION_TIMEOUT),
+        ..Thresholds::at(TimeDelta::minutes(30), TimeDelta::hours(2))
+    }
 }
 
 /// A heartbeat is no progress, so the two are separate.

@@ -330,7 +330,7 @@ impl Checkpoint for TaskCheckpoint {
     }
 
     /// A heartbeat moves the stamp and nothing else: it vouches for no file.
-    fn is_sign_of_life(&self, before: &Self) -> bool {
+    fn is_heartbeat(&self, before: &Self) -> bool {
         let mut before = before.clone();
         let stamp = &self.metadata.last_updated_at;
         before.metadata.last_updated_at.clone_from(stamp);

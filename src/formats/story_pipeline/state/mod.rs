@@ -476,7 +476,7 @@ impl Checkpoint for PipelineState {
     }
 
     /// The lead's checks are the pipeline's sign of life; the progress is in the stories' own checkpoints.
-    fn is_sign_of_life(&self, before: &Self) -> bool {
+    fn is_heartbeat(&self, before: &Self) -> bool {
         let mut as_before = self.clone();
         as_before.last_check.clone_from(&before.last_check);
         as_before == *before && self.last_check != before.last_check
