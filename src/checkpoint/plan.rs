@@ -158,8 +158,7 @@ impl ResumeDecision {
 pub struct NewWorker {
     /// What it is to be called.
     pub name: String,
-    /// What its prompt says of the work that is done.
-    #[cfg(feature = "template")]
+    /// What its prompt says of the work that is done; empty without the feature `template`, which renders it.
     pub block: String,
     /// What the protocol's prompt for such a worker takes besides, by name.
     pub inputs: BTreeMap<String, Value>,
@@ -170,14 +169,12 @@ impl NewWorker {
     pub fn new(name: impl Into<String>) -> Self {
         NewWorker {
             name: name.into(),
-            #[cfg(feature = "template")]
             block: String::new(),
             inputs: BTreeMap::new(),
         }
     }
 
     /// Has this in its prompt.
-    #[cfg(feature = "template")]
     #[must_use]
     pub fn with_block(mut self, block: impl Into<String>) -> Self {
         self.block = block.into();

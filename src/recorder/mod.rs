@@ -46,7 +46,7 @@
 mod beat;
 mod begin;
 mod context;
-mod hand_on;
+mod hand_over;
 mod hold;
 #[cfg(feature = "tokio")]
 mod nonblocking;
@@ -66,7 +66,7 @@ use hold::{Hold, Holder};
 
 pub use begin::{Found, Opened};
 pub use context::ContextAdvice;
-pub use hand_on::HandedOn;
+pub use hand_over::HandedOver;
 #[cfg(feature = "tokio")]
 pub use nonblocking::{AsyncRecorder, AsyncStep};
 pub use options::RecorderOptions;

@@ -45,16 +45,13 @@ fn trigger_reassignment() {
     let recorder = scene.task(&["a", "b"]);
     recorder.step_started("a").unwrap();
     let handed = recorder.reassign("go-tester").unwrap();
+    let prompt = handed.resume.prompt().unwrap();
     let task = recorder.checkpoint().unwrap();
     assert_eq!(task.metadata.reason, Some(Reason::Reassignment));
     assert_eq!(task.metadata.previous_agents, ["dev"]);
     // It has done nothing yet.
     assert_eq!(task.metadata.created_by.as_deref(), Some("dev"));
-    assert!(
-        handed.prompt.contains("was begun by dev"),
-        "{}",
-        handed.prompt
-    );
+    assert!(prompt.contains("was begun by dev"), "{}", prompt);
     assert_eq!(handed.resume.plan.start_at.as_deref(), Some("a"));
 }
 

@@ -94,6 +94,7 @@ fn us_004_checkpoint_creation_on_reassignment() {
     with_example(|recorder, _| {
         let before = recorder.checkpoint().unwrap();
         let handed = recorder.reassign("css-dev").unwrap();
+        let prompt = handed.resume.prompt().unwrap();
         let task = recorder.checkpoint().unwrap();
         assert_eq!(task.metadata.reason, Some(Reason::Reassignment));
         assert_eq!(task.metadata.previous_agents, ["react-dev"]);
@@ -105,11 +106,7 @@ fn us_004_checkpoint_creation_on_reassignment() {
             "Use CSS custom properties for theming",
             "Partial work: Added useTheme import, started onClick handler",
         ] {
-            assert!(
-                handed.prompt.contains(part),
-                "{part:?} in:\n{}",
-                handed.prompt
-            );
+            assert!(prompt.contains(part), "{part:?} in:\n{}", prompt);
         }
         assert_eq!(task.completed_steps, before.completed_steps);
         assert_eq!(task.decisions, before.decisions);

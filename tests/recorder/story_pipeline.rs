@@ -181,12 +181,9 @@ fn a_new_worker_is_the_one_to_resume_from_now_on() {
     let scene = Scene::new();
     let recorder = in_stage_2(&scene);
     let handed = recorder.reassign("story-PROJ-42-s2-retry").unwrap();
+    let prompt = handed.resume.prompt().unwrap();
     for part in ["taking on work of abc-123", "PROJ-101", "PROJ-102"] {
-        assert!(
-            handed.prompt.contains(part),
-            "{part:?} in:\n{}",
-            handed.prompt
-        );
+        assert!(prompt.contains(part), "{part:?} in:\n{}", prompt);
     }
     let found =
         Recorder::resume(&scene.view::<StoryCheckpoint>(), &key("PROJ-42"), "other").unwrap();

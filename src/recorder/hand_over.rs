@@ -7,14 +7,11 @@ use crate::resume::Resume;
 /// A task that was given to another agent.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct HandedOn {
+pub struct HandedOver {
     /// What was saved.
     pub recorded: Recorded,
-    /// How the other agent goes on.
+    /// How the other agent goes on: the plan, and with the feature `template` the prompt.
     pub resume: Resume,
-    /// The prompt for the other agent.
-    #[cfg(feature = "template")]
-    pub prompt: String,
 }
 
 impl<C: Checkpoint> Recorder<C> {
@@ -26,7 +23,7 @@ impl<C: Checkpoint> Recorder<C> {
     /// As every call; after the checkpoint was saved, those of
     /// [`Checkpoints::resume`](crate::Checkpoints::resume) and of releasing the claim, after which the task is the
     /// other agent's all the same, and [`plan`](Recorder::plan) gives the prompt.
-    pub fn reassign(&self, to: &str) -> Result<HandedOn> {
+    pub fn reassign(&self, to: &str) -> Result<HandedOver> {
         let mut state = self.state();
         let operation = Operation::Reassign { to: to.to_owned() };
         let recorded = self.change_in(&mut state, None, &mut |checkpoint, context| {
@@ -38,14 +35,7 @@ impl<C: Checkpoint> Recorder<C> {
             // The format has no chain and names the other agent already, which did none of the work.
             resume.handoff.agent = Some(self.options.owner.agent.clone());
         }
-        #[cfg(feature = "template")]
-        let prompt = resume.prompt()?;
         state.hold.release(self.checkpoints.store(), &self.key)?;
-        Ok(HandedOn {
-            recorded,
-            resume,
-            #[cfg(feature = "template")]
-            prompt,
-        })
+        Ok(HandedOver { recorded, resume })
     }
 }
