@@ -46,6 +46,8 @@ fn every_test_that_a_page_names_exists() {
     for folder in ["src", "tests", "crates"] {
         texts(&root.join(folder), "rs", &mut code);
     }
+    // A rule of a format is a file of cases.
+    texts(&root.join("tests/rules"), "txt", &mut code);
     let mut pages = Vec::new();
     texts(&root.join("docs/formats"), "md", &mut pages);
     for page in ["docs/field-reports.md", "docs/liveness.md"] {
@@ -56,8 +58,10 @@ fn every_test_that_a_page_names_exists() {
     for (path, page) in &pages {
         for name in named_tests(page) {
             count += 1;
-            let function = format!("fn {name}(");
-            let exists = code.iter().any(|(_, text)| text.contains(&function));
+            let (function, file) = (format!("fn {name}("), format!("{name}.txt"));
+            let exists = code
+                .iter()
+                .any(|(path, text)| text.contains(&function) || path.ends_with(&file));
             assert!(exists, "{path} names the test {name}, which does not exist");
         }
     }

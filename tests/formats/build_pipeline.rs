@@ -167,52 +167,6 @@ fn refused_transition(build: &BuildCheckpoint, operation: &Operation, allowed: &
 // Cases and examples
 
 #[test]
-fn every_case_gives_exactly_what_is_listed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let text = std::fs::read_to_string(folder.join("expected.json")).unwrap();
-    let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
-    let mut count = 0;
-    for case in cases
-        .iter()
-        .filter(|case| case["format"] == "build-pipeline")
-    {
-        count += 1;
-        let file = case["file"].as_str().unwrap();
-        let bytes = std::fs::read(folder.join(file)).unwrap();
-        match Document::parse(&bytes) {
-            Err(corrupt) => {
-                assert_eq!(case["outcome"], "corrupt", "{file}: {corrupt}");
-                assert_eq!(case["error"], corrupt.code.as_str(), "{file}");
-            }
-            Ok(document) => {
-                let mut expected: Vec<(String, String)> = case["violations"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|violation| {
-                        let text = |name: &str| violation[name].as_str().unwrap().to_owned();
-                        (text("pointer"), text("code"))
-                    })
-                    .collect();
-                expected.sort();
-                assert_eq!(
-                    found(document.text(), &RuleContext::none()),
-                    expected,
-                    "{file}"
-                );
-                let outcome = if expected.is_empty() {
-                    "valid"
-                } else {
-                    "violations"
-                };
-                assert_eq!(case["outcome"], outcome, "{file}");
-            }
-        }
-    }
-    assert_eq!(count, 45);
-}
-
-#[test]
 fn every_readable_case_is_detected_and_an_unchanged_save_writes_nothing() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/build-pipeline");
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -252,18 +206,6 @@ fn the_whole_examples_are_valid_and_come_back_as_the_same_bytes() {
         let after = store.load(&key("PRD-009")).unwrap().unwrap();
         assert_eq!(after.document.text(), text);
     }
-}
-
-#[test]
-fn the_partial_examples_break_only_the_rule_that_nothing_is_in_progress() {
-    for count in 1..=6 {
-        let expected: &[_] = match count {
-            3 => &[("/in_progress_workstreams", "status-rule")],
-            _ => &[],
-        };
-        expect(&example(count), expected);
-    }
-    expect(&complete(), &[]);
 }
 
 #[test]
@@ -366,52 +308,6 @@ fn example_of_complete() -> BuildCheckpoint {
 // Rules
 
 #[test]
-fn what_is_required_is_missed() {
-    expect(
-        &json!({}),
-        &[
-            ("/prd", "missing"),
-            ("/status", "missing"),
-            ("/timestamp", "missing"),
-        ],
-    );
-    let nulls = json!({"prd": null, "status": null, "timestamp": null, "completed_workstreams": null,
-        "artifacts": null, "dormant_workstreams": null, "key_fixes": null, "created_at": null});
-    expect(
-        &nulls,
-        &[
-            ("/prd", "missing"),
-            ("/status", "missing"),
-            ("/timestamp", "missing"),
-        ],
-    );
-    let later = with(
-        &example(1),
-        json!({"timestamp": null, "created_at": "2026-01-01T00:00:00Z"}),
-    );
-    expect(&later, &[("/updated_at", "missing")]);
-    let later = with(&example(1), json!({"updated_at": "2026-01-01T00:00:00Z"}));
-    expect(&later, &[("/created_at", "missing")]);
-}
-
-#[test]
-fn an_id_has_the_form_of_the_protocol_in_either_revision() {
-    for (id, codes) in [
-        ("PRD-009", &[][..]),
-        ("GAP-a.b_c-7", &[]),
-        ("PRD-09", &[("/prd", "bad-id")]),
-        ("PRD-0091", &[("/prd", "bad-id")]),
-        ("../PRD-009", &[("/prd", "bad-id")]),
-        ("ISS-", &[("/prd", "bad-id")]),
-    ] {
-        expect(&with(&example(1), json!({"prd": id})), codes);
-        let later = json!({"prd": id, "timestamp": null, "created_at": "2026-01-01T00:00:00Z",
-            "updated_at": "2026-01-01T00:00:00Z"});
-        expect(&with(&example(1), later), codes);
-    }
-}
-
-#[test]
 fn an_id_under_another_name_is_read_but_stays_missing() {
     let value = with(
         &example(1),
@@ -424,175 +320,6 @@ fn an_id_under_another_name_is_read_but_stays_missing() {
     expect(&value, &[("/prd", "missing")]);
     let plan = build(&value).resume_plan(&RuleContext::none());
     assert!(plan.message.contains("PERF-003"), "{}", plan.message);
-}
-
-#[test]
-fn the_id_fits_the_key_where_that_is_known() {
-    let other = key("PRD-010");
-    let context = RuleContext::none().with_key(&other);
-    expect_with(&example(1), &context, &[("/prd", "key-mismatch")]);
-    let own = key("PRD-009");
-    expect_with(&example(1), &RuleContext::none().with_key(&own), &[]);
-}
-
-#[test]
-fn stamps_are_times_in_order_and_not_in_the_future() {
-    let context = RuleContext::none().with_now(time("2025-12-11T09:00:00Z"));
-    expect_with(&example(1), &context, &[("/timestamp", "future-timestamp")]);
-    let value = json!({"timestamp": "N/A", "created_at": "2026-01-01", "updated_at": "soon"});
-    expect(
-        &with(&example(1), value),
-        &[
-            ("/timestamp", "bad-timestamp"),
-            ("/created_at", "bad-timestamp"),
-            ("/updated_at", "bad-timestamp"),
-        ],
-    );
-    for (updated, codes) in [
-        ("2026-01-01T00:00:00Z", &[][..]),
-        ("2026-01-01T01:00:00+01:00", &[]),
-        (
-            "2026-01-01T00:30:00+01:00",
-            &[("/updated_at", "out-of-order")],
-        ),
-    ] {
-        let value = json!({"created_at": "2026-01-01T00:00:00Z", "updated_at": updated});
-        expect(&with(&example(1), value), codes);
-    }
-}
-
-#[test]
-fn a_workstream_is_in_one_bucket_once() {
-    let value = with(
-        &example(1),
-        json!({
-            "completed_workstreams": ["A", "A"],
-            "in_progress_workstreams": [],
-            "pending_workstreams": ["B", "A", "C"],
-            "dormant_workstreams": ["D", "B", "D"],
-            "skipped_workstreams": ["D", "C"],
-        }),
-    );
-    expect(
-        &value,
-        &[
-            ("/completed_workstreams/1", "not-disjoint"),
-            ("/pending_workstreams/1", "not-disjoint"),
-            ("/dormant_workstreams/1", "not-disjoint"),
-            ("/dormant_workstreams/2", "not-disjoint"),
-            ("/skipped_workstreams/0", "not-disjoint"),
-            ("/skipped_workstreams/1", "not-disjoint"),
-        ],
-    );
-    // In three buckets, it is once too often in two.
-    let value = with(
-        &example(1),
-        json!({
-            "completed_workstreams": ["A"],
-            "dormant_workstreams": ["A"],
-            "skipped_workstreams": ["A"],
-        }),
-    );
-    expect(
-        &value,
-        &[
-            ("/dormant_workstreams/0", "not-disjoint"),
-            ("/skipped_workstreams/0", "not-disjoint"),
-        ],
-    );
-}
-
-#[test]
-fn a_pointer_into_a_list_is_that_of_the_file() {
-    let value = with(
-        &example(1),
-        json!({"completed_workstreams": [1, "A"], "pending_workstreams": [{"id": "B"}, "C", "A"]}),
-    );
-    expect(
-        &value,
-        &[
-            ("/completed_workstreams/0", "wrong-type"),
-            ("/pending_workstreams/0", "wrong-type"),
-            ("/pending_workstreams/2", "not-disjoint"),
-        ],
-    );
-}
-
-#[test]
-fn artifacts_are_of_any_type_and_belong_to_what_is_completed_or_dormant() {
-    let value = with(
-        &example(1),
-        json!({
-            "completed_workstreams": ["A"],
-            "dormant_workstreams": ["D"],
-            "skipped_workstreams": ["E"],
-            "artifacts": {
-                "A": "one.ts", "D": {"status": "dormant", "reason": "later"}, "E": 7, "x/y": [],
-                "WS1": null,
-            },
-        }),
-    );
-    // `null` counts as absent.
-    expect(&value, &[("/artifacts/x~1y", "not-subset")]);
-    // Which workstreams are completed is not known here.
-    let unread = with(&value, json!({"completed_workstreams": ["A", {}]}));
-    expect(&unread, &[("/completed_workstreams/1", "wrong-type")]);
-}
-
-#[test]
-fn the_status_table_holds() {
-    let busy = json!({"in_progress_workstreams": ["X"]});
-    let idle = json!({"in_progress_workstreams": []});
-    let list = ("/in_progress_workstreams", "status-rule");
-    let no_error = ("/error", "status-rule");
-    let error = json!({"error": {"workstream": "X", "message": "m"}});
-    for status in ["initialized", "paused", "in_progress", "failed", "complete"] {
-        let base = with(
-            &example(1),
-            json!({"status": status, "pending_workstreams": [], "gates_pending": []}),
-        );
-        let failed = status == "failed";
-        let mut expected = Vec::new();
-        if failed {
-            expected.push(("/error", "missing"));
-        }
-        let mut of_busy = expected.clone();
-        let mut of_idle = expected.clone();
-        if status == "in_progress" {
-            of_idle.push(list);
-        } else {
-            of_busy.push(list);
-        }
-        expect(&with(&base, busy.clone()), &of_busy);
-        expect(&with(&base, idle.clone()), &of_idle);
-        let right = if status == "in_progress" {
-            &busy
-        } else {
-            &idle
-        };
-        let expected: &[_] = if failed { &[] } else { &[no_error] };
-        expect(&with(&with(&base, right.clone()), error.clone()), expected);
-    }
-    // Of a status that nobody knows, nobody knows what goes with it.
-    let other = with(
-        &with(&example(1), busy),
-        json!({"status": "COMPLETE", "error": {}}),
-    );
-    expect(&other, &[("/status", "unknown-value")]);
-}
-
-#[test]
-fn status_rules_say_nothing_about_what_could_not_be_read() {
-    let value = with(
-        &example(1),
-        json!({"status": "in_progress", "in_progress_workstreams": [1]}),
-    );
-    expect(&value, &[("/in_progress_workstreams/0", "wrong-type")]);
-    let value = with(
-        &example(1),
-        json!({"status": "in_progress", "in_progress_workstreams": "WS1"}),
-    );
-    expect(&value, &[("/in_progress_workstreams", "wrong-type")]);
 }
 
 #[test]
@@ -663,83 +390,6 @@ fn an_error_that_is_no_object_goes_with_the_failure() {
 }
 
 #[test]
-fn a_complete_build_has_nothing_left() {
-    let value = with(
-        &complete(),
-        json!({"pending_workstreams": ["X"], "gates_pending": ["lint"]}),
-    );
-    expect(
-        &value,
-        &[
-            ("/pending_workstreams", "status-rule"),
-            ("/gates_pending", "status-rule"),
-        ],
-    );
-}
-
-#[test]
-fn proofs_bind_completion() {
-    let a = ("/gate_a_fidelity", "status-rule");
-    let b = ("/gate_b_presence", "status-rule");
-    let waiver = json!({"reason": "r", "issue_id": "ISS-7"});
-    for (members, expected) in [
-        (json!({"gate_a_fidelity": "pass"}), vec![]),
-        (json!({"gate_a_fidelity": "fail:3"}), vec![a]),
-        (
-            json!({"gate_a_fidelity": "fail:3", "render_proof_waiver": waiver}),
-            vec![a],
-        ),
-        (json!({"gate_b_presence": "pass"}), vec![]),
-        (json!({"gate_b_presence": "not_applicable"}), vec![]),
-        (json!({"gate_b_presence": "fail:empty"}), vec![b]),
-        (json!({"gate_b_presence": "blocked:no_data"}), vec![b]),
-        (
-            json!({"gate_b_presence": "fail:empty", "render_proof_waiver": {"reason": "r"}}),
-            vec![b],
-        ),
-        (
-            json!({"gate_b_presence": "fail:empty", "render_proof_waiver": {"issue_id": " "}}),
-            vec![b],
-        ),
-        (
-            json!({"gate_b_presence": "fail:empty", "render_proof_waiver": waiver}),
-            vec![],
-        ),
-        (
-            json!({"gate_b_presence": "blocked:no_data", "render_proof_waiver": waiver}),
-            vec![],
-        ),
-        (
-            json!({"gate_b_presence": "blocked:stack_down", "render_proof_waiver": waiver}),
-            vec![b],
-        ),
-        (
-            json!({"gate_b_presence": "blocked: stack_down", "render_proof_waiver": waiver}),
-            vec![b],
-        ),
-        (
-            json!({"gate_b_presence": "waived:ISS-7", "render_proof_waiver": waiver}),
-            vec![],
-        ),
-        (
-            json!({"gate_b_presence": "waived:ISS-8", "render_proof_waiver": waiver}),
-            vec![b],
-        ),
-        // The text names its issue: without a waiver there is no other one.
-        (json!({"gate_b_presence": "waived:ISS-7"}), vec![]),
-    ] {
-        expect(&with(&complete(), members.clone()), &expected);
-        // Until then a proof may fail.
-        expect(&with(&example(1), members), &[]);
-    }
-    let unread = json!({"gate_b_presence": "fail:x", "render_proof_waiver": {"issue_id": 7}});
-    expect(
-        &with(&complete(), unread),
-        &[("/render_proof_waiver/issue_id", "wrong-type")],
-    );
-}
-
-#[test]
 fn proofs_have_the_values_of_the_protocol() {
     let value = json!({"gate_a_fidelity": "fail", "gate_b_classification": "derived",
         "gate_b_presence": "waived:"});
@@ -766,23 +416,6 @@ fn proofs_have_the_values_of_the_protocol() {
 }
 
 #[test]
-fn an_error_says_what_failed() {
-    let failed = |error| {
-        let change = json!({"status": "failed", "error": error, "in_progress_workstreams": []});
-        with(&example(1), change)
-    };
-    for nothing in [json!({}), json!({"message": " ", "workstream": ""})] {
-        expect(&failed(nothing), &[("/error", "status-rule")]);
-    }
-    for said in [
-        json!({"message": "no space left"}),
-        json!({"workstream": "WS1"}),
-    ] {
-        expect(&failed(said), &[]);
-    }
-}
-
-#[test]
 fn a_complete_build_says_what_comes_after_it() {
     let next = BuildStatus::Complete.next_action();
     let tells = |value: &Value| {
@@ -796,54 +429,6 @@ fn a_complete_build_says_what_comes_after_it() {
     let complete = json!({"status": "complete", "in_progress_workstreams": [],
         "pending_workstreams": [], "gates_pending": []});
     assert!(tells(&with(&example(1), complete)));
-}
-
-#[test]
-fn a_review_has_counts_attempts_and_a_reason_where_overridden() {
-    let review = json!({"verdict": "maybe", "p0_count": -1, "p1_count": -1, "attempt": -1});
-    expect(
-        &with(&example(1), json!({"adversarial_review": review})),
-        &[
-            ("/adversarial_review/verdict", "unknown-value"),
-            ("/adversarial_review/p0_count", "out-of-range"),
-            ("/adversarial_review/p1_count", "out-of-range"),
-            ("/adversarial_review/attempt", "out-of-range"),
-        ],
-    );
-    let review = json!({"verdict": "overridden", "attempt": 3});
-    expect(
-        &with(&example(1), json!({"adversarial_review": review})),
-        &[
-            ("/adversarial_review/attempt", "out-of-range"),
-            ("/adversarial_review/override_reason", "missing"),
-        ],
-    );
-    // A reason that says nothing is none.
-    for blank in ["", "  "] {
-        let review = json!({"verdict": "overridden", "override_reason": blank});
-        expect(
-            &with(&example(1), json!({"adversarial_review": review})),
-            &[("/adversarial_review/override_reason", "status-rule")],
-        );
-    }
-    let review = json!({"verdict": "do_not_ship", "p0_count": 2, "p1_count": 1.5, "attempt": 2,
-        "findings_path": "docs/da.md"});
-    expect(
-        &with(&example(1), json!({"adversarial_review": review})),
-        &[],
-    );
-}
-
-#[test]
-fn a_phase_is_a_number_from_0_up() {
-    for (phase, codes) in [
-        (json!(2.5), &[][..]),
-        (json!(3), &[]),
-        (json!(-1), &[("/current_phase", "out-of-range")]),
-        (json!("2"), &[("/current_phase", "wrong-type")]),
-    ] {
-        expect(&with(&example(1), json!({"current_phase": phase})), codes);
-    }
 }
 
 #[test]

@@ -12,7 +12,9 @@ mod common;
 
 mod agent_session;
 mod build_pipeline;
+mod cases;
 mod convert;
+mod rules;
 mod sitebuilder;
 mod story_pipeline;
 mod task;

@@ -1,0 +1,52 @@
+//! The inputs of `tests/cases`: what each must give is in `expected.json`.
+
+use std::fs;
+use std::path::Path;
+
+use agent_checkpoint::{Document, Formats, RuleContext};
+use serde_json::Value;
+
+#[test]
+fn every_case_gives_exactly_what_is_expected() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let expected = fs::read_to_string(folder.join("expected.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(&expected).unwrap();
+    assert_eq!(cases.len(), 90);
+    let formats = Formats::default();
+    for case in &cases {
+        let text = |value: &Value, name: &str| value[name].as_str().unwrap().to_owned();
+        let (file, name) = (text(case, "file"), text(case, "format"));
+        let path = folder.join(&file);
+        let document = match Document::parse(&fs::read(&path).unwrap()) {
+            Ok(document) => document,
+            Err(corrupt) => {
+                assert_eq!(case["outcome"], "corrupt", "{file}: {corrupt}");
+                assert_eq!(case["error"], corrupt.code.as_str(), "{file}");
+                continue;
+            }
+        };
+        let detected = formats.detect(&path, Some(&document)).unwrap();
+        assert_eq!(detected.format.name, name, "{file}");
+        let violations =
+            (formats.get(&name).unwrap().examine)(&document, &RuleContext::none()).unwrap();
+        let mut found: Vec<_> = violations
+            .iter()
+            .map(|violation| (violation.pointer.clone(), violation.code.to_string()))
+            .collect();
+        found.sort();
+        let mut expected: Vec<_> = case["violations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|violation| (text(violation, "pointer"), text(violation, "code")))
+            .collect();
+        expected.sort();
+        assert_eq!(found, expected, "{file}");
+        let outcome = if expected.is_empty() {
+            "valid"
+        } else {
+            "violations"
+        };
+        assert_eq!(case["outcome"], outcome, "{file}");
+    }
+}
