@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use agent_checkpoint::{Document, Formats, RuleContext};
+use agent_checkpoint::RuleContext;
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::json::Document;
 use serde_json::Value;
 
 #[test]

@@ -6,7 +6,9 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use agent_checkpoint::{Document, Formats, Key, RuleContext};
+use agent_checkpoint::formats::Formats;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::{Key, RuleContext};
 use chrono::{DateTime, Utc};
 use common::{key, time};
 use serde_json::Value;
