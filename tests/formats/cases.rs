@@ -28,9 +28,9 @@ fn every_case_gives_exactly_what_is_expected() {
             }
         };
         let detected = formats.detect(&path, Some(&document)).unwrap();
-        assert_eq!(detected.format.name, name, "{file}");
-        let violations =
-            (formats.get(&name).unwrap().examine)(&document, &RuleContext::none()).unwrap();
+        assert_eq!(detected.format.name(), name, "{file}");
+        let format = formats.get(&name).unwrap();
+        let violations = format.violations(&document, &RuleContext::none()).unwrap();
         let mut found: Vec<_> = violations
             .iter()
             .map(|violation| (violation.pointer.clone(), violation.code.to_string()))

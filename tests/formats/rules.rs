@@ -95,7 +95,7 @@ fn run(format: &str, path: &Path) -> usize {
             continue;
         };
         let document = Document::from_text(value.to_string()).unwrap();
-        let found = (format.examine)(&document, &context.of_rules()).unwrap();
+        let found = format.violations(&document, &context.of_rules()).unwrap();
         let mut found: Vec<_> = found
             .iter()
             .map(|violation| format!("{} {}", violation.pointer, violation.code))
