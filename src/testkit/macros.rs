@@ -1,34 +1,23 @@
-//! The macros that make a test of each rule.
+//! The macros that make a test of each rule. Each rule is listed here once.
 
-/// Makes one test of each rule of the contract, in a module of its own, for the store of a [`Harness`].
+/// Makes one test of each [rule for stores](crate::testkit::store), in a module of its own.
 ///
-/// The module also has, in tests, a function `report`, which gives the [`Report`] of all rules, and the test
-/// `testkit_child`, which does nothing unless a rule starts the program again as another process. Rules that
-/// the store or the harness does not offer are skipped, each with a line `SKIPPED module::rule (why)` on the
-/// standard error.
-///
-/// The harness is an expression of the surrounding module; it is evaluated anew for each test.
-///
-/// [`Harness`]: crate::testkit::Harness
-/// [`Report`]: crate::testkit::Report
+/// The second argument is an expression for a new, empty [`Place`](crate::testkit::Place); each test evaluates it
+/// once. The module also has the test `testkit_child`, which does nothing unless a rule starts the program again
+/// as another process. A rule that is skipped prints the line `SKIPPED module::rule (reason)` on the standard
+/// error, where the capture of test output does not hide it.
 ///
 /// ```no_run
-/// # use agent_checkpoint::store::{CheckpointStore, MemoryStore};
-/// # use agent_checkpoint::Result;
-/// # use agent_checkpoint::testkit::{Harness, Place};
-/// # use std::sync::Arc;
-/// struct InMemory;
-/// struct Empty(Arc<MemoryStore>);
+/// use agent_checkpoint::Result;
+/// use agent_checkpoint::store::{CheckpointStore, MemoryStore};
+/// use agent_checkpoint::testkit::Place;
 ///
-/// impl Harness for InMemory {
-///     fn place(&self) -> Result<Box<dyn Place>> {
-///         Ok(Box::new(Empty(Arc::new(MemoryStore::new()))))
-///     }
-/// }
+/// #[derive(Default)]
+/// struct InMemory(MemoryStore);
 ///
-/// impl Place for Empty {
+/// impl Place for InMemory {
 ///     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
-///         Ok(Box::new(Arc::clone(&self.0)))
+///         Ok(Box::new(self.0.clone()))
 ///     }
 ///
 ///     fn can_be_damaged(&self) -> bool {
@@ -36,162 +25,152 @@
 ///     }
 /// }
 ///
-/// agent_checkpoint::store_conformance!(in_memory, InMemory);
+/// agent_checkpoint::store_conformance!(in_memory, InMemory::default());
 /// # fn main() {}
 /// ```
 #[macro_export]
 macro_rules! store_conformance {
-    ($module:ident, $harness:expr $(,)?) => {
+    ($module:ident, $place:expr $(,)?) => {
         mod $module {
-            // The harness is evaluated where no name is ours, and the tests are where no name is the user's.
-            mod __surroundings {
-                #[allow(
-                    unused_imports,
-                    reason = "the harness may need nothing of its surroundings"
-                )]
-                use super::super::*;
-
-                #[allow(dead_code, reason = "outside of tests there is no test that needs it")]
-                pub(super) fn __harness() -> impl $crate::testkit::Harness {
-                    $harness
-                }
-            }
-
-            #[allow(dead_code, reason = "outside of tests there is no test that needs it")]
-            const __CHILD: &str = ::core::concat!(::core::module_path!(), "::testkit_child");
-
-            /// What becomes of every rule. Only in tests: in no other program can children be started for a
-            /// test of it.
-            #[cfg(test)]
-            #[allow(dead_code, reason = "for whoever wants the report")]
-            pub(crate) fn report() -> $crate::testkit::Report {
-                let harness = __surroundings::__harness();
-                let child = $crate::testkit::test_name(__CHILD);
-                $crate::testkit::Conformance::of(&harness)
-                    .with_child(child)
-                    .report()
-            }
+            #[allow(
+                unused_imports,
+                reason = "the place may need no name of its surroundings"
+            )]
+            use super::*;
 
             #[::core::prelude::v1::test]
             fn testkit_child() {
-                $crate::testkit::serve(&__surroundings::__harness());
+                $crate::testkit::serve(&$place);
             }
 
-            $crate::__store_rules! { tests }
+            $crate::__store_rules! { $crate::__test_of_rule, { $place } }
+            $crate::__process_rules! { $crate::__test_of_process_rule, { $place } }
         }
     };
 }
 
-/// The names of the rules: of each a test, or all as a list.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __store_rules {
-    ($($then:tt)*) => {
-        $crate::__each_rule! { { $($then)* }
-            reading_makes_nothing
-            what_is_put_comes_back_to_the_byte
-            every_spelling_and_unknown_field_stays
-            a_typed_update_changes_only_its_values
-            a_transaction_sees_what_is_there_and_writes_what_it_decides
-            what_is_refused_leaves_what_was_there
-            a_delete_says_whether_there_was_one
-            one_key_does_not_touch_another
-            keys_are_listed_in_order_a_page_at_a_time
-
-            a_revision_is_that_of_the_bytes
-            the_same_bytes_again_are_no_write
-            what_is_said_to_be_unchanged_is_unchanged
-            a_put_with_another_expectation_is_a_conflict
-            a_delete_with_another_expectation_is_a_conflict
-
-            what_was_cut_is_kept_once_until_a_checkpoint_is_created_anew
-            a_companion_belongs_to_its_revision
-            what_is_not_offered_is_refused_as_such
-            a_heartbeat_leaves_the_document
-
-            of_many_threads_that_expect_nothing_one_wins
-            of_many_threads_that_expect_one_revision_one_wins
-            every_transaction_of_many_threads_is_there
-            a_second_opening_sees_the_same
-            of_many_openings_that_expect_one_revision_one_wins
-            every_transaction_of_many_openings_is_there
-            who_reads_sees_whole_documents_that_never_go_back
-
-            of_many_processes_that_expect_one_revision_one_wins
-            every_transaction_of_many_processes_is_there
-            a_process_with_an_old_fence_does_not_get_in
-            a_killed_writer_loses_nothing_that_it_was_told_of
-
-            while_a_claim_stands_only_its_fence_writes
-            a_claim_that_stands_is_its_owners_alone
-            an_old_fence_never_opens_again
-            a_fence_only_ever_grows
-            a_claim_that_ran_out_can_be_renewed_until_another_has_it
-            a_claim_that_was_given_back_is_over
-            a_key_that_many_claim_at_once_is_given_to_one
-
-            what_a_write_replaces_or_deletes_is_in_the_history
-            history_is_newest_first
-            a_state_that_is_not_there_is_told_as_such
-            failed_saves_do_not_rotate_good_history_away
-            history_does_not_grow_for_ever
-            pruning_leaves_the_newest_and_what_is_pinned
-            pruning_leaves_what_was_deleted_last
-            a_mere_sign_of_life_leaves_no_state
-
-            what_cannot_be_read_is_not_taken_for_nothing
-            a_corrupt_document_is_never_written_over
-            what_cannot_be_read_is_put_aside_and_the_newest_state_goes_on
-            only_who_has_the_task_recovers_it
-            where_nothing_is_wrong_a_recovery_changes_nothing
-            what_was_deleted_can_be_brought_back
-
-            a_reopened_store_has_all_that_was_saved
-            a_dropped_store_has_nothing_left_to_write
-
-            keys_that_look_alike_are_kept_apart
-            hostile_keys_come_back_from_the_list
-            pages_of_many_keys_leave_none_out
-
-            stamps_inside_documents_decide_nothing
-            a_clock_that_is_set_back_brings_no_old_state_back
-            fences_grow_although_the_clock_is_set_back
-            a_claim_runs_out_by_the_stores_clock
-
-            a_large_document_comes_back_whole_or_is_refused
-            a_deep_document_comes_back_whole_or_is_refused
-            a_document_over_the_limit_is_refused_and_the_old_one_stays
-
-            a_call_that_fails_leaves_the_old_or_the_new_document
-            a_failed_delete_takes_all_or_nothing
-            a_read_that_fails_is_an_error
-            after_a_failure_the_next_save_works
-        }
-    };
-}
-
-/// What is made of the names.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __each_rule {
-    ({ names } $($rule:ident)+) => {
-        [$(::core::stringify!($rule)),+]
-    };
-    ({ tests } $($rule:ident)+) => { $(
+macro_rules! __test_of_rule {
+    ({ $place:expr } $($rule:ident)+) => { $(
         #[::core::prelude::v1::test]
         fn $rule() {
-            let harness = __surroundings::__harness();
-            let child = $crate::testkit::test_name(__CHILD);
-            let conformance = $crate::testkit::Conformance::of(&harness).with_child(child);
-            let module = $crate::testkit::test_name(::core::module_path!());
-            $crate::testkit::test(conformance, module, ::core::stringify!($rule));
+            $crate::testkit::__report(
+                $crate::testkit::store::$rule(&$place),
+                ::core::concat!(::core::module_path!(), "::", ::core::stringify!($rule)),
+            );
         }
     )+ };
 }
 
-/// Makes one test of each check of a [`Checkpoint`](crate::Checkpoint) type, in a module of its own.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test_of_process_rule {
+    ({ $place:expr } $($rule:ident)+) => { $(
+        #[::core::prelude::v1::test]
+        fn $rule() {
+            let child = ::core::concat!(::core::module_path!(), "::testkit_child");
+            $crate::testkit::__report(
+                $crate::testkit::store::$rule(&$place, $crate::testkit::__test_name(child)),
+                ::core::concat!(::core::module_path!(), "::", ::core::stringify!($rule)),
+            );
+        }
+    )+ };
+}
+
+/// The names of the rules for stores, as arguments of another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_rules {
+    ($macro:path, $arguments:tt) => {
+        $macro! { $arguments
+            reading_creates_nothing
+            a_put_comes_back_byte_for_byte
+            a_typed_update_changes_only_its_values
+            a_transaction_reads_the_present_document_and_writes_its_result
+            a_refused_write_changes_nothing
+            a_delete_returns_whether_there_was_a_document
+            a_revision_depends_on_the_bytes_alone
+            a_put_of_the_same_bytes_writes_nothing
+            a_put_of_other_bytes_is_a_write
+            a_put_with_a_wrong_expectation_is_a_conflict
+            a_delete_with_a_wrong_expectation_is_a_conflict
+            dropped_items_are_kept_until_a_checkpoint_is_created_anew
+            text_beside_a_document_belongs_to_its_revision
+            a_heartbeat_leaves_the_document
+            an_operation_that_is_not_offered_is_refused
+            stamps_inside_documents_decide_nothing
+            a_large_or_deep_document_comes_back_complete_or_is_refused
+            a_document_over_the_size_limit_is_refused
+            a_reopened_store_has_every_acknowledged_write
+            a_put_is_finished_when_it_returns
+
+            keys_are_independent
+            keys_are_listed_in_order_and_in_pages
+            similar_keys_do_not_share_a_document
+            every_key_is_listed_as_it_is
+            pages_list_every_key_once
+
+            one_of_many_threads_creates_a_document
+            one_of_many_threads_replaces_a_revision
+            every_transaction_of_many_threads_counts
+            a_second_opening_sees_every_write
+            one_of_many_openings_replaces_a_revision
+            every_transaction_of_many_openings_counts
+            readers_see_complete_documents_in_order
+
+            while_a_claim_is_held_only_its_fence_can_write
+            a_held_claim_belongs_to_its_owner
+            an_old_fence_is_refused_for_good
+            fences_only_grow
+            an_expired_claim_can_be_renewed_until_another_claims
+            a_released_claim_is_over
+            one_of_many_claims_is_granted
+            a_claim_expires_by_the_clock_of_the_store
+
+            history_has_what_was_replaced_or_deleted
+            history_is_newest_first
+            a_missing_entry_is_refused
+            failed_writes_leave_the_history
+            history_is_bounded
+            pruning_keeps_the_newest_and_pinned_entries
+            pruning_keeps_what_was_deleted_last
+            a_heartbeat_leaves_no_entry
+            a_clock_set_back_hides_no_write
+
+            a_damaged_document_is_an_error
+            a_damaged_document_is_never_replaced
+            recovery_continues_with_the_newest_good_state
+            recovery_needs_the_fence
+            recovery_of_a_good_document_changes_nothing
+            recovery_brings_a_deleted_document_back
+
+            a_failed_put_leaves_the_old_or_the_new_document
+            a_failed_delete_is_complete_or_does_nothing
+            a_failed_read_is_an_error
+            a_put_works_after_a_failed_one
+        }
+    };
+}
+
+/// The names of the rules on processes, as arguments of another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __process_rules {
+    ($macro:path, $arguments:tt) => {
+        $macro! { $arguments
+            one_of_many_processes_replaces_a_revision
+            every_transaction_of_many_processes_counts
+            a_process_with_an_old_fence_cannot_write
+            a_killed_writer_loses_no_acknowledged_write
+        }
+    };
+}
+
+/// Makes one test of each [rule for checkpoint types](crate::testkit::checkpoint), in a module of its own.
 ///
-/// The samples are a list of checkpoints that have something in every field.
+/// The third argument is an expression for a list of samples: checkpoints that have something in every field.
+/// Each test evaluates it once.
 ///
 /// ```no_run
 /// use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -207,58 +186,46 @@ macro_rules! __each_rule {
 macro_rules! checkpoint_conformance {
     ($module:ident, $checkpoint:ty, $samples:expr $(,)?) => {
         mod $module {
-            #[cfg(test)]
-            mod __surroundings {
-                #[allow(
-                    unused_imports,
-                    reason = "the samples may need nothing of their surroundings"
-                )]
-                use super::super::*;
+            #[allow(unused_imports, reason = "the samples may need no name of their surroundings")]
+            use super::*;
 
-                pub(super) fn __samples() -> ::std::vec::Vec<$checkpoint> {
-                    $samples
-                }
-            }
-
-            $crate::__checkpoint_checks! { tests }
+            $crate::__checkpoint_rules! { $crate::__test_of_checkpoint_rule, { $checkpoint, $samples } }
         }
     };
 }
 
-/// The names of the checks: of each a test, or all as a list.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __checkpoint_checks {
-    ($($then:tt)*) => {
-        $crate::__each_check! { { $($then)* }
+macro_rules! __test_of_checkpoint_rule {
+    ({ $checkpoint:ty, $samples:expr } $($rule:ident)+) => { $(
+        #[::core::prelude::v1::test]
+        fn $rule() {
+            let samples: ::std::vec::Vec<$checkpoint> = $samples;
+            $crate::testkit::__report(
+                $crate::testkit::checkpoint::$rule(&samples),
+                ::core::concat!(::core::module_path!(), "::", ::core::stringify!($rule)),
+            );
+        }
+    )+ };
+}
+
+/// The names of the rules for checkpoint types, as arguments of another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __checkpoint_rules {
+    ($macro:path, $arguments:tt) => {
+        $macro! { $arguments
             an_empty_object_reads
-            what_is_written_reads_back
-            what_does_not_fit_is_a_violation_and_costs_only_itself
-            a_save_that_changes_nothing_changes_no_byte
+            a_written_checkpoint_reads_back
+            a_wrong_type_is_a_violation_and_costs_only_itself
+            an_unchanged_save_changes_no_byte
             a_changed_value_changes_only_its_bytes
-            unknown_keys_are_passed_over_and_stay
+            unknown_keys_are_ignored_and_stay
             the_format_has_a_name_and_keeps_its_version
             a_stamp_is_the_time_of_the_last_change
-            what_is_cut_is_recorded
-            whatever_was_read_can_be_reported
+            dropped_text_is_recorded
+            every_reading_can_be_reported
             a_refused_operation_changes_nothing
         }
     };
-}
-
-/// What is made of the names.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __each_check {
-    ({ names } $($check:ident)+) => {
-        [$(::core::stringify!($check)),+]
-    };
-    ({ tests } $($check:ident)+) => { $(
-        #[::core::prelude::v1::test]
-        fn $check() {
-            let samples = __surroundings::__samples();
-            let module = $crate::testkit::test_name(::core::module_path!());
-            $crate::testkit::checkpoint::test(&samples, module, ::core::stringify!($check));
-        }
-    )+ };
 }

@@ -1,36 +1,28 @@
-//! Proves stores and formats that others write.
+//! Tests for stores and checkpoint types of your own.
 //!
-//! Feature `testkit`; for your tests, so under `[dev-dependencies]`:
+//! Feature `testkit`, for `[dev-dependencies]`:
 //!
 //! ```toml
-//! agent-checkpoint = { version = "0.1", features = ["testkit"] }
+//! agent-checkpoint = { version = "0.2", features = ["testkit"] }
 //! ```
 //!
 //! # A store
 //!
-//! Whoever writes a [`CheckpointStore`](crate::store::CheckpointStore) tells the kit where to get an empty place
-//! ([`Harness`], [`Place`]), and [`store_conformance!`](crate::store_conformance) makes one test of each
-//! [rule](rules) of the contract. Rules on what the store does not offer
-//! ([`Capabilities`](crate::store::Capabilities)) are skipped, each with a line
-//! `SKIPPED module::rule (why)` on the standard error. Those on whole documents, revisions and conflicts need
-//! nothing, so they cannot be waived; and a promise that the harness gives no means to prove is a failure.
-//!
-//! This is a whole store, and what proves it:
+//! Implement [`Place`] to say where a test gets an empty store. [`store_conformance!`](crate::store_conformance)
+//! then makes one test of each [rule](store) of the contract. This is a complete store with its tests:
 //!
 //! ```
 //! use std::collections::BTreeMap;
 //! use std::sync::{Arc, Mutex};
 //!
-//! use agent_checkpoint::Dropped;
 //! use agent_checkpoint::store::{
-//!     Capabilities, DeleteOptions, Exclusive, Outcome, Page, Put, Query, check_expected,
+//!     Capabilities, CheckpointStore, DeleteOptions, Exclusive, Outcome, Page, Put, Query, Saved,
+//!     Stored, check_expected,
 //! };
-//! use agent_checkpoint::testkit::{self, Harness, Place};
-//! use agent_checkpoint::json::Document;
-//! use agent_checkpoint::store::{CheckpointStore, Saved, Stored};
-//! use agent_checkpoint::{Key, Result};
+//! use agent_checkpoint::testkit::Place;
+//! use agent_checkpoint::{Dropped, Key, Result};
 //!
-//! /// Documents with what was cut from them.
+//! /// Documents with their dropped items.
 //! #[derive(Clone, Default)]
 //! struct Rows(Arc<Mutex<BTreeMap<Key, (Option<Stored>, Vec<Dropped>)>>>);
 //!
@@ -90,61 +82,43 @@
 //!     }
 //! }
 //!
-//! /// Where the tests get empty places from.
-//! struct InRows;
-//!
-//! impl Harness for InRows {
-//!     fn place(&self) -> Result<Box<dyn Place>> {
-//!         Ok(Box::new(Rows::default()))
-//!     }
-//! }
-//!
 //! impl Place for Rows {
 //!     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
 //!         Ok(Box::new(self.clone()))
 //!     }
 //! }
 //!
-//! // One test of each rule: `in_rows::what_is_put_comes_back_to_the_byte` and so on.
-//! agent_checkpoint::store_conformance!(in_rows, InRows);
-//!
-//! # fn main() {
-//! // Or all at once, as a table.
-//! let report = testkit::report(&InRows);
-//! println!("{}", report.to_markdown());
-//! assert!(report.is_conformant());
-//! # let skipped: Vec<_> = report.skipped().collect();
-//! # assert!(skipped.iter().any(|(rule, why)| *rule == "a_fence_only_ever_grows" && *why == "needs `claims`"));
-//! # }
+//! // One test of each rule: `in_rows::a_put_comes_back_byte_for_byte` and so on.
+//! agent_checkpoint::store_conformance!(in_rows, Rows::default());
+//! # fn main() {}
 //! ```
 //!
-//! Whoever has more offers more: an [`address`](Place::address) and [`connect`](Harness::connect) for writers
-//! in several processes, [`damage`](Place::damage) for what cannot be read, a [`clock`](Place::clock) that is
-//! set back, [`fail`](Place::fail) for calls that fail. The page `docs/testkit.md` has a table of the rules.
+//! A store with more to prove offers more: [`address`](Place::address) and [`connect`](Place::connect) for writers
+//! in several processes, [`damage`](Place::damage) for documents that cannot be read, a [`clock`](Place::clock)
+//! that the rules move, [`fail`](Place::fail) for calls that fail. The page `docs/testkit.md` has a table.
 //!
 //! # A checkpoint type
 //!
-//! [`checkpoint_conformance!`](crate::checkpoint_conformance) makes one test of each
-//! [check](checkpoint::checks) of a [`Checkpoint`](crate::Checkpoint) type, on samples that you give; in a
-//! property test call [`checkpoint::check`].
+//! [`checkpoint_conformance!`](crate::checkpoint_conformance) makes one test of each [rule](checkpoint) for a
+//! [`Checkpoint`](crate::Checkpoint) type, on samples that you give. In a property test, call
+//! [`checkpoint::check_all`].
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a rule fails as a test does, by panicking"
+)]
 
 pub mod checkpoint;
-mod child;
 mod clock;
-mod conformance;
-mod harness;
+mod fixture;
 mod macros;
-mod report;
-mod rule;
-mod rules;
-mod scene;
+mod place;
+mod process;
+pub mod store;
 
 pub use crate::fsio::seam;
 pub use clock::MovableClock;
-pub use conformance::{Conformance, report, serve};
 #[doc(hidden)]
-pub use conformance::{test, test_name};
-pub use harness::{Harness, Place};
-pub use report::{Line, Report, Verdict};
-pub use rule::{Need, Rule};
-pub use rules::rules;
+pub use place::{__report, __test_name};
+pub use place::{Place, Skipped};
+pub use process::serve;

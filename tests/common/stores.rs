@@ -1,9 +1,8 @@
-//! The stores of the library, as the testkit wants them.
+//! The stores of the library, in places for the testkit.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use agent_checkpoint::formats::Layout;
 use agent_checkpoint::store::{
@@ -11,7 +10,7 @@ use agent_checkpoint::store::{
     FileStore, Keep, MemoryStore, Page, Put, Query, Saved, Stored,
 };
 use agent_checkpoint::testkit::seam::fail_call;
-use agent_checkpoint::testkit::{Harness, MovableClock, Place};
+use agent_checkpoint::testkit::{MovableClock, Place};
 use agent_checkpoint::{Dropped, Key, Result};
 use tempfile::TempDir;
 
@@ -22,27 +21,23 @@ fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// What is no document, but has a part that can be read.
+/// No document, but with a part that can be read.
 const DAMAGE: &str = "{\"n\": 7, \"x\": [1, 2";
 
-pub(crate) struct InMemory;
-
-struct Memory {
-    store: Arc<MemoryStore>,
-    clock: MovableClock,
+pub(crate) struct InMemory {
+    pub(crate) store: MemoryStore,
+    pub(crate) clock: MovableClock,
 }
 
-impl Harness for InMemory {
-    fn place(&self) -> Result<Box<dyn Place>> {
-        let clock = MovableClock::new();
-        let store = Arc::new(MemoryStore::new().with_clock(clock.clone()));
-        Ok(Box::new(Memory { store, clock }))
-    }
+pub(crate) fn in_memory() -> InMemory {
+    let clock = MovableClock::new();
+    let store = MemoryStore::new().with_clock(clock.clone());
+    InMemory { store, clock }
 }
 
-impl Place for Memory {
+impl Place for InMemory {
     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
-        Ok(Box::new(Arc::clone(&self.store)))
+        Ok(Box::new(self.store.clone()))
     }
 
     fn clock(&self) -> Option<MovableClock> {
@@ -58,9 +53,9 @@ impl Place for Memory {
     }
 }
 
-/// A store that has nothing but compare-and-swap, and leaves all else to the trait.
+/// A store with nothing but compare-and-swap.
 #[derive(Clone, Default)]
-pub(crate) struct OnlySwaps(Arc<MemoryStore>);
+pub(crate) struct OnlySwaps(MemoryStore);
 
 impl CheckpointStore for OnlySwaps {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
@@ -89,14 +84,6 @@ impl CheckpointStore for OnlySwaps {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
-    }
-}
-
-pub(crate) struct Plain;
-
-impl Harness for Plain {
-    fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(OnlySwaps::default()))
     }
 }
 
@@ -144,6 +131,14 @@ impl Files {
         self
     }
 
+    pub(crate) fn place(self) -> FilesPlace {
+        FilesPlace {
+            files: self,
+            folder: tempfile::tempdir().unwrap(),
+            clock: MovableClock::new(),
+        }
+    }
+
     pub(crate) fn open(&self, folder: &Path, clock: Option<MovableClock>) -> FileStore {
         let mut options = FileOptions::default().with_max_bytes(MAX_BYTES);
         if let Some(clock) = clock {
@@ -167,29 +162,9 @@ pub(crate) struct FilesPlace {
 }
 
 impl FilesPlace {
-    pub(crate) fn new(files: Files) -> FilesPlace {
-        FilesPlace {
-            files,
-            folder: tempfile::tempdir().unwrap(),
-            clock: MovableClock::new(),
-        }
-    }
-
     pub(crate) fn store(&self) -> FileStore {
         self.files
             .open(self.folder.path(), Some(self.clock.clone()))
-    }
-}
-
-impl Harness for Files {
-    fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(FilesPlace::new(self.clone())))
-    }
-
-    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
-        // At the time where the clocks of this place begin.
-        let clock = Some(MovableClock::new());
-        Some(Ok(Box::new(self.open(Path::new(address), clock))))
     }
 }
 
@@ -200,6 +175,13 @@ impl Place for FilesPlace {
 
     fn address(&self) -> Option<String> {
         Some(self.folder.path().display().to_string())
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        // At the time where the clock of the other place begins.
+        let clock = Some(MovableClock::new());
+        let store = self.files.open(Path::new(address), clock);
+        Some(Ok(Box::new(store)))
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -229,18 +211,25 @@ impl Place for FilesPlace {
     }
 }
 
-/// A host file with room for two checkpoints.
-pub(crate) struct HostFile;
-
+/// Two checkpoints inside a larger file.
 const HOST: &str =
     "{\n  \"activePrd\": {\n    \"id\": \"p\"\n  },\n  \"adhocQueue\": [{\"id\": \"x\"}]\n}\n";
 
-struct HostPlace {
+pub(crate) struct HostFile {
     folder: TempDir,
     clock: MovableClock,
 }
 
-impl HostPlace {
+pub(crate) fn host_file() -> HostFile {
+    let place = HostFile {
+        folder: tempfile::tempdir().unwrap(),
+        clock: MovableClock::new(),
+    };
+    fs::write(place.path(), HOST).unwrap();
+    place
+}
+
+impl HostFile {
     fn path(&self) -> PathBuf {
         self.folder.path().join("builder-state.json")
     }
@@ -253,29 +242,18 @@ fn open_host(path: &Path, clock: MovableClock) -> BuilderStateStore {
     BuilderStateStore::with_options(path, options)
 }
 
-impl Harness for HostFile {
-    fn place(&self) -> Result<Box<dyn Place>> {
-        let place = HostPlace {
-            folder: tempfile::tempdir().unwrap(),
-            clock: MovableClock::new(),
-        };
-        fs::write(place.path(), HOST).unwrap();
-        Ok(Box::new(place))
-    }
-
-    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
-        let store = open_host(Path::new(address), MovableClock::new());
-        Some(Ok(Box::new(store)))
-    }
-}
-
-impl Place for HostPlace {
+impl Place for HostFile {
     fn open(&self) -> Result<Box<dyn CheckpointStore>> {
         Ok(Box::new(open_host(&self.path(), self.clock.clone())))
     }
 
     fn address(&self) -> Option<String> {
         Some(self.path().display().to_string())
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        let store = open_host(Path::new(address), MovableClock::new());
+        Some(Ok(Box::new(store)))
     }
 
     fn keys(&self) -> Vec<Key> {

@@ -1,12 +1,12 @@
-//! A checkpoint type that is broken in one way for each check of the testkit.
+//! The testkit's rules for checkpoint types: each finds a broken type, and lets right ones pass.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use agent_checkpoint::formats::Inspection;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::testkit::Verdict;
-use agent_checkpoint::testkit::checkpoint::{check, checks};
+use agent_checkpoint::testkit::checkpoint;
 use agent_checkpoint::{
     Checkpoint, Error, Handoff, Limits, Operation, OperationContext, Timestamp, Truncation,
 };
@@ -110,7 +110,7 @@ notebook!(CutsSilently {} "notebook", each_once, set;
         Truncation::default()
     }
 );
-notebook!(TellsAFileTwice {} "notebook", all_and_the_first_again, set;);
+notebook!(NamesAFileTwice {} "notebook", all_and_the_first_again, set;);
 notebook!(ChangesWhatItRefuses {} "notebook", each_once, set;
     const OPERATIONS: &'static [&'static str] = &["complete"];
     fn apply(&mut self, operation: &Operation, _: &OperationContext<'_>) -> Result<(), Error> {
@@ -162,144 +162,107 @@ fn counted<S: serde::Serializer>(_: &Writes, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_u64(COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What a check finds in a type.
-struct Found(&'static str, &'static str, Verdict);
+/// The message with which a rule fails.
+fn failure(run: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap()
+}
 
-fn find<C: Checkpoint>(name: &'static str, samples: &[C]) -> Found {
-    let check = checks::<C>().find(|check| check.name == name);
-    let kind = std::any::type_name::<C>().rsplit("::").next().unwrap();
-    Found(name, kind, check.unwrap().judge(samples))
+macro_rules! names {
+    ({ $list:ident } $($rule:ident)+) => {
+        const $list: &[&str] = &[$(stringify!($rule)),+];
+    };
+}
+
+agent_checkpoint::__checkpoint_rules! { names, { RULES } }
+
+macro_rules! each {
+    ($($rule:ident($samples:expr) $says:literal)+) => {
+        [$((
+            stringify!($rule),
+            $says,
+            failure(|| { let _skipped = checkpoint::$rule(&$samples); }),
+        )),+]
+    };
 }
 
 #[test]
-fn every_check_finds_the_type_that_breaks_it() {
-    let found = [
-        find("an_empty_object_reads", &[NeedsItsTitle::default()]),
-        find(
-            "what_is_written_reads_back",
-            &[ForgetsACount {
-                pages: 7,
-                ..Default::default()
-            }],
-        ),
-        find(
-            "what_does_not_fit_is_a_violation_and_costs_only_itself",
-            &[SwallowsWrongTypes {
-                mood: Some("good".into()),
-                ..Default::default()
-            }],
-        ),
-        find(
-            "a_save_that_changes_nothing_changes_no_byte",
-            &CountsItsWrites::samples(),
-        ),
-        find(
-            "a_changed_value_changes_only_its_bytes",
-            &[TrimsTexts {
-                mood: "good".into(),
-                ..Default::default()
-            }],
-        ),
-        find(
-            "unknown_keys_are_passed_over_and_stay",
-            &RefusesUnknownKeys::samples(),
-        ),
-        find(
-            "the_format_has_a_name_and_keeps_its_version",
-            &HasNoGoodName::samples(),
-        ),
-        find(
-            "a_stamp_is_the_time_of_the_last_change",
-            &StampsOnce::samples(),
-        ),
-        find("what_is_cut_is_recorded", &CutsSilently::samples()),
-        find(
-            "whatever_was_read_can_be_reported",
-            &TellsAFileTwice::samples(),
-        ),
-        find(
-            "a_refused_operation_changes_nothing",
-            &ChangesWhatItRefuses::samples(),
-        ),
-    ];
-    let says = [
-        "the whole checkpoint is lost",
-        "reads as what is written as",
-        "at /mood is read without a violation there as null",
-        "unchanged, ",
-        "the type writes a value at /mood, and does not read it",
-        "at \"\" is not passed over",
-        "\"My Log!\" is no name for a format",
-        "the checkpoint says it was changed at",
-        "\"half of the index\" went and is not in the record of what was cut",
-        "a file is told more than once",
-        "`complete` was refused (not yet), and changed the checkpoint",
-    ];
-    for (Found(name, kind, verdict), says) in found.iter().zip(says) {
-        match verdict {
-            Verdict::Failed(why) if why.contains(says) => println!("{kind}, {name}: {why}"),
-            other => panic!("{kind}, {name}: {other:?}"),
-        }
+#[allow(clippy::let_unit_value, reason = "some rules return nothing")]
+fn every_rule_finds_a_type_that_breaks_it() {
+    let found = each! {
+        an_empty_object_reads([NeedsItsTitle::default()]) "the complete checkpoint is lost"
+        a_written_checkpoint_reads_back([ForgetsACount { pages: 7, ..Default::default() }]) "reads as another checkpoint"
+        a_wrong_type_is_a_violation_and_costs_only_itself([SwallowsWrongTypes { mood: Some("good".into()), ..Default::default() }]) "at /mood is read without a violation"
+        an_unchanged_save_changes_no_byte(CountsItsWrites::samples()) "unchanged, "
+        a_changed_value_changes_only_its_bytes([TrimsTexts { mood: "good".into(), ..Default::default() }]) "the type writes a value at /mood, and does not read it"
+        unknown_keys_are_ignored_and_stay(RefusesUnknownKeys::samples()) "at \"\" is not ignored"
+        the_format_has_a_name_and_keeps_its_version(HasNoGoodName::samples()) "\"My Log!\" is no name of a format"
+        a_stamp_is_the_time_of_the_last_change(StampsOnce::samples()) "the time of the last change after a stamp"
+        dropped_text_is_recorded(CutsSilently::samples()) "\"half of the index\" was removed"
+        every_reading_can_be_reported(NamesAFileTwice::samples()) "a file is named more than once"
+        a_refused_operation_changes_nothing(ChangesWhatItRefuses::samples()) "`complete` was refused (not yet), and changed"
+    };
+    for (rule, says, message) in &found {
+        assert!(message.contains(says), "{rule}: {message}");
     }
-    let broken: Vec<&str> = found.iter().map(|Found(name, ..)| *name).collect();
-    let all: Vec<&str> = checks::<Right>().map(|check| check.name).collect();
-    assert_eq!(broken, all);
+    let names: Vec<&str> = found.iter().map(|(rule, ..)| *rule).collect();
+    assert_eq!(names, RULES);
 }
 
 #[test]
-fn a_type_that_is_right_passes_them_all() {
-    let report = check(&Right::samples());
-    assert!(report.is_conformant(), "{}", report.to_markdown());
-    assert_eq!(report.skipped().count(), 0);
-    // The format that recognises nothing is none the worse for it.
+fn a_right_type_passes_every_rule() {
+    checkpoint::check_all(&Right::samples());
+    let stamp = checkpoint::a_stamp_is_the_time_of_the_last_change(&Right::samples());
+    assert_eq!(stamp, Ok(()));
+    // The default of `recognise` recognises nothing.
     let document = Document::from_text("{}").unwrap();
     assert!(Right::recognise(Path::new("a.json"), Some(&document)).is_none());
 }
 
-/// A violation of another place does not tell of this one.
 #[test]
-fn a_violation_elsewhere_excuses_nothing() {
-    let name = "what_does_not_fit_is_a_violation_and_costs_only_itself";
-    let Found(_, _, verdict) = find(name, &[ComplainsElsewhere::default()]);
-    let says = "at /mood is read without a violation there";
+fn a_violation_of_another_value_is_no_excuse() {
+    let message = failure(|| {
+        checkpoint::a_wrong_type_is_a_violation_and_costs_only_itself(&[
+            ComplainsElsewhere::default(),
+        ]);
+    });
     assert!(
-        matches!(&verdict, Verdict::Failed(why) if why.contains(says)),
-        "{verdict:?}"
+        message.contains("at /mood is read without a violation"),
+        "{message}"
     );
 }
 
-/// Not every text is a key of every map.
+/// Not every text is a key of such a map.
 #[test]
-fn a_map_of_numbers_passes_them_all() {
+fn a_map_of_numbers_passes_every_rule() {
     let pages = [(7, "seven".to_owned()), (19, "nineteen".to_owned())];
-    let report = check(&[HasPages {
+    checkpoint::check_all(&[HasPages {
         pages: pages.into(),
         ..HasPages::default()
     }]);
-    assert!(report.is_conformant(), "{}", report.to_markdown());
 }
 
 #[test]
-fn a_type_without_a_stamp_is_let_off_that_check_and_no_other() {
+fn a_type_without_a_stamp_skips_the_rule_on_stamps() {
+    let samples = HasNoTime::samples();
+    checkpoint::check_all(&samples);
+    assert!(checkpoint::a_stamp_is_the_time_of_the_last_change(&samples).is_err());
+    // A type that has such a time, and does not change it, does not.
     let samples = [HasNoTime {
-        note: Some("half of the index".to_owned()),
+        saved: Some(Timestamp::like(None, DateTime::UNIX_EPOCH)),
         ..HasNoTime::default()
     }];
-    let report = check(&samples);
-    assert!(report.is_conformant(), "{}", report.to_markdown());
-    let skipped: Vec<_> = report.skipped().map(|(name, _)| name).collect();
-    assert_eq!(skipped, ["a_stamp_is_the_time_of_the_last_change"]);
-    // One that has such a time, and leaves it as it is, is not.
-    let saved = Some(Timestamp::like(None, DateTime::UNIX_EPOCH));
-    let report = check(&[HasNoTime {
-        saved,
-        ..HasNoTime::default()
-    }]);
-    assert!(!report.is_conformant());
+    let message = failure(|| checkpoint::check_all(&samples));
+    assert!(
+        message.contains("the time of the last change after a stamp"),
+        "{message}"
+    );
 }
 
 #[test]
-fn without_samples_nothing_is_proved() {
-    let report = check::<Right>(&[]);
-    assert!(report.failed().any(|(_, why)| why.contains("no samples")));
+fn a_rule_needs_samples() {
+    let message = failure(|| checkpoint::check_all::<Right>(&[]));
+    assert!(message.contains("no samples"), "{message}");
 }

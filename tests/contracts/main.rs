@@ -24,4 +24,3 @@ mod schema_equals_reading;
 mod schema_versions;
 mod strategies;
 mod testkit_broken;
-mod testkit_report;

@@ -13,29 +13,36 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Put, RecoverOptions,
     Recovery, Stored,
 };
-use agent_checkpoint::testkit::Harness;
+use agent_checkpoint::testkit::Place;
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, ClaimRequest, Error, ErrorKind, Expect, Key, Revision,
     store_conformance,
 };
 use common::key;
-use stores::{Files, HostFile, InMemory, OnlySwaps, Plain};
+use stores::{Files, OnlySwaps, host_file, in_memory};
 
-store_conformance!(in_memory, InMemory);
-store_conformance!(only_compare_and_swap, Plain);
-store_conformance!(a_folder_of_files, Files::in_a_folder());
+store_conformance!(in_memory, in_memory());
+store_conformance!(only_compare_and_swap, OnlySwaps::default());
+store_conformance!(a_folder_of_files, Files::in_a_folder().place());
 // By these protocols an id is in its file, and several spellings are one agent: so the keys are theirs.
 store_conformance!(
     a_folder_with_backups_of_the_protocol,
-    Files::in_a_folder().named(AgentCheckpoint::layout(), ["us_003", "adhoc_7"])
+    Files::in_a_folder()
+        .named(AgentCheckpoint::layout(), ["us_003", "adhoc_7"])
+        .place()
 );
 store_conformance!(
     a_folder_with_ids_in_its_files,
-    Files::in_a_folder().named(SitebuilderCheckpoint::layout(), ["US-003", "adhoc-7"])
+    Files::in_a_folder()
+        .named(SitebuilderCheckpoint::layout(), ["US-003", "adhoc-7"])
+        .place()
 );
-store_conformance!(one_file, Files::of_one_file());
-store_conformance!(without_history, Files::in_a_folder().without_history());
-store_conformance!(a_host_file, HostFile);
+store_conformance!(one_file, Files::of_one_file().place());
+store_conformance!(
+    without_history,
+    Files::in_a_folder().without_history().place()
+);
+store_conformance!(a_host_file, host_file());
 
 fn document(text: &str) -> Document {
     Document::from_text(text).unwrap()
@@ -126,7 +133,7 @@ fn a_store_behind_any_pointer_counts_every_increment() {
 /// An empty place in a larger file is nothing wrong.
 #[test]
 fn inside_a_host_file_nothing_is_brought_back_to_an_empty_place() {
-    let place = Harness::place(&HostFile).unwrap();
+    let place = host_file();
     let (store, active) = (place.open().unwrap(), key("active"));
     put_numbers(&*store, &active, [1]);
     store.delete(&active, &DeleteOptions::new()).unwrap();
@@ -212,13 +219,12 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
 #[test]
 fn a_recovery_goes_back_to_no_task_that_ended() {
     let number = |document: Option<Document>| document.unwrap().get("/n").unwrap().as_u64();
-    let harnesses: [(&dyn Harness, &str); 3] = [
-        (&InMemory, "a"),
-        (&Files::in_a_folder(), "a"),
-        (&HostFile, "active"),
+    let places: [(&dyn Place, &str); 3] = [
+        (&in_memory(), "a"),
+        (&Files::in_a_folder().place(), "a"),
+        (&host_file(), "active"),
     ];
-    for (harness, name) in harnesses {
-        let place = harness.place().unwrap();
+    for (place, name) in places {
         let (store, a) = (&*place.open().unwrap(), &key(name));
         let newest = RecoverOptions::new(Recovery::Newest);
         put_numbers(store, a, [1, 2]);

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use agent_checkpoint::store::CheckpointStore;
-use agent_checkpoint::testkit::{Harness, Place};
+use agent_checkpoint::testkit::Place;
 use agent_checkpoint::{Result, checkpoint_conformance, store_conformance};
 use agent_checkpoint_downstream::{Errand, Team};
 use tempfile::TempDir;
@@ -19,17 +19,11 @@ checkpoint_conformance!(
     vec![Errand::new(&["baker", "bank"], chrono::Utc::now())]
 );
 
-struct Teams;
-
 struct Office(TempDir);
 
-impl Harness for Teams {
-    fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(Office(tempfile::tempdir().unwrap())))
-    }
-
-    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
-        Some(Ok(Box::new(Team::open(Path::new(address), "blue"))))
+impl Office {
+    fn new() -> Self {
+        Office(tempfile::tempdir().unwrap())
     }
 }
 
@@ -41,6 +35,10 @@ impl Place for Office {
     fn address(&self) -> Option<String> {
         Some(self.0.path().display().to_string())
     }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
+        Some(Ok(Box::new(Team::open(Path::new(address), "blue"))))
+    }
 }
 
-store_conformance!(team, Teams);
+store_conformance!(team, Office::new());

@@ -2,131 +2,114 @@
 
 use serde_json::Value;
 
-use super::places::{any_type, places, with_empty, written};
+use super::{read, with_empty, with_other_types, written};
 use crate::checkpoint::{Checkpoint, RuleContext, violations};
 use crate::json::{Document, Reading, Violation};
-use crate::testkit::rule::{Ruling, Stop, ensure};
 
-pub(super) fn an_empty_object_reads<C: Checkpoint>(_: &[C]) -> Ruling {
-    let reading = Document::from_text("{}")?.read::<C>()?;
-    ensure!(
+/// `{}` reads without a violation, also with serde_json, and the result is written and read again.
+pub fn an_empty_object_reads<C: Checkpoint>(_: &[C]) {
+    let reading = read::<C>(&Document::from_text("{}").unwrap());
+    assert!(
         reading.violations.is_empty(),
         "`{{}}` reads with {:?}; put `#[serde(default)]` on every struct",
         reading.violations
     );
     let plain = serde_json::from_str::<C>("{}");
-    ensure!(
+    assert!(
         plain.as_ref().ok() == Some(&reading.value),
-        "`{{}}` reads otherwise with serde_json: {:?}",
+        "`{{}}` reads differently with serde_json: {:?}",
         plain.err()
     );
-    reads_back(&reading.value)
+    reads_back(&reading.value);
 }
 
-pub(super) fn what_is_written_reads_back<C: Checkpoint>(samples: &[C]) -> Ruling {
-    with_empty(samples)?.iter().try_for_each(reads_back)
+/// A checkpoint that is written reads back equal, without a violation of its shape.
+pub fn a_written_checkpoint_reads_back<C: Checkpoint>(samples: &[C]) {
+    with_empty(samples).iter().for_each(reads_back);
 }
 
-fn reads_back<C: Checkpoint>(sample: &C) -> Ruling {
-    let (document, reading) = written(sample)?;
-    ensure!(
+#[track_caller]
+fn reads_back<C: Checkpoint>(sample: &C) {
+    let document = written(sample);
+    let reading = read::<C>(&document);
+    assert!(
         reading.violations.is_empty(),
         "{document} reads with {:?}",
         reading.violations
     );
-    let again = Document::new(&reading.value)?;
-    ensure!(
+    let again = written(&reading.value);
+    assert!(
         reading.value == *sample && again == document,
-        "{document} reads as what is written as {again}"
+        "{document} reads as another checkpoint, which is written as {again}"
     );
-    Ok(())
 }
 
-pub(super) fn what_does_not_fit_is_a_violation_and_costs_only_itself<C: Checkpoint>(
-    samples: &[C],
-) -> Ruling {
-    for sample in with_empty(samples)? {
-        let (document, _) = written(&sample)?;
-        for pointer in places(&document) {
-            for value in any_type() {
-                let mut bent = document.clone();
-                bent.set(&pointer, &value)?;
-                let reading = bent.read::<C>().map_err(|error| {
-                    Stop::failed(format!(
-                        "{value} at {pointer} costs the whole checkpoint: {error}"
-                    ))
-                })?;
-                let violations = violations(&bent, &reading, &RuleContext::none());
-                is_told(&document, &reading, &violations, &pointer, &value)?;
-                costs_only_itself(&document, &reading, &pointer, &value)?;
-            }
+/// A value of a wrong type, at any place, is a violation, and everything beside it is read.
+pub fn a_wrong_type_is_a_violation_and_costs_only_itself<C: Checkpoint>(samples: &[C]) {
+    for sample in with_empty(samples) {
+        let document = written(&sample);
+        for (pointer, value, changed) in with_other_types(&document) {
+            let reading = read::<C>(&changed);
+            let violations = violations(&changed, &reading, &RuleContext::none());
+            assert!(
+                is_reported(&violations, &pointer)
+                    || is_kept(&document, &reading, &pointer, &value),
+                "{value} at {pointer} is read without a violation there, and lost"
+            );
+            costs_only_itself(&document, &reading, &pointer, &value);
         }
     }
-    Ok(())
 }
 
-/// What was put there is kept, or a violation tells of it.
-fn is_told<C: Checkpoint>(
-    document: &Document,
+/// Whether there is a violation of this value or of one around it.
+fn is_reported(violations: &[Violation], pointer: &str) -> bool {
+    violations.iter().any(|violation| {
+        let below = pointer.strip_prefix(violation.pointer.as_str());
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    })
+}
+
+fn is_kept<C: Checkpoint>(
+    before: &Document,
     reading: &Reading<C>,
-    violations: &[Violation],
     pointer: &str,
     value: &Value,
-) -> Ruling {
-    // A violation of another place tells nothing of this one.
-    let tells = |at: &str| {
-        let below = pointer.strip_prefix(at);
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    };
-    if violations.iter().any(|violation| tells(&violation.pointer)) {
-        return Ok(());
-    }
+) -> bool {
     if value.is_null() {
-        // Nothing is there, as when it is left out.
-        let mut without = document.clone();
-        without.remove(pointer)?;
-        if without.read::<C>()?.value == reading.value {
-            return Ok(());
+        // As if there were no value.
+        let mut without = before.clone();
+        without.remove(pointer).unwrap();
+        if read::<C>(&without).value == reading.value {
+            return true;
         }
     }
-    let back = serde_json::to_value(&reading.value)
-        .map_err(|error| Stop::failed(format!("the checkpoint cannot be written: {error}")))?;
-    let kept = back.pointer(pointer);
-    let is_kept = match (value, kept) {
+    let back = serde_json::to_value(&reading.value).unwrap();
+    match (value, back.pointer(pointer)) {
         (Value::Object(_), Some(Value::Object(_))) => true,
-        // Whole numbers may be kept as others.
-        (Value::Number(is), Some(Value::Number(kept))) => is.as_f64() == kept.as_f64(),
-        (is, Some(kept)) => is == kept,
-        (_, None) => false,
-    };
-    ensure!(
-        is_kept,
-        "{value} at {pointer} is read without a violation there as {}",
-        kept.unwrap_or(&Value::Null)
-    );
-    Ok(())
+        // A whole number may be kept as a float.
+        (Value::Number(value), Some(Value::Number(kept))) => value.as_f64() == kept.as_f64(),
+        (value, kept) => kept == Some(value),
+    }
 }
 
 /// Every other member of the root is as it was.
+#[track_caller]
 fn costs_only_itself<C: Checkpoint>(
     before: &Document,
     reading: &Reading<C>,
     pointer: &str,
     value: &Value,
-) -> Ruling {
-    let after = Document::new(&reading.value)?;
-    let bent = pointer.split('/').nth(1);
+) {
+    let after = written(&reading.value);
+    let changed = pointer.split('/').nth(1);
     for (name, node) in before.root().members() {
-        if bent == Some(&*crate::json::pointer::escape(&name)) {
-            continue;
-        }
         let now = after.root().get(&name);
-        ensure!(
-            now.as_ref().is_some_and(|now| now.same_value(&node)),
+        assert!(
+            changed == Some(&*crate::json::pointer::escape(&name))
+                || now.as_ref().is_some_and(|now| now.same_value(&node)),
             "{value} at {pointer} changed {name:?} from {} to {}",
             node.raw(),
             now.map_or("nothing", |now| now.raw())
         );
     }
-    Ok(())
 }

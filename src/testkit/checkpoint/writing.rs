@@ -1,154 +1,152 @@
-//! What a type writes over the text it was read from.
+//! What a type writes over the text that it was read from.
 
-use serde_json::json;
+use std::iter::once;
 
-use super::places::{another, is_identity, places, with_empty, written};
+use chrono::DateTime;
+use serde_json::{Value, json};
+
+use super::{pointers, read, with_empty, with_value, written};
 use crate::checkpoint::Checkpoint;
-use crate::json::{Document, Kind, Rewrite};
-use crate::testkit::rule::{Ruling, Stop, ensure};
+use crate::json::{Document, Identity, Kind, Node, Rewrite, pointer::escape};
 
 /// A key that no format has.
-const UNKNOWN: &str = "xNobodyKnowsThisKey";
+const UNKNOWN: &str = "xNoFormatHasThisKey";
 
-fn rewrite<C: Checkpoint>(document: &Document, wanted: &C) -> Result<Document, Stop> {
-    let reading = document.read::<C>()?;
+/// The text of `wanted` as a save writes it over `document`.
+#[track_caller]
+fn saved<C: Checkpoint>(document: &Document, wanted: &C) -> Document {
     let how = Rewrite::new().identities(C::IDENTITIES);
-    Ok(document.rewrite(&reading, wanted, &how)?.document)
+    let saved = document.rewrite(&read::<C>(document), wanted, &how);
+    let saved = saved.unwrap_or_else(|error| panic!("{error}: {document} cannot be saved"));
+    saved.document
 }
 
-pub(super) fn a_save_that_changes_nothing_changes_no_byte<C: Checkpoint>(samples: &[C]) -> Ruling {
-    for sample in with_empty(samples)? {
-        let (document, _) = written(&sample)?;
-        let tabs = |line: &str| {
+/// Saved over the text that it was read from, an unchanged checkpoint leaves every byte.
+pub fn an_unchanged_save_changes_no_byte<C: Checkpoint>(samples: &[C]) {
+    for sample in with_empty(samples) {
+        let document = written(&sample);
+        let with_tabs = |line: &str| {
             let text = line.trim_start_matches(' ');
             format!("{}{text}\r\n", "\t".repeat((line.len() - text.len()) / 2))
         };
-        let windows: String = document.text().lines().map(tabs).collect();
-        let compact = serde_json::to_string(&sample)
-            .map_err(|error| Stop::failed(format!("the checkpoint cannot be written: {error}")))?;
-        for text in [
-            document.text(),
-            &windows,
-            &compact,
-            &format!("  {compact}  \n\n"),
-        ] {
-            let document = Document::from_text(text)?;
-            let reading = document.read::<C>()?;
-            let after = rewrite(&document, &reading.value)?;
-            ensure!(
+        let windows: String = document.text().lines().map(with_tabs).collect();
+        let compact = serde_json::to_string(&sample).unwrap();
+        let padded = format!("  {compact}  \n\n");
+        for text in [document.text(), &windows, &compact, &padded] {
+            let document = Document::from_text(text).unwrap();
+            let after = saved(&document, &read::<C>(&document).value);
+            assert!(
                 after == document,
-                "unchanged, {} was saved as {}",
-                document,
-                after
+                "unchanged, {document} was saved as {after}"
             );
         }
     }
-    Ok(())
 }
 
-pub(super) fn a_changed_value_changes_only_its_bytes<C: Checkpoint>(samples: &[C]) -> Ruling {
-    for sample in with_empty(samples)? {
-        let (document, before) = written(&sample)?;
-        for pointer in places(&document) {
+/// A changed value changes the bytes of that value, and no others.
+pub fn a_changed_value_changes_only_its_bytes<C: Checkpoint>(samples: &[C]) {
+    for sample in with_empty(samples) {
+        let document = written(&sample);
+        let before = read::<C>(&document);
+        for pointer in pointers(&document) {
             let Some(value) = document.get(&pointer).as_ref().and_then(another) else {
                 continue;
             };
-            let mut expected = document.clone();
-            expected.set(&pointer, &value)?;
-            let reading = expected.read::<C>()?;
-            // A text that the type does not take there is another check's.
+            let expected = with_value(&document, &pointer, &value);
+            let reading = read::<C>(&expected);
+            // A value that the type does not take there is the subject of another rule, and an element with
+            // another identity is another element.
             if !reading.violations.is_empty() || is_identity(&pointer, C::IDENTITIES) {
                 continue;
             }
-            ensure!(
+            assert!(
                 reading.value != before.value,
                 "the type writes a value at {pointer}, and does not read it"
             );
-            let after = rewrite(&document, &reading.value)?;
-            ensure!(
+            let after = saved(&document, &reading.value);
+            assert!(
                 after == expected,
                 "with {value} at {pointer}, {document} was saved as {after}"
             );
         }
     }
-    Ok(())
 }
 
-pub(super) fn unknown_keys_are_passed_over_and_stay<C: Checkpoint>(samples: &[C]) -> Ruling {
-    for sample in with_empty(samples)? {
-        let (document, _) = written(&sample)?;
-        let objects = places(&document).into_iter().filter(|pointer| {
-            document
-                .get(pointer)
-                .is_some_and(|node| node.kind() == Kind::Object && node.members().count() > 0)
-        });
-        let mut known = document.clone();
-        for pointer in std::iter::once(String::new()).chain(objects) {
-            let mut with_key = known.clone();
-            let place = format!("{pointer}/{UNKNOWN}");
-            with_key.set(&place, &json!({"kept": [1, null]}))?;
-            let reading = with_key.read::<C>().map_err(|error| {
-                Stop::failed(format!(
-                    "a key that the type does not know at {pointer:?} costs all: {error}"
-                ))
-            })?;
+/// Another value of the same type; `None` for objects, lists and null.
+fn another(node: &Node<'_>) -> Option<Value> {
+    match node.kind() {
+        Kind::Bool => node.as_bool().map(|is| json!(!is)),
+        Kind::String => node.as_str().map(|text| json!(format!("{text}x"))),
+        Kind::Number => match node.as_i64() {
+            Some(number) => Some(json!(number.checked_add(1)?)),
+            None => node.as_f64().map(|number| json!(number + 0.5)),
+        },
+        _ => None,
+    }
+}
+
+/// Whether elements of a list are recognised by the value at this pointer.
+fn is_identity(pointer: &str, identities: &[Identity]) -> bool {
+    let mut tokens = pointer.rsplit('/');
+    let (name, _, list) = (tokens.next(), tokens.next(), tokens.next());
+    identities.iter().any(|identity| {
+        Some(identity.list) == list && identity.by.iter().any(|by| Some(*by) == name)
+    })
+}
+
+/// Keys that the type does not know are ignored, at any depth, and stay in the text when other values change.
+pub fn unknown_keys_are_ignored_and_stay<C: Checkpoint>(samples: &[C]) {
+    for sample in with_empty(samples) {
+        let document = written(&sample);
+        let is_object = |pointer: &String| {
+            let node = document.get(pointer);
+            node.is_some_and(|node| node.kind() == Kind::Object && node.members().count() > 0)
+        };
+        let objects = pointers(&document).into_iter().filter(is_object);
+        let mut with_keys = document.clone();
+        for pointer in once(String::new()).chain(objects) {
+            let unknown = json!({"kept": [1, null]});
+            let with_key = with_value(&with_keys, &format!("{pointer}/{UNKNOWN}"), &unknown);
+            let reading = read::<C>(&with_key);
             if reading.violations.is_empty() && reading.value == sample {
-                known = with_key;
+                with_keys = with_key;
                 continue;
             }
-            ensure!(
-                !pointer.is_empty() && is_map::<C>(&document, &pointer, &sample)?,
-                "a key that the type does not know at {pointer:?} is not passed over: {:?}",
+            assert!(
+                !pointer.is_empty() && is_map(&document, &pointer, &sample),
+                "a key that the type does not know at {pointer:?} is not ignored: {:?}",
                 reading.violations
             );
         }
-        stay_when_others_change(&known, &sample)?;
+        let mut stamped = sample.clone();
+        stamped.stamp(DateTime::UNIX_EPOCH);
+        let after = saved(&with_keys, &stamped);
+        let unknown_keys = |document: &Document| document.text().matches(UNKNOWN).count();
+        assert_eq!(
+            unknown_keys(&after),
+            unknown_keys(&with_keys),
+            "unknown keys after a stamp: {with_keys} was saved as {after}"
+        );
     }
-    Ok(())
 }
 
-/// Whether any key has a meaning there: one more with the value of another is one more entry. Where not every
-/// text is a key, it is one like those that are there.
-fn is_map<C: Checkpoint>(document: &Document, pointer: &str, sample: &C) -> Result<bool, Stop> {
-    let Some(node) = document.get(pointer) else {
-        return Ok(false);
-    };
-    let Some((name, first)) = node.members().next() else {
-        return Ok(false);
-    };
-    let first: Option<serde_json::Value> = serde_json::from_str(first.raw()).ok();
-    let keys = std::iter::once(UNKNOWN.to_owned()).chain(keys_like(&name));
-    for key in keys.filter(|key| node.get(key).is_none()) {
-        let mut with_entry = document.clone();
-        let place = format!("{pointer}/{}", crate::json::pointer::escape(&key));
-        with_entry.set(&place, &first)?;
-        let reading = with_entry.read::<C>()?;
-        if reading.violations.is_empty() && reading.value != *sample {
-            return Ok(true);
+/// Whether the keys there are data: one more, with the value of another, is one more entry.
+fn is_map<C: Checkpoint>(document: &Document, pointer: &str, sample: &C) -> bool {
+    let node = document.get(pointer).unwrap();
+    let (name, first) = node.members().next().unwrap();
+    let first: Value = serde_json::from_str(first.raw()).unwrap();
+    // Where not every text is a key, one like the present keys: numbers, days or hashes with another last digit.
+    let digit = name.rfind(|letter: char| letter.is_ascii_digit());
+    let similar = digit.into_iter().flat_map(|at| {
+        let name = &name;
+        ('0'..='9').map(move |digit| format!("{}{digit}{}", &name[..at], &name[at + 1..]))
+    });
+    let mut keys = once(UNKNOWN.to_owned()).chain(similar);
+    keys.any(|key| {
+        let place = format!("{pointer}/{}", escape(&key));
+        node.get(&key).is_none() && {
+            let reading = read::<C>(&with_value(document, &place, &first));
+            reading.violations.is_empty() && reading.value != *sample
         }
-    }
-    Ok(false)
-}
-
-/// Keys of the same kind, where it is one of numbers, days, hashes and the like: with another last digit.
-fn keys_like(name: &str) -> Vec<String> {
-    let Some(at) = name.rfind(|letter: char| letter.is_ascii_digit()) else {
-        return Vec::new();
-    };
-    let digits = '0'..='9';
-    digits
-        .map(|digit| format!("{}{digit}{}", &name[..at], &name[at + 1..]))
-        .collect()
-}
-
-fn stay_when_others_change<C: Checkpoint>(document: &Document, sample: &C) -> Ruling {
-    let unknown = document.text().matches(UNKNOWN).count();
-    let mut stamped = sample.clone();
-    stamped.stamp(chrono::DateTime::UNIX_EPOCH);
-    let after = rewrite(document, &stamped)?;
-    ensure!(
-        after.text().matches(UNKNOWN).count() == unknown,
-        "keys that the type does not know went with a stamp: {document} was saved as {after}"
-    );
-    Ok(())
+    })
 }

@@ -1,11 +1,10 @@
-//! How broken stores claim, and what fences they take.
+//! How broken stores claim, and which fences they accept.
 
 use agent_checkpoint::store::CheckpointStore;
-use agent_checkpoint::{Claim, ClaimRequest, Clock, Error, Fence, Key, Result};
+use agent_checkpoint::{Claim, ClaimRequest, Fence, Key, Result};
 
 use super::Broken;
 use super::Fault::*;
-use super::writes::MOMENT;
 
 impl Broken {
     /// The fence of the last claim.
@@ -13,47 +12,27 @@ impl Broken {
         Some(self.right.claimed(key).ok()??.fence)
     }
 
-    /// The fence that the right store is shown.
+    /// The fence that is passed on to the right store.
     pub(super) fn fence(&self, key: &Key, given: Option<Fence>) -> Option<Fence> {
         match self.fault {
-            WritesWithoutFence => given.or_else(|| self.last_fence(key)),
-            TakesOldFences | ForgetsFencesOfOthers | CountsFencesAnew | FencesOfTheClock => {
-                given.and(self.last_fence(key))
-            }
+            IgnoresFences => self.last_fence(key),
+            CountsFencesAnew => given.and(self.last_fence(key)),
             _ => given,
         }
     }
 
     pub(super) fn claim_wrongly(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
         let mut request = request.clone();
-        match self.fault {
-            GivesClaimsToAll => request.take_over = true,
-            ClaimsForEver => request.time_to_live *= 1000,
-            ClaimsInTwoSteps => {
-                let now = chrono::Utc::now();
-                let is_free = self.claimed(key)?.is_none_or(|claim| !claim.stands(now));
-                std::thread::sleep(2 * MOMENT);
-                request.take_over |= is_free;
-            }
-            _ => {}
-        }
+        request.take_over |= self.fault == GivesClaimsToAll;
         let mut claim = self.right.claim(key, &request)?;
-        match self.fault {
-            CountsFencesAnew => claim.fence = Fence::new(1),
-            FencesOfTheClock => {
-                let clock = self.shared.clock.lock().unwrap().clone().unwrap();
-                claim.fence = Fence::new(clock.now().timestamp().unsigned_abs());
-            }
-            _ => {}
+        if self.fault == CountsFencesAnew {
+            claim.fence = Fence::new(1);
         }
         Ok(claim)
     }
 
     pub(super) fn release_wrongly(&self, key: &Key, fence: Fence) -> Result<Claim> {
         let fence = self.fence(key, Some(fence)).unwrap_or(fence);
-        if self.fault == ReleasesOnlyOnce && self.claimed(key)?.is_some_and(|last| last.released) {
-            return Err(Error::refused("it was given back already"));
-        }
         self.right.release(key, fence)
     }
 }

@@ -1,5 +1,6 @@
 //! A broken store: each method does what the right one does, but for the faults.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_checkpoint::json::Document;
@@ -14,7 +15,6 @@ use chrono::{DateTime, Utc};
 
 use super::Broken;
 use super::Fault::*;
-use super::writes::MOMENT;
 
 impl Exclusive for Broken {
     fn with_lock(
@@ -28,18 +28,8 @@ impl Exclusive for Broken {
 
 impl CheckpointStore for Broken {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        if self.fault == WritesInTwoStepsAndReadsLate {
-            std::thread::sleep(100 * MOMENT);
-        }
         if let Some((_, document)) = self.waiting(key) {
             return Ok(Some(Stored::new(document)));
-        }
-        if self.fault == CachesReads {
-            let mut read = self.own.read.lock().unwrap();
-            if !read.contains_key(key) {
-                read.insert(key.clone(), self.right.load(key)?);
-            }
-            return Ok(read[key].clone());
         }
         let found = self.right.load(&self.name(key));
         match (self.fault, found) {
@@ -49,9 +39,9 @@ impl CheckpointStore for Broken {
             (CorruptIsNothing, Err(error)) if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
                 Ok(None)
             }
-            (FailedReadIsNothing, Err(_)) => Ok(None),
+            (HidesFailures, Err(_)) => Ok(None),
             (CountsRevisions, Ok(Some(mut stored))) => {
-                let count = self.shared.puts.load(std::sync::atomic::Ordering::Relaxed);
+                let count = self.shared.puts.load(Ordering::Relaxed);
                 stored.revision = Revision::of(count.to_string().as_bytes());
                 Ok(Some(stored))
             }
@@ -69,16 +59,15 @@ impl CheckpointStore for Broken {
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         let key = &self.name(key);
-        self.own.read.lock().unwrap().remove(key);
         let fence = self.fence(key, options.fence());
         let mut asked = options.clone().with_fence(fence);
-        if self.fault == DeletesWhatever {
+        if self.fault == IgnoresExpectations {
             asked = asked.with_expect(Expect::Any);
         }
         let deleted = self.right.delete(key, &asked);
         match self.fault {
             DeletesAlways => deleted.map(|_| true),
-            SaysEveryDeleteIsDone => Ok(deleted.unwrap_or(true)),
+            HidesFailures => Ok(deleted.unwrap_or(true)),
             _ => deleted,
         }
     }
@@ -87,22 +76,10 @@ impl CheckpointStore for Broken {
         let mut page = self.right.list(query)?;
         match self.fault {
             ListsBackwards => page.keys.reverse(),
-            PagesLeaveOneOut if query.after.is_some() && page.keys.len() > 1 => {
-                page.keys.remove(0);
-            }
             // Nothing on it, and yet there is more.
             PagesWithoutEnd if query.after.is_some() => {
                 page.keys.clear();
                 page.next.clone_from(&query.after);
-            }
-            PagesInCircles if query.after.is_some() => {
-                page.keys.clear();
-                page.next = self.right.list(&Query::all().with_limit(1))?.next;
-            }
-            ListsNames => {
-                let named = |key: &Key| Key::new(key.as_str().replace(['/', '\\'], "_"));
-                page.keys = page.keys.iter().map(named).collect::<Result<_>>()?;
-                page.keys.sort();
             }
             _ => {}
         }
@@ -110,15 +87,12 @@ impl CheckpointStore for Broken {
     }
 
     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        match self.fault {
-            KeepsCutsInMemory => Ok(self.own.cut.lock().unwrap().clone()),
-            _ => self.right.overflow(&self.name(key)),
-        }
+        self.right.overflow(&self.name(key))
     }
 
     fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         match self.fault {
-            CompanionOfAnyRevision => Ok(self.shared.companion.lock().unwrap().clone()),
+            TextOfAnyRevision => Ok(self.shared.beside.lock().unwrap().clone()),
             _ => self.right.companion(key, revision),
         }
     }
@@ -128,7 +102,7 @@ impl CheckpointStore for Broken {
             return self.right.beat(key, now, fence);
         }
         let beat = Document::from_text(format!("{{\"beat\":{}}}", now.timestamp())).unwrap();
-        self.right.put(key, Put::new(beat.clone()))
+        self.right.put(key, Put::new(beat))
     }
 
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
@@ -138,7 +112,7 @@ impl CheckpointStore for Broken {
     fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
         let renewed = self.right.renew(key, fence, time_to_live);
         match self.fault {
-            RenewsForAnybody => renewed.or_else(|_| Ok(self.right.claimed(key)?.unwrap())),
+            RenewsForEveryone => renewed.or_else(|_| Ok(self.right.claimed(key)?.unwrap())),
             _ => renewed,
         }
     }
@@ -153,13 +127,12 @@ impl CheckpointStore for Broken {
 
     fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
         let mut entries = self.right.history(key)?;
-        match self.fault {
-            HistoryOldestFirst => {
-                let past = usize::from(entries.first().is_some_and(HistoryEntry::is_current));
-                entries[past..].reverse();
-            }
-            PrunesWhatWasDeleted if self.right.load(key)?.is_none() => entries.clear(),
-            _ => {}
+        if self.fault == HistoryOldestFirst {
+            let past = usize::from(entries.first().is_some_and(HistoryEntry::is_current));
+            entries[past..].reverse();
+        }
+        if self.fault == PrunesEverything && self.shared.pruned.load(Ordering::Relaxed) {
+            entries.retain(HistoryEntry::is_current);
         }
         Ok(entries)
     }
@@ -177,11 +150,7 @@ impl CheckpointStore for Broken {
     }
 
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
-        if self.fault == PrunesWhatIsPinned {
-            for entry in self.right.history(key)? {
-                self.right.pin(key, &entry.id, false)?;
-            }
-        }
+        self.shared.pruned.store(true, Ordering::Relaxed);
         self.right.prune(key, keep)
     }
 
@@ -189,11 +158,8 @@ impl CheckpointStore for Broken {
         let mut asked = options.clone();
         match self.fault {
             RecoversWithNothing => asked.with = Recovery::Fresh,
-            RecoversForAnybody => asked.fence = self.last_fence(key),
-            RecoversWhatIsRight => drop(self.right.delete(key, &DeleteOptions::new())?),
-            RecoversNothing if self.right.load(key)?.is_none() => {
-                return Ok(Recovered::healthy(options.with));
-            }
+            IgnoresFences => asked.fence = self.last_fence(key),
+            RecoversWhatIsGood => drop(self.right.delete(key, &DeleteOptions::new())?),
             _ => {}
         }
         self.right.recover(key, &asked)
@@ -215,7 +181,6 @@ impl Broken {
     pub(super) fn name(&self, key: &Key) -> Key {
         match self.fault {
             OneDocumentForAll => Key::new("all").unwrap(),
-            NamesFilesNaively => Key::new(key.as_str().replace(['/', '\\', ':'], "_")).unwrap(),
             _ => key.clone(),
         }
     }
@@ -230,17 +195,9 @@ impl Broken {
     pub(super) fn write_waiting(&self) -> Result<()> {
         let waiting = self.own.waiting.lock().unwrap().take();
         if let Some((key, document)) = waiting {
-            self.right.put(&key, Put::new(document.clone()))?;
+            self.right.put(&key, Put::new(document))?;
         }
         Ok(())
-    }
-}
-
-impl Drop for Broken {
-    fn drop(&mut self) {
-        if self.fault == WritesWhenDropped {
-            self.write_waiting().unwrap();
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    CheckpointStore, DeleteOptions, Keep, Outcome, Put, RecoverOptions, Recovery, Saved, Stored,
+    CheckpointStore, DeleteOptions, Outcome, Put, RecoverOptions, Recovery, Saved, Stored,
 };
 use agent_checkpoint::{Clock, Error, ErrorKind, Expect, Key, Result, Revision};
 
@@ -15,10 +15,10 @@ use super::Broken;
 use super::Fault::*;
 use super::store::as_if_done;
 
-/// Long enough for another to come between.
-pub(super) const MOMENT: Duration = Duration::from_millis(5);
+/// Long enough for another writer to come between.
+const MOMENT: Duration = Duration::from_millis(5);
 
-/// What keeps the threads of one process apart, and no others.
+/// Excludes the threads of one process, and no others.
 static PROCESS: Mutex<()> = Mutex::new(());
 
 fn text(text: impl Into<String>) -> Document {
@@ -42,118 +42,73 @@ fn fits(expect: &Expect, present: Option<&Stored>) -> bool {
 impl Broken {
     pub(super) fn put_wrongly(&self, key: &Key, put: Put) -> Result<Saved> {
         let key = &self.name(key);
-        self.own.read.lock().unwrap().remove(key);
-        let mut document = put.document().clone();
+        let document = put.document().clone();
         let fence = self.fence(key, put.fence());
         let mut put = put.with_fence(fence);
-        let any = Put::new;
         match self.fault {
-            EndsEveryText => document = text(format!("{}\n", document.text().trim_end())),
-            Reserializes => {
-                // In the order of the names, whatever serde_json does of itself.
-                type Members = std::collections::BTreeMap<String, serde_json::Value>;
-                if let Ok(members) = serde_json::from_str::<Members>(document.text()) {
-                    document = text(serde_json::to_string(&members).unwrap());
-                }
-            }
-            WritesOnlyWhatItKnows => {
+            DropsUnknownKeys => {
                 let known = document.read::<TaskCheckpoint>().unwrap().value;
-                document = Document::new(&known).unwrap();
+                put = put.with_document(Document::new(&known).unwrap());
             }
             CountsRevisions => {
-                let mut saved = self.right.put(key, any(document.clone()))?;
+                let mut saved = self.right.put(key, Put::new(document))?;
                 let count = self.shared.puts.fetch_add(1, Ordering::Relaxed) + 1;
                 saved.revision = Revision::of(count.to_string().as_bytes());
                 return Ok(saved);
             }
-            WritesTheSameAgain => {
-                let mut saved = self
-                    .right
-                    .put(key, put.clone().with_document(document.clone()))?;
-                saved.outcome = Outcome::Replaced;
-                return Ok(saved);
-            }
-            ComparesLengths => {
-                let present = self.right.load(key)?;
-                let is_as_long =
-                    |stored: &Stored| stored.document.text().len() == document.text().len();
-                if present.as_ref().is_some_and(is_as_long) {
-                    return Saved::unchanged(key, present.as_ref());
-                }
-            }
-            ForgetsExpect => put = put.with_expect(Expect::Any),
-            ForgetsCuts => put = put.with_dropped(Vec::new()),
-            KeepsCutsInMemory => {
-                let mut cut = self.own.cut.lock().unwrap();
-                cut.extend(put.dropped().iter().cloned());
-                put = put.with_dropped(Vec::new());
-            }
-            CompanionOfAnyRevision => {
-                *self.shared.companion.lock().unwrap() = put.fingerprints().map(str::to_owned);
+            IgnoresExpectations => put = put.with_expect(Expect::Any),
+            ForgetsDroppedItems => put = put.with_dropped(Vec::new()),
+            TextOfAnyRevision => {
+                let mut beside = self.shared.beside.lock().unwrap();
+                *beside = put.fingerprints().map(str::to_owned);
             }
             KeepsNoHistory => put = put.skip_history(),
-            SignsOfLifeAreStates => {
-                put = Put::new(document.clone())
-                    .with_expect(put.expect().clone())
-                    .with_fence(put.fence());
-            }
-            ChecksAbsenceThenWrites if *put.expect() == Expect::Absent => {
-                return self.check_then_write(key, document, put.expect());
-            }
-            ChecksRevisionThenWrites if *put.expect() != Expect::Absent => {
-                return self.check_then_write(key, document, put.expect());
-            }
-            LocksItsOpening => {
-                let _locked = self.own.lock.lock().unwrap();
-                return self.check_then_write(key, document, put.expect());
-            }
-            LocksItsProcess => {
+            HeartbeatsAreStates => put = Put::new(document.clone()),
+            ChecksThenWrites => return self.check_then_write(key, document, put.expect()),
+            ExcludesOnlyThreads => {
                 let _locked = PROCESS.lock().unwrap();
                 return self.check_then_write(key, document, put.expect());
             }
-            WritesInTwoSteps | WritesInTwoStepsAndReadsLate => {
+            WritesInTwoSteps => {
                 let first = self.right.put(key, put.with_document(text("{}")))?;
                 std::thread::sleep(MOMENT);
-                let mut saved = self.right.put(key, any(document.clone()))?;
+                let mut saved = self.right.put(key, Put::new(document))?;
                 saved.previous = first.previous;
                 return Ok(saved);
             }
-            WritesLater | WritesWhenDropped => {
+            WritesLater => {
                 self.write_waiting()?;
                 let present = self.right.load(key)?;
                 let saved = as_if_done(present.as_ref(), &document, Outcome::Replaced);
                 *self.own.waiting.lock().unwrap() = Some((key.clone(), document));
                 return Ok(saved);
             }
-            NewestStampWins | NewestClockWins if self.is_older(key, &document)? => {
+            OlderLoses if self.is_older(key, &document)? => {
                 let present = self.right.load(key)?;
                 return Ok(as_if_done(present.as_ref(), &document, Outcome::Replaced));
             }
-            CutsLargeTexts if document.text().len() > 65_536 => document = text("{\"n\":1}"),
-            CutsDeepTexts if document.text().matches('[').count() > 64 => {
-                document = text("{\"n\":1}");
-            }
-            DeletesThenWrites => {
-                self.right.delete(key, &DeleteOptions::new())?;
+            CutsLargeTexts if document.text().len() > 65_536 => {
+                put = put.with_document(text("{\"n\":1}"));
             }
             StaysBroken if *self.own.failed.lock().unwrap() => {
                 return Err(Error::refused("a save failed before"));
             }
             _ => {}
         }
-        let saved = self.right.put(key, put.with_document(document.clone()));
+        let saved = self.right.put(key, put);
         let Err(error) = saved else { return saved };
         match self.fault {
             DeletesOnConflict => {
                 self.right.delete(key, &DeleteOptions::new())?;
             }
-            RotatesOnFailure => {
-                self.right.prune(key, &Keep::newest(1))?;
+            HidesFailures => {
+                let present = self.right.load(key).ok().flatten();
+                return Ok(as_if_done(present.as_ref(), &document, Outcome::Replaced));
             }
             WritesOverCorrupt if matches!(error.kind(), ErrorKind::Corrupt(_)) => {
                 self.right
                     .recover(key, &RecoverOptions::new(Recovery::Fresh))?;
-                return self.right.put(key, any(document.clone()));
+                return self.right.put(key, Put::new(document));
             }
             StaysBroken => *self.own.failed.lock().unwrap() = true,
             _ => {}
@@ -173,51 +128,43 @@ impl Broken {
 
     /// Whether a document is older than the last, by its stamp or by the clock.
     fn is_older(&self, key: &Key, document: &Document) -> Result<bool> {
-        if self.fault == NewestClockWins {
-            let clock = self.shared.clock.lock().unwrap().clone().unwrap();
-            let (mut latest, now) = (self.shared.latest.lock().unwrap(), clock.now().timestamp());
-            let is_older = now < *latest;
-            *latest = now.max(*latest);
-            return Ok(is_older);
-        }
         let stamp = |document: &Document| {
             let node = document.get("/updatedAt")?;
             Some(node.as_str()?.into_owned())
         };
-        let present = self.right.load(key)?;
-        let before = present.and_then(|stored| stamp(&stored.document));
-        Ok(stamp(document).is_some_and(|now| before.is_some_and(|before| now < before)))
+        if let Some(now) = stamp(document) {
+            let present = self.right.load(key)?;
+            let before = present.and_then(|stored| stamp(&stored.document));
+            return Ok(before.is_some_and(|before| now < before));
+        }
+        let clock = self.shared.clock.lock().unwrap().clone().unwrap();
+        let (mut latest, now) = (self.shared.latest.lock().unwrap(), clock.now().timestamp());
+        let is_older = now < *latest;
+        *latest = now.max(*latest);
+        Ok(is_older)
     }
 
     pub(super) fn transact_wrongly(
         &self,
         key: &Key,
-        change: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
+        decide: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
     ) -> Result<Saved> {
-        let _locked = match self.fault {
-            TransactsUnderItsOpening => Some(self.own.lock.lock().unwrap()),
-            TransactsUnderItsProcess => Some(PROCESS.lock().unwrap()),
-            _ => None,
-        };
+        let _locked = (self.fault == ExcludesOnlyThreads).then(|| PROCESS.lock().unwrap());
         loop {
             let stored = self.load(key)?;
             let seen = stored.as_ref().filter(|_| self.fault != TransactsOnNothing);
-            let put = match change(seen)? {
-                None => return Saved::unchanged(key, stored.as_ref()),
-                Some(put) => put,
+            let Some(put) = decide(seen)? else {
+                return Saved::unchanged(key, stored.as_ref());
             };
-            let is_blind = matches!(
-                self.fault,
-                TransactsWithoutLooking | TransactsUnderItsOpening | TransactsUnderItsProcess
-            );
+            let is_blind = matches!(self.fault, ChecksThenWrites | ExcludesOnlyThreads);
+            if is_blind {
+                std::thread::sleep(MOMENT);
+                return self.right.put(key, put);
+            }
             let expect = match &stored {
-                _ if is_blind => Expect::Any,
                 Some(stored) => Expect::Revision(stored.revision.clone()),
                 None => Expect::Absent,
             };
-            if is_blind {
-                std::thread::sleep(MOMENT);
-            }
             match self.put(key, put.with_expect(expect)) {
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
                 result => return result,

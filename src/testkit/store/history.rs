@@ -1,0 +1,230 @@
+//! Earlier states of a document.
+
+use crate::CheckpointStoreExt;
+use crate::checkpoint::{Error, ErrorKind, Expect};
+use crate::store::{DeleteOptions, EntryId, Keep, Outcome, Put};
+use crate::testkit::fixture::{Fixture, is_conflict, number_of, numbered, past, put_over, refused};
+use crate::testkit::{Place, Skipped};
+
+/// What a write replaces or deletes is in the history, and can be put back.
+pub fn history_has_what_was_replaced_or_deleted(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let ((store, key), history) = (fixture.parts(), fixture.history()?);
+    assert!(history.history(key).unwrap().is_empty(), "nothing was put");
+    fixture.put_all(1..=4);
+    fixture.assert_past(&[3, 2, 1], "after four puts");
+    fixture.delete();
+    fixture.assert_past(&[4, 3, 2, 1], "after four puts and a delete");
+    if let Some(other) = &fixture.other {
+        let found = history.history(other).unwrap();
+        assert!(found.is_empty(), "{other} has a history too: {found:?}");
+    }
+    let entries = history.history(key).unwrap();
+    let oldest = history
+        .load_revision(key, &entries.last().unwrap().id)
+        .unwrap();
+    let put = Put::new(oldest.document.clone()).with_expect(Expect::Absent);
+    store.put(key, put).unwrap();
+    let now = fixture.there();
+    assert_eq!(
+        now.revision, oldest.revision,
+        "after the oldest state was put back"
+    );
+    assert_eq!(
+        number_of(&now),
+        number_of(&oldest),
+        "after the oldest state was put back"
+    );
+    Ok(())
+}
+
+/// The history begins with the present state, and goes back in the order of the writes.
+pub fn history_is_newest_first(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (key, history) = (&fixture.key, fixture.history()?);
+    // The same bytes occur twice: only the order of the writes distinguishes the states.
+    fixture.put_all([1, 2, 1, 3, 2]);
+    fixture.assert_past(&[3, 1, 2, 1], "after five puts");
+    let entries = history.history(key).unwrap();
+    let current: Vec<bool> = entries.iter().map(|entry| entry.is_current()).collect();
+    let (first, rest) = current.split_first().unwrap();
+    assert!(
+        *first && !rest.contains(&true),
+        "not only the first entry is the present state: {entries:?}"
+    );
+    for entry in &entries {
+        let document = history.load_revision(key, &entry.id).unwrap().document;
+        let bytes = document.text().len() as u64;
+        // A store may leave the size out.
+        assert!(
+            entry.bytes == 0 || entry.bytes == bytes,
+            "entry {} has {bytes} bytes, and is listed with {}",
+            entry.id,
+            entry.bytes
+        );
+    }
+    let current = history.load_revision(key, &entries[0].id).unwrap();
+    assert_eq!(
+        current.revision,
+        fixture.there().revision,
+        "the first entry"
+    );
+    assert_eq!(number_of(&current), Some(2), "the first entry");
+    Ok(())
+}
+
+/// An entry that does not exist, or not any more, is refused, never replaced by another.
+pub fn a_missing_entry_is_refused(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (key, history) = (&fixture.key, fixture.history()?);
+    let (current, never) = (EntryId::current(), "987654".parse::<EntryId>().unwrap());
+    let refuse = |what: &str, entry: &EntryId| {
+        let answer = history.load_revision(key, entry);
+        refused(&format!("the load of {what}"), answer, is_missing);
+        let answer = history.pin(key, entry, true);
+        refused(&format!("the pin of {what}"), answer, is_missing);
+    };
+    refuse("the present state of nothing", &current);
+    fixture.put_all([1, 2]);
+    refuse("an entry that never was", &never);
+    fixture.delete();
+    refuse("the present state of a deleted document", &current);
+    Ok(())
+}
+
+fn is_missing(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NoSuchRevision { .. })
+}
+
+/// A write that fails, or changes nothing, adds nothing to the history and removes nothing from it.
+pub fn failed_writes_leave_the_history(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    fixture.history()?;
+    fixture.put_all(1..=4);
+    for _ in 0..15 {
+        let answer = put_over(store, key, 9, Expect::Absent);
+        refused("a put with a wrong expectation", answer, is_conflict);
+        let answer = store.transact(key, |_| Err(Error::refused("not now")));
+        assert!(answer.is_err(), "a refused transaction was done");
+        let answer = store.delete(key, &DeleteOptions::new().with_expect(Expect::Absent));
+        refused("a delete with a wrong expectation", answer, is_conflict);
+        let unchanged = fixture.put(4);
+        assert_eq!(
+            unchanged.outcome,
+            Outcome::Unchanged,
+            "a put of the same bytes"
+        );
+    }
+    fixture.assert_past(&[3, 2, 1], "after writes that failed or changed nothing");
+    Ok(())
+}
+
+/// A store keeps no more states of a key than it says, and keeps the newest.
+pub fn history_is_bounded(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (key, history) = (&fixture.key, fixture.history()?);
+    let keeps = place.keeps();
+    let keeps = keeps.ok_or(Skipped("the place does not say how many states are kept"))?;
+    let last = keeps as u64 + 8;
+    fixture.put_all(0..=last);
+    let newest: Vec<u64> = (0..last).rev().take(keeps).collect();
+    assert_eq!(past(history, key), newest, "kept of {last} earlier states");
+    // Also of a document that is created and deleted again and again.
+    for number in 100..100 + last {
+        fixture.put(number);
+        fixture.delete();
+    }
+    let found = past(history, key);
+    assert!(
+        found.len() <= keeps && found.first() == Some(&(99 + last)),
+        "after {last} creations and deletes the earlier states are {found:?}"
+    );
+    Ok(())
+}
+
+/// The newest entry and pinned entries are never pruned, whatever the limits.
+pub fn pruning_keeps_the_newest_and_pinned_entries(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (key, history) = (&fixture.key, fixture.history()?);
+    if fixture.keeps() < 5 {
+        return Err(Skipped("the store keeps fewer than five earlier states"));
+    }
+    fixture.put_all(1..=6);
+    let third = history.history(key).unwrap()[3].id.clone();
+    let pinned = history.pin(key, &third, true).unwrap();
+    assert_eq!(pinned, third, "the id of an entry after it was pinned");
+    let present = history.pin(key, &EntryId::current(), true).unwrap();
+    assert!(
+        !present.is_current(),
+        "the pinned present state has no entry"
+    );
+    let entries = history.history(key).unwrap();
+    let pinned = entries.iter().filter(|entry| entry.pinned).count();
+    assert_eq!(pinned, 2, "pinned entries in the history");
+    let pruned = history.prune(key, &Keep::newest(0)).unwrap();
+    fixture.assert_past(&[6, 5, 3], "after pruning to what is pinned");
+    assert!(pruned.len() >= 3, "pruning returns only {pruned:?}");
+    for id in &pruned {
+        let answer = history.load_revision(key, id);
+        refused("the load of a pruned entry", answer, is_missing);
+    }
+    // The present state, once pinned, is unpinned as the present state, too.
+    history.pin(key, &EntryId::current(), false).unwrap();
+    history.pin(key, &third, false).unwrap();
+    fixture.put(7);
+    history.prune(key, &Keep::newest(1)).unwrap();
+    fixture.assert_past(&[6], "after pruning to one");
+    Ok(())
+}
+
+/// The newest earlier state is never pruned, also of a key that was deleted or created anew.
+pub fn pruning_keeps_what_was_deleted_last(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (key, history) = (&fixture.key, fixture.history()?);
+    fixture.put_all([1, 2]);
+    fixture.delete();
+    history.prune(key, &Keep::newest(0)).unwrap();
+    fixture.assert_past(&[2], "after a delete and pruning");
+    fixture.put(3);
+    history.prune(key, &Keep::newest(0)).unwrap();
+    fixture.assert_past(&[2], "after a new document and pruning");
+    Ok(())
+}
+
+/// A save that is only a heartbeat replaces the present state without an entry in the history.
+pub fn a_heartbeat_leaves_no_entry(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    fixture.history()?;
+    fixture.put_all([1, 2]);
+    for number in 3..=8 {
+        let heartbeat = Put::new(numbered(number)).skip_history();
+        store.put(key, heartbeat).unwrap();
+        fixture.assert_number(number, "after a heartbeat");
+    }
+    fixture.assert_past(&[1], "after six heartbeats");
+    fixture.put(9);
+    fixture.assert_past(&[8, 1], "after a put over heartbeats");
+    Ok(())
+}
+
+/// A clock that is set back neither hides a write nor changes the order of the history.
+pub fn a_clock_set_back_hides_no_write(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    let clock = fixture.clock()?;
+    let mut previous = fixture.put(1).revision;
+    for (number, seconds) in (2..).zip([-3600, 7200, -86_400, 0]) {
+        clock.step(seconds);
+        let saved = put_over(store, key, number, Expect::Revision(previous)).unwrap();
+        let after = format!("after a put with the clock moved by {seconds} seconds");
+        assert_eq!(saved.outcome, Outcome::Replaced, "{after}");
+        fixture.assert_number(number, &after);
+        previous = saved.revision;
+    }
+    if fixture.history().is_ok() {
+        fixture.assert_past(&[4, 3, 2, 1], "are in the order of the writes");
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Many keys, also such as only an attacker would choose.
+
+use std::collections::BTreeSet;
+
+use crate::checkpoint::{ErrorKind, Key};
+use crate::store::{Put, Query};
+use crate::testkit::fixture::{Fixture, number_at, numbered, put};
+use crate::testkit::{Place, Skipped};
+
+/// A write under one key leaves the documents under other keys as they are.
+pub fn keys_are_independent(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let ((store, key), other) = (fixture.parts(), fixture.other()?);
+    fixture.put(1);
+    assert_eq!(
+        number_at(store, other),
+        None,
+        "a put under {key} wrote {other}"
+    );
+    put(store, other, 2);
+    fixture.assert_number(1, &format!("a put under {other} changed {key}"));
+    fixture.put(3);
+    fixture.delete();
+    assert_eq!(
+        number_at(store, other),
+        Some(2),
+        "{other} changed with {key}"
+    );
+    Ok(())
+}
+
+/// Keys are listed in order, by prefix, and in pages.
+pub fn keys_are_listed_in_order_and_in_pages(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let store = &*fixture.store;
+    let mut keys = [fixture.key.clone(), fixture.other()?.clone()];
+    for key in &keys {
+        put(store, key, 1);
+    }
+    keys.sort();
+    let [first, second] = &keys;
+    let list = |query: Query| {
+        let page = store.list(&query).unwrap();
+        (page.keys, page.next)
+    };
+    let all = list(Query::all());
+    assert_eq!(all, (keys.to_vec(), None), "all keys");
+    let page = list(Query::all().with_limit(1));
+    let expected = (vec![first.clone()], Some(first.clone()));
+    assert_eq!(page, expected, "the first page of one");
+    let page = list(Query::all().after(first.clone()));
+    assert_eq!(page, (vec![second.clone()], None), "the keys after {first}");
+    let (found, _) = list(Query::all().with_prefix(second.as_str()));
+    assert_eq!(
+        found,
+        std::slice::from_ref(second),
+        "the keys with the prefix {second}"
+    );
+    Ok(())
+}
+
+/// No two keys share a document; a key that the store cannot keep apart from another is refused.
+pub fn similar_keys_do_not_share_a_document(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    fixture.takes_any_key()?;
+    let store = &*fixture.store;
+    let taken = put_hostile(&fixture);
+    for (number, key) in &taken {
+        let found = number_at(store, key);
+        assert_eq!(found, Some(*number), "the document under {key:?}");
+    }
+    for (at, (_, key)) in taken.iter().enumerate() {
+        let deleted = store.delete(key, &Default::default()).unwrap();
+        assert!(deleted, "{key:?} was deleted with another key");
+        assert_eq!(number_at(store, key), None, "after the delete of {key:?}");
+        if let Some((number, next)) = taken.get(at + 1) {
+            let found = number_at(store, next);
+            assert_eq!(found, Some(*number), "{next:?} after the delete of {key:?}");
+        }
+    }
+    Ok(())
+}
+
+/// Every key with a document is listed as it is, whatever text it has.
+pub fn every_key_is_listed_as_it_is(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    fixture.takes_any_key()?;
+    let taken = put_hostile(&fixture).into_iter().map(|(_, key)| key);
+    let expected: Vec<Key> = taken.collect::<BTreeSet<_>>().into_iter().collect();
+    let listed = fixture.store.list(&Query::all()).unwrap().keys;
+    assert_eq!(listed, expected, "the keys");
+    let is_found = |key: &Key| key.as_str().starts_with('a');
+    let expected: Vec<Key> = expected.into_iter().filter(is_found).collect();
+    let listed = fixture.store.list(&Query::all().with_prefix("a"));
+    assert_eq!(
+        listed.unwrap().keys,
+        expected,
+        "the keys with the prefix `a`"
+    );
+    Ok(())
+}
+
+/// Pages of any size together list every key once, and end.
+pub fn pages_list_every_key_once(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    fixture.takes_any_key()?;
+    let keys = (0..60).map(|number| Key::new(format!("key-{number}")).unwrap());
+    let keys: BTreeSet<Key> = keys.collect();
+    for key in &keys {
+        put(&*fixture.store, key, 1);
+    }
+    for size in [1, 7, 59, 60, 61] {
+        let mut seen = Vec::new();
+        let mut query = Query::all().with_limit(size);
+        loop {
+            let page = fixture.store.list(&query).unwrap();
+            assert!(page.keys.len() <= size, "a page of {size}: {:?}", page.keys);
+            seen.extend(page.keys);
+            let Some(next) = page.next else { break };
+            // Since each page begins behind the one before, empty pages end, too.
+            assert!(
+                query.after.as_ref().is_none_or(|after| next > *after),
+                "pages of {size} do not end: after {:?} they continue after {next}",
+                query.after
+            );
+            query = Query::all().with_limit(size).after(next);
+        }
+        assert!(seen.iter().eq(&keys), "pages of {size} list {seen:?}");
+    }
+    Ok(())
+}
+
+/// Keys that a simple mapping to names, paths, patterns or statements confuses.
+const HOSTILE: [&str; 35] = [
+    "a",
+    "A",
+    "a/b",
+    "a_b",
+    "a\\b",
+    "a:b",
+    "a%2Fb",
+    "a%252Fb",
+    "a b",
+    "a+b",
+    "a*",
+    "a?",
+    "a%",
+    "a_",
+    ".",
+    "..",
+    "../a",
+    "/etc/passwd",
+    ".hidden",
+    "-rf",
+    "~",
+    "a.json",
+    "a.json.json",
+    "a.lock",
+    "CON",
+    "nul.txt",
+    "a'; DROP TABLE checkpoints; --",
+    "\"a\"",
+    "<a>",
+    "$HOME",
+    "{a}",
+    "#a",
+    "é",
+    "e\u{301}",
+    "😀 \u{202e}gnp",
+];
+
+/// Puts a number under each hostile key; gives the keys that the store took.
+fn put_hostile(fixture: &Fixture<'_>) -> Vec<(u64, Key)> {
+    let long = [
+        "x".repeat(Key::MAX_BYTES),
+        "/".repeat(100),
+        "ä".repeat(Key::MAX_BYTES / 2),
+    ];
+    let texts = HOSTILE.into_iter().map(str::to_owned).chain(long);
+    let mut taken = Vec::new();
+    for (number, text) in (1..).zip(texts) {
+        let key = Key::new(text).unwrap();
+        let put = fixture.store.put(&key, Put::new(numbered(number)));
+        match put.as_ref().map_err(crate::Error::kind) {
+            Err(ErrorKind::InvalidKey { .. } | ErrorKind::Twin { .. }) => {}
+            _ => {
+                put.unwrap();
+                taken.push((number, key));
+            }
+        }
+    }
+    assert!(
+        taken.len() * 2 > HOSTILE.len(),
+        "the store takes hardly any of these keys: only {taken:?}"
+    );
+    taken
+}
