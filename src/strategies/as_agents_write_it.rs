@@ -55,7 +55,7 @@ const TIMES: &[&str] = &[
 ///
 /// | share | deviation |
 /// |---|---|
-/// | 6 of 20 | a member that nobody declared, in any object |
+/// | 6 of 20 | an undeclared member, in any object |
 /// | 3 of 20 | a text that belongs elsewhere: `N/A`, a sentence, a path, nothing |
 /// | 3 of 20 | in place of a time: `pending`, a date alone, no zone, 30 February, a far future |
 /// | 2 of 20 | a text in another spelling: the other case, blanks, `-` for `_`, a sentence after it |

@@ -167,12 +167,12 @@ fn work_takes_the_files_over_and_says_so() {
     let done = StepDone::new("p2").with_created("new.rs").into();
     let saved = report(&tasks(&store, folder.path()), "b", &done);
     assert_eq!(saved.files.taken_over, FILES);
-    // The removed file is known to be: its removal was told as work.
+    // The removal of the file is part of the reported work.
     assert_eq!(
         states(&store, folder.path()),
         ["fresh", "unchanged", "removed", "unchanged"]
     );
-    // What the work itself names is nothing to be told.
+    // A file that the work names is not reported as taken over.
     fs::write(folder.path().join("h.rs"), "by b").unwrap();
     let done = StepDone::new("p3").with_modified("h.rs").into();
     let saved = report(&tasks(&store, folder.path()), "b", &done);
@@ -186,7 +186,7 @@ fn work_takes_the_files_over_and_says_so() {
 }
 
 #[test]
-fn a_name_that_was_never_there_is_told_until_it_is() {
+fn a_name_that_was_never_there_is_reported_until_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let store = MemoryStore::new();
