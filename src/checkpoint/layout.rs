@@ -182,21 +182,4 @@ mod tests {
         assert_eq!(role("crashed-17.json"), key("crashed-17"));
         assert_eq!(role("a%crashed-x.json"), FileRole::Foreign);
     }
-
-    #[test]
-    fn an_archive_is_of_one_stem_only() {
-        let formats = crate::formats::Formats::default();
-        let layout = |name: &str| formats.get(name).unwrap().layout();
-        let is = |format: &str, name, stem| layout(format).is_archive_of(name, stem);
-        assert!(is("task", "US-1%complete-1700000000.json", "US-1"));
-        assert!(is("task", "US-1%aborted-1700000000-2.json", "US-1"));
-        assert!(!is("task", "US-10%complete-1700000000.json", "US-1"));
-        assert!(!is("task", "US-1.json", "US-1"));
-        assert!(is("agent-session", "a_crashed_1700000000.json", "a"));
-        assert!(!is("agent-session", "a_b_crashed_1700000000.json", "a"));
-        assert!(is("sitebuilder", "a-1-complete.json", "a-1"));
-        assert!(is("sitebuilder", "a-1-complete-2.json", "a-1"));
-        assert!(!is("sitebuilder", "a-10-complete.json", "a-1"));
-        assert!(!is("sitebuilder", "a-1-complete-x.json", "a-1"));
-    }
 }

@@ -14,11 +14,15 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+#[cfg(feature = "schema")]
+use crate::checkpoint::SchemaVersion;
 use crate::checkpoint::{
     Checkpoint, Error, ErrorKind, Evidence, Handoff, Layout, Notice, Progress, Pulse, Result,
     ResumePlan, RuleContext, Thresholds, Timestamp,
 };
 use crate::checkpoints::Checkpoints;
+#[cfg(feature = "schema")]
+use crate::formats::builder_state::{self, BuilderState};
 use crate::formats::{
     AgentCheckpoint, BuildCheckpoint, Converted, PipelineState, SitebuilderCheckpoint,
     StoryCheckpoint, TaskCheckpoint,
@@ -58,6 +62,10 @@ pub struct Format {
     guide: Option<&'static str>,
     layout: fn() -> Layout,
     thresholds: fn() -> Thresholds,
+    #[cfg(feature = "schema")]
+    versions: &'static [SchemaVersion],
+    #[cfg(feature = "schema")]
+    schema: Option<fn() -> serde_json::Value>,
     recognise: fn(&Path, Option<&Document>) -> Option<Evidence>,
     violations: fn(&Document, &RuleContext<'_>) -> Result<Vec<Violation>>,
     convert: fn(&Handoff, DateTime<Utc>) -> Result<Converted<Document>>,
@@ -82,10 +90,35 @@ impl Format {
             guide: C::GUIDE,
             layout: C::layout,
             thresholds: C::thresholds,
+            #[cfg(feature = "schema")]
+            versions: C::SCHEMA_VERSIONS,
+            #[cfg(feature = "schema")]
+            schema: None,
             recognise: C::recognise,
             violations: Typed::<C>::violations,
             convert: Typed::<C>::convert,
             checkpoint: const { &Typed::<C>::NEW },
+        }
+    }
+
+    /// The format of a type, with the JSON Schema of its documents.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::formats::{Format, Formats, task::TaskCheckpoint};
+    /// use agent_checkpoint::schema::Schemas;
+    ///
+    /// let mut formats = Formats::default();
+    /// formats.register(Format::with_schema::<TaskCheckpoint>()); // a format of yours
+    /// assert!(Schemas::of(&formats).names().any(|name| name == "task"));
+    /// ```
+    #[cfg(feature = "schema")]
+    #[must_use]
+    pub fn with_schema<C: Checkpoint + schemars::JsonSchema>() -> Format {
+        Format {
+            schema: Some(crate::schema::schema::<C>),
+            ..Format::of::<C>()
         }
     }
 
@@ -95,11 +128,21 @@ impl Format {
             name: host::NAME,
             guide: host::GUIDE,
             layout: Layout::default,
+            #[cfg(feature = "schema")]
+            versions: builder_state::SCHEMA_VERSIONS,
+            #[cfg(feature = "schema")]
+            schema: Some(crate::schema::schema::<BuilderState>),
             recognise: host::recognise,
             violations: host::violations,
             convert: host::convert,
             ..Format::of::<TaskCheckpoint>()
         }
+    }
+
+    /// The released versions of its documents, and what makes their schema.
+    #[cfg(feature = "schema")]
+    pub(crate) fn schema(&self) -> Option<(&'static [SchemaVersion], fn() -> serde_json::Value)> {
+        Some((self.versions, self.schema?))
     }
 
     /// Its name, such as `task`.
@@ -261,16 +304,26 @@ pub struct Inspected {
 #[derive(Clone, Debug)]
 pub struct Formats(Vec<Format>);
 
+#[cfg(feature = "schema")]
+fn ours<C: Checkpoint + schemars::JsonSchema>() -> Format {
+    Format::with_schema::<C>()
+}
+
+#[cfg(not(feature = "schema"))]
+fn ours<C: Checkpoint>() -> Format {
+    Format::of::<C>()
+}
+
 impl Default for Formats {
     fn default() -> Self {
         Formats(vec![
-            Format::of::<TaskCheckpoint>(),
+            ours::<TaskCheckpoint>(),
             Format::builder_state(),
-            Format::of::<AgentCheckpoint>(),
-            Format::of::<SitebuilderCheckpoint>(),
-            Format::of::<StoryCheckpoint>(),
-            Format::of::<PipelineState>(),
-            Format::of::<BuildCheckpoint>(),
+            ours::<AgentCheckpoint>(),
+            ours::<SitebuilderCheckpoint>(),
+            ours::<StoryCheckpoint>(),
+            ours::<PipelineState>(),
+            ours::<BuildCheckpoint>(),
         ])
     }
 }
@@ -307,5 +360,27 @@ impl Formats {
 
     fn names(&self) -> Vec<String> {
         self.0.iter().map(|format| format.name.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_of_one_stem_only() {
+        let formats = Formats::default();
+        let layout = |name: &str| formats.get(name).unwrap().layout();
+        let is = |format: &str, name, stem| layout(format).is_archive_of(name, stem);
+        assert!(is("task", "US-1%complete-1700000000.json", "US-1"));
+        assert!(is("task", "US-1%aborted-1700000000-2.json", "US-1"));
+        assert!(!is("task", "US-10%complete-1700000000.json", "US-1"));
+        assert!(!is("task", "US-1.json", "US-1"));
+        assert!(is("agent-session", "a_crashed_1700000000.json", "a"));
+        assert!(!is("agent-session", "a_b_crashed_1700000000.json", "a"));
+        assert!(is("sitebuilder", "a-1-complete.json", "a-1"));
+        assert!(is("sitebuilder", "a-1-complete-2.json", "a-1"));
+        assert!(!is("sitebuilder", "a-10-complete.json", "a-1"));
+        assert!(!is("sitebuilder", "a-1-complete-x.json", "a-1"));
     }
 }

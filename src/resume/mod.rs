@@ -10,7 +10,6 @@ mod plain;
 mod plan;
 #[cfg(feature = "template")]
 mod prompts;
-mod take_over;
 #[cfg(feature = "template")]
 mod view;
 
@@ -25,8 +24,6 @@ pub use foreign::ForeignMember;
 pub use options::ResumeOptions;
 #[cfg(feature = "template")]
 pub use prompts::{PromptOptions, Prompts, Rendered};
-
-pub use take_over::{TakeOver, TakenOver, take_over};
 
 pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 

@@ -8,11 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{Contract, schema};
 use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
-use crate::formats::{
-    AgentCheckpoint, BuildCheckpoint, BuilderState, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint, TaskCheckpoint, builder_state,
-};
 use crate::fsio::{self, Present};
+use crate::registry::Formats;
 
 /// What the ids of the library's own schemas begin with. They name a schema; they are no addresses.
 const BASE: &str = "urn:agent-checkpoint:";
@@ -39,22 +36,26 @@ struct Entry {
 
 impl Default for Schemas {
     fn default() -> Schemas {
-        let mut host = Schemas::none().with::<TaskCheckpoint>();
-        host.0.push(Entry {
-            name: builder_state::FORMAT.to_owned(),
-            base: BASE.to_owned(),
-            versions: builder_state::SCHEMA_VERSIONS,
-            make: schema::<BuilderState>,
-        });
-        host.with::<AgentCheckpoint>()
-            .with::<SitebuilderCheckpoint>()
-            .with::<StoryCheckpoint>()
-            .with::<PipelineState>()
-            .with::<BuildCheckpoint>()
+        Schemas::of(&Formats::default())
     }
 }
 
 impl Schemas {
+    /// Those of each of these formats that has one.
+    #[must_use]
+    pub fn of(formats: &Formats) -> Schemas {
+        let entries = formats.iter().filter_map(|format| {
+            let (versions, make) = format.schema()?;
+            Some(Entry {
+                name: format.name().to_owned(),
+                base: BASE.to_owned(),
+                versions,
+                make,
+            })
+        });
+        Schemas(entries.collect())
+    }
+
     /// No schemas.
     #[must_use]
     pub fn none() -> Schemas {

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
-    backups_in, corrupt_plan, messages, newest_backup, take_over_id,
+    TakeOver, backups_in, corrupt_plan, messages, newest_backup, take_over, take_over_id,
 };
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
 use agent_checkpoint::json::{Code, Document, Violation};
-use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, TakeOver, take_over};
+use agent_checkpoint::resume::{ResumeDecision, ResumeOptions};
 use agent_checkpoint::store::{
     CheckpointStore, FileOptions, FileStore, MemoryStore, Outcome, Put, Query, RecoverOptions,
     Recovery,

@@ -6,9 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use agent_checkpoint::StepDone;
-use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::agent_session::{AgentCheckpoint, TakeOver, take_over};
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{FileStore, MemoryStore, Saved};
 use agent_checkpoint::{

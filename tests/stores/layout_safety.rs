@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::agent_session::{TakeOver, take_over};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::resume::{TakeOver, take_over};
 use agent_checkpoint::store::{
     CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, Put, RecoverOptions, Recovery,
 };

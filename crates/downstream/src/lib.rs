@@ -26,6 +26,9 @@ pub const ERRAND_SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/errand.r
 #[must_use]
 pub fn formats() -> Formats {
     let mut formats = Formats::default();
+    #[cfg(feature = "schema")]
+    formats.register(Format::with_schema::<Errand>());
+    #[cfg(not(feature = "schema"))]
     formats.register(Format::of::<Errand>());
     formats
 }

@@ -12,6 +12,7 @@ mod rules;
 mod status;
 #[cfg(feature = "proptest")]
 mod strategies;
+mod take_over;
 
 use std::path::Path;
 
@@ -24,6 +25,7 @@ pub use operations::StageEntry;
 pub use recovery::RESTART_BELOW;
 pub use resume::corrupt_plan;
 pub use status::{AgentStatus, AgentType};
+pub use take_over::{TakeOver, TakenOver, take_over};
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]

@@ -88,7 +88,7 @@ impl AgentCheckpoint {
         {
             return Err(Error::refused(format!(
                 "the checkpoint is that of {own}, whose name its file has; {agent} takes over into a checkpoint \
-                 of its own (resume::take_over)"
+                 of its own (agent_session::take_over)"
             )));
         }
         let session = context.session.unwrap_or_default();

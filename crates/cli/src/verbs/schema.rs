@@ -15,7 +15,7 @@ pub(super) fn run(
     out: Option<&Path>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
-    let mut schemas = Schemas::default();
+    let mut schemas = Schemas::of(&global.formats);
     if let Some(name) = name {
         // Its error lists the formats there are.
         let format = global.formats.get(name)?.name();

@@ -1,7 +1,7 @@
 //! `ckpt reassign` where a checkpoint belongs to its agent: another takes over from one that crashed.
 
 use agent_checkpoint::formats::agent_session::messages;
-use agent_checkpoint::resume::{TakeOver, take_over};
+use agent_checkpoint::formats::agent_session::{TakeOver, take_over};
 
 use super::now;
 use crate::address::Target;

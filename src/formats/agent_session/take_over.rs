@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
+use super::AgentCheckpoint;
 use crate::checkpoint::{
     Archive, Checkpoint, Error, ErrorKind, Expect, Fence, FixedClock, Key, Result,
 };
 use crate::checkpoints::Checkpoints;
-use crate::formats::AgentCheckpoint;
 use crate::store::{CheckpointStore, DeleteOptions, FileStore, Outcome, Saved};
 
 /// Who takes over the work of an agent of an `agent-session`, and what becomes of the old file.
@@ -52,7 +52,7 @@ impl TakeOver {
     }
 
     /// Leaves the old file where it is. The new agent then needs an id of its own, such as that of
-    /// [`take_over_id`](crate::formats::agent_session::take_over_id).
+    /// [`take_over_id`](super::take_over_id).
     #[must_use]
     pub fn beside(mut self) -> Self {
         self.archive = false;
