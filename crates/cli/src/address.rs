@@ -13,7 +13,7 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,
     HistoryEntry, read_document,
 };
-use agent_checkpoint::{Checkpoint, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction};
+use agent_checkpoint::{Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction};
 
 use chrono::{DateTime, Utc};
 
@@ -199,15 +199,11 @@ impl Target {
 
     /// The checkpoints of the store, whatever type they have.
     pub(crate) fn any_checkpoints(&self, global: &Global) -> AnyCheckpoints {
-        self.format.checkpoints(self.view(global))
+        self.format.checkpoints(self.checkpoints(global))
     }
 
-    /// The checkpoints of the store, typed.
-    pub(crate) fn checkpoints<C: Checkpoint>(&self, global: &Global) -> Checkpoints<C> {
-        self.view(global)
-    }
-
-    fn view<C>(&self, global: &Global) -> Checkpoints<C> {
+    /// The checkpoints of the store, of a type; of `()` for [`Format::checkpoints`].
+    pub(crate) fn checkpoints<C>(&self, global: &Global) -> Checkpoints<C> {
         let checkpoints = match &self.store {
             Store::Files(store) => Checkpoints::new(store.clone()),
             Store::Host(store) => Checkpoints::new(store.clone()),

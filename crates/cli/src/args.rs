@@ -1200,4 +1200,41 @@ mod tests {
         assert_eq!(rows, ["0", "1", "2", "3", "4", "5"]);
         assert_eq!(help, rows);
     }
+
+    #[test]
+    fn every_transient_state_is_on_its_formats_page() {
+        for format in Formats::default().iter() {
+            let transient = format.transient();
+            let page = match format.name() {
+                "task" => "builder-state",
+                "story-pipeline-state" => "story-pipeline",
+                own => own,
+            };
+            let path = format!(
+                "{}/../../docs/formats/{page}.md",
+                env!("CARGO_MANIFEST_DIR")
+            );
+            let page = std::fs::read_to_string(&path).unwrap();
+            assert!(page.contains("## Transient states"), "{path}");
+            for (code, pointer) in transient {
+                let is_listed = |line: &str| {
+                    line.contains(&format!("| `{code}` |"))
+                        && line.contains(&format!("`{pointer}`"))
+                };
+                assert!(page.lines().any(is_listed), "{path}: {code} at {pointer}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_users_reference_lists_the_operations_of_every_format() {
+        let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let reference = std::fs::read_to_string(reference).unwrap();
+        for format in Formats::default().iter() {
+            let operations = format.operations().iter();
+            let operations: Vec<_> = operations.map(|name| format!("`{name}`")).collect();
+            let row = format!("`{}` | {} |", format.name(), operations.join(", "));
+            assert!(reference.contains(&row), "{row}");
+        }
+    }
 }

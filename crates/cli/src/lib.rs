@@ -12,7 +12,6 @@
 
 mod address;
 mod args;
-mod dispatch;
 mod exit;
 mod failure;
 mod given;

@@ -82,4 +82,16 @@ fn every_verb_knows_an_errand() {
     assert!(run(0, &["history", "shopping.json"]).contains("current"));
     let changed = run(1, &["diff", "shopping.json"]);
     assert!(changed.contains("mood"), "{changed}");
+
+    run(0, &["step", "start", "bank", "--store", "shopping.json"]);
+    let done = run(0, &["step", "done", "--store", "shopping.json"]);
+    assert!(done.contains("next: library"), "{done}");
+    let refused = run(2, &["decide", "sell", "--store", "shopping.json"]);
+    assert!(refused.contains("step start, step done"), "{refused}");
+    run(0, &["block", "closed", "--store", "shopping.json"]);
+    run(0, &["unblock", "--store", "shopping.json"]);
+    run(0, &["step", "start", "library", "--store", "shopping.json"]);
+    run(0, &["step", "done", "--store", "shopping.json"]);
+    run(4, &["resume", "shopping.json"]);
+    run(0, &["archive", "shopping.json"]);
 }

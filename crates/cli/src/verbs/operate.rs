@@ -18,7 +18,6 @@ use agent_checkpoint::{
 
 use crate::address::Target;
 use crate::args::{self, Global};
-use crate::dispatch::dispatch;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::given;
@@ -115,8 +114,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
 fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Outcome>, Failure> {
     let target = Target::to_write(global)?;
     let format = target.format.name();
-    let has_place = dispatch!(format, C => C::OPERATIONS.contains(&"context"), else true);
-    if has_place {
+    if target.format.operations().contains(&"context") {
         return Ok(None);
     }
     target.require_file()?;
@@ -219,7 +217,7 @@ fn change(
             sort_files(&mut reported.operation, global, &mut outcome);
         }
     }
-    let (saved, told) = dispatch!(target.format.name(), &target.path, C => apply::<C>(&target, &reports, &beside, global))?;
+    let (saved, told) = apply(&target, &reports, &beside, global)?;
     let mut lines = Vec::new();
     let mut left = Vec::new();
     for Told {
@@ -267,7 +265,7 @@ fn sort_files(operation: &mut Operation, global: &Global, outcome: &mut Outcome)
     }
 }
 
-fn apply<C: Checkpoint>(
+fn apply(
     target: &Target,
     reports: &[(Option<usize>, Report)],
     beside: &Beside,
@@ -282,35 +280,28 @@ fn apply<C: Checkpoint>(
     let archive = reports
         .iter()
         .find_map(|(_, reported)| reported.operation.archives());
+    let view = target.checkpoints(global).archiving(archive);
     let saved = target
-        .checkpoints::<C>(global)
-        .archiving(archive)
-        .try_update_knowing(&target.key, |checkpoint, unreadable| {
+        .format
+        .checkpoints(view)
+        .try_update(&target.key, |checkpoint| {
             // It may run again, on what a faster writer left.
             told.clear();
             for (line, reported) in reports {
                 let operation = &reported.operation;
                 at_line = *line;
                 at_operation = Some(operation);
-                let before = checkpoint.clone();
+                // In the words of `status` and `resume`: what could not be read counts.
+                let before = checkpoint.handoff();
                 let mut rule_context = RuleContext::none();
-                let story;
                 if let Some(state) = &beside.state {
-                    story = before.handoff().task;
-                    let story = story.as_deref().unwrap_or(target.key.as_str());
+                    let story = before.task.as_deref().unwrap_or(target.key.as_str());
                     rule_context = state.context(story);
                 }
                 rule_context.execution_spec = beside.spec.as_ref();
-                let context = context
-                    .with_force(reported.force)
-                    .with_rules(rule_context.with_unreadable(unreadable));
-                checkpoint.apply(operation, &context)?;
-                let is_changed = *checkpoint != before;
-                let (mut before, mut after) = (before.handoff(), checkpoint.handoff());
-                // In the words of `status` and `resume`: what could not be read counts.
-                for handoff in [&mut before, &mut after] {
-                    handoff.count_in(unreadable.to_vec(), C::STATUS_IS_DERIVED);
-                }
+                let context = context.with_force(reported.force).with_rules(rule_context);
+                let is_changed = checkpoint.apply(operation, &context)?;
+                let after = checkpoint.handoff();
                 let mut this = tell(operation, is_changed, &before, &after);
                 this.notes
                     .extend(phase_stays(operation, beside, is_changed, &before, &after));
