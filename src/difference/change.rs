@@ -151,7 +151,7 @@ impl Change {
         self
     }
 
-    pub(super) fn from_to(self, from: Option<&str>, to: Option<&str>) -> Change {
+    pub(super) fn with_from_to(self, from: Option<&str>, to: Option<&str>) -> Change {
         self.with("from", from).with("to", to)
     }
 

@@ -37,7 +37,7 @@ fn facts(before: &Handoff, after: &Handoff) -> Vec<Change> {
     let stamp = |it: &Handoff| text(it.updated_at.as_ref()).map(str::to_owned);
     let fact = |kind, of: &dyn Fn(&Handoff) -> Option<String>| {
         let (from, to) = (of(before), of(after));
-        (from != to).then(|| Change::new(kind).from_to(from.as_deref(), to.as_deref()))
+        (from != to).then(|| Change::new(kind).with_from_to(from.as_deref(), to.as_deref()))
     };
     let mut changes = Vec::new();
     changes.extend(fact(ChangeKind::Status, &status));
@@ -208,7 +208,7 @@ fn notes(before: &Handoff, after: &Handoff) -> Vec<Change> {
         let to = item.note.as_deref();
         if let Some(from) = from.filter(|from| *from != to) {
             let change = Change::new(ChangeKind::StepNoted).with("step", Some(&item.text));
-            changes.push(change.from_to(from, to));
+            changes.push(change.with_from_to(from, to));
         }
     }
     changes
@@ -286,12 +286,12 @@ fn verification(before: &Handoff, after: &Handoff) -> Vec<Change> {
     }
     let result = |activity: &str, from, to| {
         let change = Change::new(ChangeKind::Verification).with("activity", Some(activity));
-        change.from_to(from, to)
+        change.with_from_to(from, to)
     };
     let mut changes = Vec::new();
     let (from, to) = (contract(before), contract(after));
     if from != to {
-        changes.push(Change::new(ChangeKind::Contract).from_to(from, to));
+        changes.push(Change::new(ChangeKind::Contract).with_from_to(from, to));
     }
     let mut old: HashMap<&str, Vec<&str>> = HashMap::new();
     for (activity, result) in results(before).iter().rev() {

@@ -139,10 +139,16 @@ impl Format {
         }
     }
 
-    /// The released versions of its documents, and what makes their schema.
+    /// The released versions of its documents.
     #[cfg(feature = "schema")]
-    pub(crate) fn schema(&self) -> Option<(&'static [SchemaVersion], fn() -> serde_json::Value)> {
-        Some((self.versions, self.schema?))
+    pub(crate) fn versions(&self) -> &'static [SchemaVersion] {
+        self.versions
+    }
+
+    /// What makes the schema of its documents; `None` for a format that was registered without one.
+    #[cfg(feature = "schema")]
+    pub(crate) fn schema(&self) -> Option<fn() -> serde_json::Value> {
+        self.schema
     }
 
     /// Its name, such as `task`.

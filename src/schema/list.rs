@@ -41,16 +41,15 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// Those of each of these formats that has one.
+    /// The schema of each of these formats that has one.
     #[must_use]
     pub fn of(formats: &Formats) -> Schemas {
         let entries = formats.iter().filter_map(|format| {
-            let (versions, make) = format.schema()?;
             Some(Entry {
                 name: format.name().to_owned(),
                 base: BASE.to_owned(),
-                versions,
-                make,
+                versions: format.versions(),
+                make: format.schema()?,
             })
         });
         Schemas(entries.collect())
