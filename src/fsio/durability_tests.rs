@@ -16,15 +16,15 @@ use super::{
     read_limited, replace, sweep,
 };
 
-/// Tells a child which folder to work in.
+/// The folder that a child works in.
 const FOLDER: &str = "FSIO_CHILD_FOLDER";
 
-/// Goes past the capture of passing tests, so that nobody takes a skipped test for a passed one.
+/// Goes past the capture of passing tests, so that a skipped test does not look like a passed one.
 fn skipped(test: &str, why: &str) {
     let _ = writeln!(io::stderr(), "SKIPPED {test} ({why})");
 }
 
-/// What the test harness calls a function of this module.
+/// The name of a function of this module in the test harness.
 fn full_name(function: &str) -> String {
     format!("fsio::durability_tests::{function}")
 }

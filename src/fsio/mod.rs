@@ -10,7 +10,8 @@
 //! `docs/durability.md` gives the order of the steps, the reason for each, and what a crash leaves.
 
 mod append;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod durability_tests;
 mod error;
 mod folder;
