@@ -8,14 +8,14 @@ pub(crate) use rollback::came_back;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::checkpoint::{
-    Archive, Checkpoint, Claim, Clock, Current, DoneIndex, DoneItem, Dropped, Error, ErrorKind,
-    Expect, Fence, Handoff, Key, Limits, Result, ResumePlan, ResumeReason, Revision, RuleContext,
-    SystemClock, Timestamp, UnreadableItem, judge, read, violations,
+    Archive, Checkpoint, Claim, ClaimRequest, Clock, Current, DoneIndex, DoneItem, Dropped, Error,
+    ErrorKind, Expect, Fence, Handoff, Key, Limits, Result, ResumePlan, ResumeReason, Revision,
+    RuleContext, SystemClock, Timestamp, UnreadableItem, judge, read, violations,
 };
 use crate::event;
 use crate::json::{Corrupt, CorruptCode, Document, Violation};
@@ -24,7 +24,10 @@ use crate::redaction::Redaction;
 use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
-use crate::store::{CheckpointStore, EntryId, Outcome, Put, Saved, Stored, TaskContext};
+use crate::store::{
+    CheckpointStore, ClaimChange, EntryId, HistoryEntry, Keep, Outcome, Put, RecoverOptions,
+    Recovered, Saved, Stored, TaskContext,
+};
 use serde_json::Value;
 
 pub use saving::PutMode;
@@ -180,7 +183,7 @@ impl<C> Checkpoints<C> {
         self
     }
 
-    /// Shows the fence of a claim with every save: see [`CheckpointStore::claim`]. Without one, saves of a
+    /// Shows the fence of a claim with every save: see [`CheckpointStoreExt::claim`]. Without one, saves of a
     /// key that is claimed are refused.
     #[must_use]
     pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
@@ -339,7 +342,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// [`ErrorKind::NewerSchema`] when a later version of the format wrote it;
     /// [`ErrorKind::WouldLose`] when the change would overwrite values that could not be read;
     /// An error with the code `not-faithful` when a value does not come back from its text as it was; the errors
-    /// of [`CheckpointStore::transact`].
+    /// of [`CheckpointStoreExt::transact`].
     pub fn try_update(
         &self,
         key: &Key,
@@ -488,32 +491,33 @@ impl<C: Checkpoint> Checkpoints<C> {
         ended(key, saved, began)
     }
 
-    /// One state of the history of a checkpoint, as [`CheckpointStore::history`] lists them.
+    /// One state of the history of a checkpoint, as [`CheckpointStoreExt::states`] lists them.
     ///
     /// # Errors
     ///
-    /// Those of [`CheckpointStore::load_revision`].
+    /// Those of [`CheckpointStoreExt::load_revision`].
     pub fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Loaded<C>> {
-        self.judged_load(key, self.store.load_revision(key, entry)?)
+        let history = crate::store::history_of(&*self.store)?;
+        self.judged_load(key, history.load_revision(key, entry)?)
     }
 
     /// What saves left out of this checkpoint to keep within their limits, oldest first.
     ///
     /// # Errors
     ///
-    /// Those of [`CheckpointStore::overflow`].
-    pub fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.store.overflow(key)
+    /// Those of [`Beside::dropped`](crate::store::Beside::dropped).
+    pub fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.store.beside().dropped(key)
     }
 
     /// Finished work that saves cut from this checkpoint, oldest first; none that it still has.
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Checkpoints::get) and of [`CheckpointStore::overflow`].
+    /// Those of [`get`](Checkpoints::get) and of [`Beside::dropped`](crate::store::Beside::dropped).
     pub fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>> {
         let loaded = self.get(key)?;
-        let dropped = self.store.overflow(key)?;
+        let dropped = self.store.beside().dropped(key)?;
         let cut = cut_from(&dropped, &loaded.checkpoint);
         Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
     }
@@ -523,9 +527,9 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`CheckpointStore::newest_overflow`].
+    /// Those of [`Beside::newest_dropped`](crate::store::Beside::newest_dropped).
     pub fn complete_handoff(&self, key: &Key, checkpoint: &C, handoff: Handoff) -> Result<Handoff> {
-        let dropped = self.store.newest_overflow(key, NEWEST)?;
+        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
         let cut = cut_from(&dropped, checkpoint);
         self.completed(key, handoff, &dropped, &cut)
     }
@@ -539,7 +543,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     ) -> Result<Handoff> {
         let found: usize = cut.iter().map(|cut| cut.handoff().done.len()).sum();
         let found = u64::try_from(found).unwrap_or(u64::MAX);
-        let log = self.store.dropped_log(key)?;
+        let log = self.store.beside().dropped_log(key)?;
         if found > handoff.done_elsewhere {
             handoff.done_elsewhere = found;
             handoff.elsewhere.clone_from(&log);
@@ -591,7 +595,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// Those of [`get`](Checkpoints::get); [`ErrorKind::NotAFolder`] when `root` is none.
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let loaded = self.get(key)?;
-        let dropped = self.store.newest_overflow(key, NEWEST)?;
+        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
         let cut = cut_from(&dropped, &loaded.checkpoint);
         let staleness = self.staleness(key, &loaded, &cut, root.as_ref())?;
         self.heeding_rollback(key, &loaded, staleness)
@@ -605,7 +609,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// # Errors
     ///
     /// Those of [`stale`](Checkpoints::stale), but for [`ErrorKind::Corrupt`]; that stays for a document that is
-    /// only beyond the limits. Those of [`CheckpointStore::claimed`] and [`CheckpointStore::history`], where the
+    /// only beyond the limits. Those of [`CheckpointStoreExt::claimed`] and [`CheckpointStoreExt::states`], where the
     /// store has them.
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
         let began = Instant::now();
@@ -638,7 +642,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         options: &ResumeOptions,
     ) -> Result<Resume> {
         let now = self.clock.now();
-        let dropped = self.store.newest_overflow(key, NEWEST)?;
+        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
         let cut = cut_from(&dropped, &loaded.checkpoint);
         let mut staleness = self.staleness(key, loaded, &cut, &options.root)?;
         if damage.is_none() {
@@ -728,9 +732,9 @@ impl<C: Checkpoint> Checkpoints<C> {
 
     /// The last claim on a key, in a store that has claims.
     fn claim(&self, key: &Key) -> Result<Option<Claim>> {
-        match self.store.capabilities().claims {
-            true => self.store.claimed(key),
-            false => Ok(None),
+        match self.store.claims() {
+            Some(claims) => claims.claimed(key),
+            None => Ok(None),
         }
     }
 
@@ -759,7 +763,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let now = self.clock.now();
         // One that was given back says that its owner is done with it.
         let is_settled = claim.is_some_and(|claim| claim.released || claim.stands(now));
-        if options.ignores_claims || is_settled || !self.store.capabilities().claims {
+        if options.ignores_claims || is_settled || self.store.claims().is_none() {
             return None;
         }
         let pulse = loaded.checkpoint.pulse();
@@ -783,10 +787,10 @@ impl<C: Checkpoint> Checkpoints<C> {
 
     /// The newest earlier state that can be read.
     fn newest_good(&self, key: &Key) -> Result<Option<(EntryId, Loaded<C>)>> {
-        if !self.store.capabilities().history {
+        let Some(history) = self.store.history() else {
             return Ok(None);
-        }
-        for entry in self.store.history(key)? {
+        };
+        for entry in history.states(key)? {
             if entry.is_current() || entry.revision.is_err() {
                 continue;
             }
@@ -811,7 +815,7 @@ impl<C: Checkpoint> Checkpoints<C> {
 
     /// What the save of this revision recorded of the files.
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<Fingerprints>> {
-        let text = self.store.companion(key, revision)?;
+        let text = self.store.beside().fingerprints(key, revision)?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
@@ -830,7 +834,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         let mut files = checkpoint.files();
         files.extend(cut.iter().flat_map(Checkpoint::files));
         let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
-        let mut tracking = tracking.of_checkpoint(self.store.document_file(key), C::layout());
+        let mut tracking =
+            tracking.of_checkpoint(self.store.beside().document_file(key), C::layout());
         tracking.root = root.to_path_buf();
         let fingerprints = self.fingerprints(key, &loaded.revision)?;
         // It has the files of all that was moved out, however long ago.
@@ -863,11 +868,7 @@ impl<C: Checkpoint> Checkpoints<C> {
 
     /// No save fails for what only helps to judge.
     fn told_of_rollback(&self, key: &Key, stored: &Stored) -> Option<Reason> {
-        let is_changed = stored.changed_without.unwrap_or_else(|| {
-            let found = self.store.changed_without(key, &stored.revision);
-            found.is_ok_and(|found| found.is_some())
-        });
-        if !is_changed {
+        if stored.changed_without == Some(false) {
             return None;
         }
         let present = read::<C>(&stored.document).ok()?;
@@ -1044,12 +1045,121 @@ pub trait CheckpointStoreExt: CheckpointStore {
         crate::store::transact(self, key, decide)
     }
 
+    /// Claims a key: until the claim runs out or is given back, only writes with its fence go through.
+    ///
+    /// The owner of a claim that stands gets the same one again, for at least as long as it asks for.
+    /// There need be no checkpoint yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Claimed`] while the claim of another agent stands; [`ErrorKind::NotOffered`] in a store
+    /// without claims, as for all calls on claims.
+    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
+        let change = ClaimChange::Claim(request.clone());
+        crate::store::claims_of(self)?.change_claim(key, &change)
+    }
+
+    /// Lets a claim stand for longer, from now on; also one that ran out, as long as no other agent has claimed
+    /// the key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when the claim was given back or another agent has claimed the key since.
+    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
+        let change = ClaimChange::Renew {
+            fence,
+            time_to_live,
+        };
+        crate::store::claims_of(self)?.change_claim(key, &change)
+    }
+
+    /// Gives a claim back. Doing so again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`] when another agent has claimed the key since.
+    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
+        let change = ClaimChange::Release { fence };
+        crate::store::claims_of(self)?.change_claim(key, &change)
+    }
+
+    /// The last claim on a key: see [`Claims::claimed`](crate::store::Claims::claimed).
+    ///
+    /// # Errors
+    ///
+    /// Any failure to read it.
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        crate::store::claims_of(self)?.claimed(key)
+    }
+
+    /// The states of a key, newest first: see [`History::states`](crate::store::History::states).
+    ///
+    /// # Errors
+    ///
+    /// Any failure to list the history; [`ErrorKind::NotOffered`] in a store without history, as for all calls on
+    /// history.
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        crate::store::history_of(self)?.states(key)
+    }
+
+    /// One state of a key: see [`History::load_revision`](crate::store::History::load_revision).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchRevision`] when there is none of this name; [`ErrorKind::Corrupt`] when it cannot be
+    /// read.
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        crate::store::history_of(self)?.load_revision(key, entry)
+    }
+
+    /// Pins an entry or unpins it: see [`History::pin`](crate::store::History::pin).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchRevision`] when there is none of this name.
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        crate::store::history_of(self)?.pin(key, entry, pinned)
+    }
+
+    /// Removes entries beyond these limits: see [`History::prune`](crate::store::History::prune).
+    ///
+    /// # Errors
+    ///
+    /// Any failure to list the history.
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        crate::store::history_of(self)?.prune(key, keep)
+    }
+
+    /// Goes on from a document that cannot be read: see [`Recover::recover`](crate::store::Recover::recover).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recover::recover`](crate::store::Recover::recover); [`ErrorKind::NotOffered`] in a store without
+    /// recovery.
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
+        crate::store::recovery_of(self)?.recover(key, options)
+    }
+
+    /// Shows that the agent of this key is alive: see [`Heartbeat::beat`](crate::store::Heartbeat::beat).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Heartbeat::beat`](crate::store::Heartbeat::beat); [`ErrorKind::NotOffered`] in a store without a
+    /// heartbeat.
+    fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
+        let what = "heartbeat";
+        let heartbeat = self
+            .heartbeat()
+            .ok_or_else(|| Error::new(ErrorKind::NotOffered { what }))?;
+        heartbeat.beat(key, now, fence)
+    }
+
     /// Puts an earlier state of a key in place again, to the byte, over what is expected. The state that was there
     /// is in the history afterwards. A state of the task that was deleted brings it back, with its dropped items.
     ///
     /// # Errors
     ///
-    /// Those of [`CheckpointStore::load_revision`] and of [`CheckpointStore::put`].
+    /// Those of [`CheckpointStoreExt::load_revision`] and of [`CheckpointStore::put`].
     fn restore(
         &self,
         key: &Key,
@@ -1057,13 +1167,14 @@ pub trait CheckpointStoreExt: CheckpointStore {
         expect: Expect,
         fence: Option<Fence>,
     ) -> Result<Saved> {
-        let stored = self.load_revision(key, entry)?;
-        let history = self.history(key)?;
-        let mut history = history.iter();
+        let history = crate::store::history_of(self)?;
+        let stored = history.load_revision(key, entry)?;
+        let states = history.states(key)?;
+        let mut states = states.iter();
         let mut put = Put::new(stored.document)
             .with_expect(expect)
             .with_fence(fence);
-        if history.any(|known| known.id == *entry && known.tasks_since == 0) {
+        if states.any(|known| known.id == *entry && known.tasks_since == 0) {
             put = put.continue_task();
         }
         self.put(key, put)

@@ -18,29 +18,32 @@ pub(crate) fn came_back(
     own: Option<&Timestamp>,
     stamp_of: &dyn Fn(&Document) -> Option<Timestamp>,
 ) -> Result<Option<Reason>> {
-    let Some(saved) = store.changed_without(key, present)? else {
+    let Some(history) = store.history() else {
         return Ok(None);
     };
-    if let Some(back) = store.rolled_back(key, present)? {
+    let Some(saved) = history.changed_without(key, present)? else {
+        return Ok(None);
+    };
+    if let Some(back) = history.rolled_back(key, present)? {
         return Ok(Some(back.into()));
     }
     let Some(own) = own.and_then(Timestamp::time) else {
         return Ok(None);
     };
-    let history = store.history(key)?;
-    let mut of_this_task = history
+    let states = history.states(key)?;
+    let mut of_this_task = states
         .iter()
         .filter(|entry| !entry.is_current() && entry.tasks_since == 0);
     let Some(newest) = of_this_task.next() else {
         return Ok(None);
     };
-    let mut restored = history.iter().filter(|entry| !entry.is_current());
+    let mut restored = states.iter().filter(|entry| !entry.is_current());
     let restored = restored.find(|entry| {
         let written = entry.revision.as_ref();
-        written.is_ok_and(|it| matches!(store.changed_without(key, it), Ok(None)))
+        written.is_ok_and(|it| matches!(history.changed_without(key, it), Ok(None)))
     });
     let before = restored.unwrap_or(newest);
-    let kept = store.load_revision(key, &before.id).ok();
+    let kept = history.load_revision(key, &before.id).ok();
     let kept = kept.and_then(|kept| stamp_of(&kept.document)?.time());
     Ok(kept.filter(|kept| own < *kept).map(|_| Reason::RolledBack {
         later: Some(newest.id.clone()),

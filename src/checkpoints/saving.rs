@@ -113,7 +113,10 @@ impl Prepared {
         // The record before has the files of all that was dropped before it.
         let dropped = match &before {
             Some(_) => Vec::new(),
-            None => checkpoints.store.newest_overflow(key, super::NEWEST)?,
+            None => checkpoints
+                .store
+                .beside()
+                .newest_dropped(key, super::NEWEST)?,
         };
         let dropped = dropped.iter().chain(&self.report.truncation.dropped);
         let dropped = dropped.filter_map(super::as_checkpoint::<C>);
@@ -122,7 +125,7 @@ impl Prepared {
             .chain(dropped.flat_map(|dropped| own(dropped.files())))
             .chain(recorded.filter(|file| !work.named_before(file)).cloned())
             .collect();
-        let own_file = checkpoints.store.document_file(key);
+        let own_file = checkpoints.store.beside().document_file(key);
         let tracking = checkpoints.tracking.clone();
         let tracking = tracking.map(|tracking| tracking.of_checkpoint(own_file, C::layout()));
         let recording = Recording {
@@ -167,7 +170,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let reading = &current.reading;
         let mut wanted = reading.value.clone();
         change(&mut wanted, &unreadable_items(&current.document, reading))?;
-        wanted.complete_change(&reading.value, &mut || self.store.overflow(key))?;
+        wanted.complete_change(&reading.value, &mut || self.store.beside().dropped(key))?;
         of_latest_version(&mut wanted);
         if wanted == reading.value {
             return Ok(None);
@@ -361,7 +364,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
         wanted.stamp_change(before, self.clock.now());
         let limits = Limits {
-            dropped_log: self.store.dropped_log(key)?,
+            dropped_log: self.store.beside().dropped_log(key)?,
             ..self.limits.clone()
         };
         let truncation = wanted.shrink(&limits, before);

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 
 use super::scan::Scan;
 use super::{ClaimHolder, Finding, Place, Row, RowState, bounded};
+use crate::CheckpointStoreExt;
 use crate::checkpoint::{
     Claim, ErrorKind, Handoff, Key, Layout, Result, Revision, RuleContext, Timestamp,
 };
@@ -78,7 +79,10 @@ fn missing(
     if handoff.done_elsewhere == 0 {
         return 0;
     }
-    let dropped = store.newest_overflow(key, NEWEST).unwrap_or_default();
+    let dropped = store
+        .beside()
+        .newest_dropped(key, NEWEST)
+        .unwrap_or_default();
     // A longer log was read in part.
     if dropped.len() >= NEWEST {
         return 0;
@@ -131,7 +135,7 @@ impl Scan<'_> {
         };
         // A task that ended since, and whose checkpoint was archived or deleted, was begun. File systems stamp coarsely.
         let since = SystemTime::from(claim.since - TimeDelta::seconds(1));
-        let entries = store.history(&key).unwrap_or_default();
+        let entries = store.states(&key).unwrap_or_default();
         let mut entries = entries.iter();
         let was_deleted = entries.any(|entry| entry.saved.is_none_or(|saved| saved >= since));
         if claim.released || was_deleted || was_archived(path, &layout, since) {

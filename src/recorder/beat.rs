@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Recorded, Recorder};
+use crate::CheckpointStoreExt;
 use crate::checkpoint::{Checkpoint, Error, Operation, Result};
 
 impl<C: Checkpoint> Recorder<C> {
@@ -17,7 +18,7 @@ impl<C: Checkpoint> Recorder<C> {
     pub fn heartbeat(&self) -> Result<Recorded> {
         let store = self.checkpoints.store();
         let operation = Operation::Heartbeat;
-        if !store.capabilities().heartbeat {
+        if store.heartbeat().is_none() {
             return self.report(operation);
         }
         // The sign of life of the whole session, which its host file has.
@@ -33,7 +34,7 @@ impl<C: Checkpoint> Recorder<C> {
     /// Whether the checkpoint or its store has a sign of life apart from progress.
     #[must_use]
     pub fn has_heartbeat(&self) -> bool {
-        C::HAS_HEARTBEAT || self.checkpoints.store().capabilities().heartbeat
+        C::HAS_HEARTBEAT || self.checkpoints.store().heartbeat().is_some()
     }
 
     /// Does `work` while a thread reports every so often that the agent is alive. The thread ends with the work,

@@ -2,6 +2,7 @@
 
 use super::hold::{Hold, Holder, give_back};
 use super::{Recorder, RecorderOptions};
+use crate::CheckpointStoreExt;
 use crate::checkpoint::{Archive, Checkpoint, Claim, Error, ErrorKind, Expect, Key, Result};
 use crate::checkpoints::{Begun, Checkpoints, Loaded, PutMode};
 use crate::resume::{Resume, ResumeDecision};
@@ -126,9 +127,9 @@ impl<C: Checkpoint> Found<C> {
         let refused =
             (resume.plan.decision >= ResumeDecision::Restart).then(|| resume.plan.message.clone());
         let store = checkpoints.store();
-        let claimed = match store.capabilities().claims {
-            true => store.claimed(key)?,
-            false => None,
+        let claimed = match store.claims() {
+            Some(claims) => claims.claimed(key)?,
+            None => None,
         };
         let claimed = claimed.filter(|claim| claim.stands(checkpoints.now()));
         let owner = options.owner.to_string();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::RecorderOptions;
+use crate::CheckpointStoreExt;
 use crate::checkpoint::{
     Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Key, ProcessId, Result,
 };
@@ -56,7 +57,7 @@ impl Hold {
         found: Option<&Claim>,
     ) -> Result<Option<Claim>> {
         let store = checkpoints.store();
-        let is_wanted = checkpoints.fence().is_none() && store.capabilities().claims;
+        let is_wanted = checkpoints.fence().is_none() && store.claims().is_some();
         let Some(time_to_live) = options.claim_for.filter(|_| is_wanted) else {
             return Ok(None);
         };

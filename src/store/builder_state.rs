@@ -2,22 +2,21 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
 use super::file::{
-    DurableFile, Entries, Entry, FileOptions, History, Next, NextClaim, OnAbsent, OverflowFile,
-    Owner, Undo, entry_named, listed, no_history, no_such, not_recoverable, recover_with,
+    DurableFile, Entries, Entry, FileHistory, FileOptions, Next, OnAbsent, OverflowFile, Owner,
+    Undo, entry_named, listed, no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
-    Capabilities, CheckpointStore, Decide, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep,
-    Outcome, Page, Put, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
-    check_expected,
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions, EntryId,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover,
+    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Archive, Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
-    Timestamp,
+    Archive, Claim, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, Timestamp,
 };
 use crate::formats::builder_state::{Slot, SlotPlace};
 use crate::fsio;
@@ -77,7 +76,7 @@ impl BuilderStateStore {
     fn past<T>(
         &self,
         key: &Key,
-        work: impl FnOnce(&Slot, &DurableFile<'_>, &History<'_>) -> Result<T>,
+        work: impl FnOnce(&Slot, &DurableFile<'_>, &FileHistory<'_>) -> Result<T>,
     ) -> Result<T> {
         let slot = self.slot(key)?;
         let file = self.file_of(key);
@@ -100,14 +99,6 @@ impl BuilderStateStore {
             task: place.as_ref().and_then(|place| place.task.as_deref()),
         };
         work(&self.file().overflow()?, owner)
-    }
-
-    fn change_claim(&self, key: &Key, anew: bool, next: &mut NextClaim<'_>) -> Result<Claim> {
-        // A claim on what can be no slot would never be found.
-        self.slot(key)?;
-        self.file_of(key)
-            .change_claim(anew, next)
-            .map_err(|error| self.with_place(error, key))
     }
 
     fn with_place(&self, error: Error, key: &Key) -> Error {
@@ -454,11 +445,45 @@ impl CheckpointStore for BuilderStateStore {
         Ok(page)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+    fn beside(&self) -> &dyn Beside {
+        self
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        self.options
+            .history
+            .is_some()
+            .then_some(self as &dyn History)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        Some(self)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        Some(self)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            survives_power_loss: self.options.durability == fsio::Durability::Full,
+            excludes_processes: true,
+            embedded: true,
+            ..Capabilities::default()
+        }
+    }
+}
+
+impl Beside for BuilderStateStore {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
         self.with_log(key, |log, owner| log.read(owner))
     }
 
-    fn newest_overflow(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
         self.with_log(key, |log, owner| log.newest(owner, most))
     }
 
@@ -466,12 +491,18 @@ impl CheckpointStore for BuilderStateStore {
         Ok(Some(self.file().overflow()?.place_beside()))
     }
 
-    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         let kept = self.file_of(key).companion(revision);
         let kept = kept.map_err(|error| self.with_place(error, key))?;
         Ok(kept.and_then(|kept| of_beside_text(&kept).1.map(str::to_owned)))
     }
 
+    fn document_file(&self, _key: &Key) -> Option<PathBuf> {
+        Some(self.path.clone())
+    }
+}
+
+impl Heartbeat for BuilderStateStore {
     /// The sign of life is the session's own `lastHeartbeat`; a host without one gets it.
     fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
         let slot = self.slot(key)?;
@@ -505,25 +536,14 @@ impl CheckpointStore for BuilderStateStore {
         });
         beat.map_err(|error| self.with_place(error, key))
     }
+}
 
-    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
-        self.change_claim(key, request.take_over, &mut |last, now| {
-            Claim::granted(last, request, now)
-        })
-    }
-
-    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
-        self.change_claim(key, false, &mut |last, now| match last {
-            Some(last) => last.renewed(fence, time_to_live, now),
-            None => Err(Claim::unknown(fence)),
-        })
-    }
-
-    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
-        self.change_claim(key, false, &mut |last, _| match last {
-            Some(last) => last.given_back(fence),
-            None => Err(Claim::unknown(fence)),
-        })
+impl Claims for BuilderStateStore {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        // A claim on what can be no slot would never be found.
+        self.slot(key)?;
+        let claim = self.file_of(key).change_claim(change);
+        claim.map_err(|error| self.with_place(error, key))
     }
 
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
@@ -532,9 +552,11 @@ impl CheckpointStore for BuilderStateStore {
             .claimed()
             .map_err(|error| self.with_place(error, key))
     }
+}
 
+impl History for BuilderStateStore {
     /// The states of a slot. An entry is the host file before a save of this slot, read at the slot.
-    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
         self.past(key, |slot, file, history| {
             let current = file.load();
             let current = current.and_then(|host| in_slot(slot, host));
@@ -577,6 +599,23 @@ impl CheckpointStore for BuilderStateStore {
         })
     }
 
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+        self.file_of(key)
+            .changed_without(present)
+            .map_err(|error| self.with_place(error, key))
+    }
+
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+        let slot = self.slot(key)?;
+        let file = self.file_of(key);
+        file.rolled_back(present, &|entry| {
+            in_slot(&slot, file.read_entry(&entry.path)?)
+        })
+        .map_err(|error| self.with_place(error, key))
+    }
+}
+
+impl Recover for BuilderStateStore {
     /// A damaged host file is mended as a whole, with the newest host that a save of any slot replaced. What
     /// the builder wrote since is in the text that was put aside. There is no fresh host: a builder's whole
     /// state would go with the checkpoint.
@@ -615,38 +654,6 @@ impl CheckpointStore for BuilderStateStore {
             Ok(recovered)
         };
         recover().map_err(|error| self.with_place(error, key))
-    }
-
-    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
-        self.file_of(key)
-            .changed_without(present)
-            .map_err(|error| self.with_place(error, key))
-    }
-
-    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
-        let slot = self.slot(key)?;
-        let file = self.file_of(key);
-        file.rolled_back(present, &|entry| {
-            in_slot(&slot, file.read_entry(&entry.path)?)
-        })
-        .map_err(|error| self.with_place(error, key))
-    }
-
-    fn document_file(&self, _key: &Key) -> Option<PathBuf> {
-        Some(self.path.clone())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            claims: true,
-            history: self.options.history.is_some(),
-            recovery: true,
-            survives_power_loss: self.options.durability == fsio::Durability::Full,
-            excludes_processes: true,
-            embedded: true,
-            heartbeat: true,
-            ..Capabilities::default()
-        }
     }
 }
 

@@ -6,14 +6,75 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
 
-use crate::checkpoint::{Error, ErrorKind, Result, Revision};
+use super::{CheckpointStore, Stored};
+use crate::checkpoint::{Error, ErrorKind, Key, Result, Revision};
 use crate::json::Corrupt;
 
-/// The name of one state in the history of a key, as [`CheckpointStore::history`] lists it.
+/// The earlier states of a store's documents.
+pub trait History {
+    /// The states of a key, newest first: the one that is there now, then those that writes replaced.
+    ///
+    /// A state that cannot be read is an entry too, with the reason. Holds no lock: an entry may be gone by the
+    /// time it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to list the history.
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>>;
+
+    /// One state of a key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchRevision`] when there is none of this name, or none any more;
+    /// [`ErrorKind::Corrupt`] when it cannot be read.
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored>;
+
+    /// Pins an entry, so that it is kept whatever comes, or unpins it. Pinning the state that is there
+    /// now makes an entry of it. Gives the name of the entry.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchRevision`] when there is none of this name.
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId>;
+
+    /// Removes entries beyond these limits, and lists which. While the state that is there now is missing
+    /// or cannot be read, the newest entry that can be read stays.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to list the history. An entry that cannot be removed stays.
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>>;
+
+    /// When the last save was made, where the state of the revision `present` is not what it wrote: something
+    /// changed it without the store. `None` also where the store cannot say.
+    ///
+    /// # Errors
+    ///
+    /// When the key has no place.
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>>;
+
+    /// Whether the state that is there now, of the revision `present`, is an earlier one that came back without
+    /// the store, as by `git checkout`: it is not what the last save wrote, and equals an entry of the history.
+    ///
+    /// `None` where that is not so, and where the store cannot say: not every store records its last save, and
+    /// the record may be gone at any time. A save that was killed does not count. Holds no lock.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to list the history.
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>>;
+}
+
+/// The history of a store, or the error that it has none.
+pub(crate) fn history_of<S: CheckpointStore + ?Sized>(store: &S) -> Result<&dyn History> {
+    let none = || Error::new(ErrorKind::NotOffered { what: "history" });
+    store.history().ok_or_else(none)
+}
+
+/// The name of one state in the history of a key, as [`History::states`] lists it.
 ///
 /// A state is told by this and not by its [`Revision`] alone: the same bytes can come back.
-///
-/// [`CheckpointStore::history`]: super::CheckpointStore::history
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EntryId(String);
 
@@ -93,7 +154,7 @@ pub struct HistoryEntry {
     pub pinned: bool,
     /// How many tasks ended after it: 0 of a state of the present task, and more beyond each border, as an
     /// archive or a new document after a deletion makes one. Only states of the present task are
-    /// [recovered](super::CheckpointStore::recover) unasked.
+    /// [recovered](super::Recover::recover) unasked.
     pub tasks_since: usize,
 }
 

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
-
-use chrono::{DateTime, Utc};
+use std::time::{Instant, SystemTime};
 
 use super::file::of_earlier_tasks;
 use super::{
-    Capabilities, CheckpointStore, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep, Outcome,
-    Page, Put, Query, RecoverOptions, Recovered, Recovery, Saved, Stored, check_expected,
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId, Exclusive,
+    Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover, RecoverOptions,
+    Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Claim, ClaimRequest, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision,
-    SystemClock,
+    Claim, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision, SystemClock,
 };
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
@@ -98,21 +97,6 @@ impl MemoryStore {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change_claim(
-        &self,
-        key: &Key,
-        next: impl FnOnce(Option<&Claim>, DateTime<Utc>) -> Result<Claim>,
-    ) -> Result<Claim> {
-        let mut entries = self.entries();
-        let last = entries
-            .by_key
-            .get(key)
-            .and_then(|entry| entry.claim.as_ref());
-        let claim = next(last, self.clock.now()).map_err(|error| error.with_key(key))?;
-        entries.by_key.entry(key.clone()).or_default().claim = Some(claim.clone());
-        Ok(claim)
-    }
-
     /// Checks what a writer expects and shows, and gives the place of the key.
     fn checked<'e>(
         &self,
@@ -165,13 +149,41 @@ impl CheckpointStore for MemoryStore {
         Ok(query.page(there.map(|(key, _)| key.clone())))
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+    fn beside(&self) -> &dyn Beside {
+        self
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        Some(self)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            ..Capabilities::default()
+        }
+    }
+}
+
+impl Beside for MemoryStore {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
         let entries = self.entries();
         let entry = entries.by_key.get(key);
         Ok(entry.map(|entry| entry.dropped.clone()).unwrap_or_default())
     }
 
-    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         let entries = self.entries();
         let entry = entries.by_key.get(key);
         let is_it = |stored: &Stored| stored.revision == *revision;
@@ -179,22 +191,30 @@ impl CheckpointStore for MemoryStore {
         Ok(there.and_then(|entry| entry.fingerprints.clone()))
     }
 
-    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
-        self.change_claim(key, |last, now| Claim::granted(last, request, now))
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        let mut all = self.dropped(key)?;
+        all.drain(..all.len().saturating_sub(most));
+        Ok(all)
     }
 
-    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
-        self.change_claim(key, |last, now| match last {
-            Some(last) => last.renewed(fence, time_to_live, now),
-            None => Err(Claim::unknown(fence)),
-        })
+    fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
+        Ok(None)
     }
 
-    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
-        self.change_claim(key, |last, _| match last {
-            Some(last) => last.given_back(fence),
-            None => Err(Claim::unknown(fence)),
-        })
+    fn document_file(&self, _: &Key) -> Option<PathBuf> {
+        None
+    }
+}
+
+impl Claims for MemoryStore {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        let mut entries = self.entries();
+        let entry = entries.by_key.get(key);
+        let last = entry.and_then(|entry| entry.claim.as_ref());
+        let claim = change.apply(last, self.clock.now());
+        let claim = claim.map_err(|error| error.with_key(key))?;
+        entries.by_key.entry(key.clone()).or_default().claim = Some(claim.clone());
+        Ok(claim)
     }
 
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
@@ -204,8 +224,10 @@ impl CheckpointStore for MemoryStore {
             .get(key)
             .and_then(|entry| entry.claim.clone()))
     }
+}
 
-    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+impl History for MemoryStore {
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
         let entries = self.entries();
         let Some(entry) = entries.by_key.get(key) else {
             return Ok(Vec::new());
@@ -277,6 +299,16 @@ impl CheckpointStore for MemoryStore {
             .unwrap_or_default())
     }
 
+    fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
+        Ok(None)
+    }
+
+    fn rolled_back(&self, _: &Key, _: &Revision) -> Result<Option<RolledBack>> {
+        Ok(None)
+    }
+}
+
+impl Recover for MemoryStore {
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
         let began = Instant::now();
         let mut entries = self.entries();
@@ -314,15 +346,6 @@ impl CheckpointStore for MemoryStore {
         recovered.document = Some(document);
         recovered.report(key, began);
         Ok(recovered)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            claims: true,
-            history: true,
-            recovery: true,
-            ..Capabilities::default()
-        }
     }
 }
 

@@ -4,10 +4,32 @@ use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::{EntryId, Saved};
-use crate::checkpoint::{Fence, Key};
+use super::{CheckpointStore, EntryId, Saved};
+use crate::checkpoint::{Error, ErrorKind, Fence, Key, Result};
 use crate::event;
 use crate::json::{Corrupt, Document, LeftOut};
+
+/// A store that can go on from a document that it cannot read.
+pub trait Recover {
+    /// Puts a damaged text aside and has another in its place.
+    ///
+    /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that was
+    /// deleted, but none of a task that ended. Inside a larger file
+    /// ([`Capabilities::embedded`](super::Capabilities::embedded)) an empty place is nothing wrong.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotRecoverable`] when there is nothing to go on with, or only states of tasks that ended;
+    /// [`ErrorKind::TooLarge`] and [`ErrorKind::Corrupt`] with the code `too-deep` for a text that is only beyond
+    /// the limits, which stays where it is; those of [`put`](CheckpointStore::put).
+    fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered>;
+}
+
+/// The recovery of a store, or the error that it has none.
+pub(crate) fn recovery_of<S: CheckpointStore + ?Sized>(store: &S) -> Result<&dyn Recover> {
+    let none = || Error::new(ErrorKind::NotOffered { what: "recovery" });
+    store.recovery().ok_or_else(none)
+}
 
 /// With what a checkpoint that cannot be read is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -384,17 +384,8 @@ pub struct Capabilities {
     pub excludes_processes: bool,
     /// Writers on other machines are kept apart.
     pub excludes_machines: bool,
-    /// Keys can be claimed, and old owners are kept out.
-    pub claims: bool,
-    /// Earlier states are kept, and can be listed and loaded.
-    pub history: bool,
-    /// A document that cannot be read can be put aside and replaced.
-    pub recovery: bool,
     /// Documents stand inside a larger file, so a checkpoint has no version of its own.
     pub embedded: bool,
-    /// The store itself keeps a sign of life beside the documents: see
-    /// [`CheckpointStore::beat`](super::CheckpointStore::beat).
-    pub heartbeat: bool,
     /// Keys are only names of places, such as a file that somebody named as they liked: ids inside the
     /// documents are not judged by them.
     pub keys_are_places: bool,

@@ -46,21 +46,21 @@ impl<'p> Fixture<'p> {
     }
 
     pub(super) fn claims(&self) -> Result<&dyn CheckpointStore, Skipped> {
-        match self.capabilities().claims {
+        match self.store.claims().is_some() {
             true => Ok(&*self.store),
             false => Err(Skipped("the store has no claims")),
         }
     }
 
     pub(super) fn history(&self) -> Result<&dyn CheckpointStore, Skipped> {
-        match self.capabilities().history {
+        match self.store.history().is_some() {
             true => Ok(&*self.store),
             false => Err(Skipped("the store has no history")),
         }
     }
 
     pub(super) fn recovery(&self) -> Result<&dyn CheckpointStore, Skipped> {
-        match self.capabilities().recovery {
+        match self.store.recovery().is_some() {
             true => Ok(&*self.store),
             false => Err(Skipped("the store has no recovery")),
         }
@@ -97,7 +97,7 @@ impl<'p> Fixture<'p> {
             return Ok(());
         }
         assert!(
-            !self.capabilities().recovery || !self.place.can_be_damaged(),
+            self.store.recovery().is_none() || !self.place.can_be_damaged(),
             "the store promises `recovery`, and `Place::damage` leaves nothing to recover from"
         );
         Err(Skipped("the place cannot be damaged"))
@@ -236,7 +236,7 @@ pub(super) fn count_up(store: &dyn CheckpointStore, key: &Key) {
 /// The numbers of the earlier states, newest first, each loaded.
 #[track_caller]
 pub(super) fn past(history: &dyn CheckpointStore, key: &Key) -> Vec<u64> {
-    let entries = history.history(key).unwrap();
+    let entries = history.states(key).unwrap();
     let earlier = entries.iter().filter(|entry| !entry.is_current());
     earlier
         .map(|entry| {

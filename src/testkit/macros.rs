@@ -98,7 +98,6 @@ macro_rules! __store_rules {
             dropped_items_are_kept_until_a_checkpoint_is_created_anew
             text_beside_a_document_belongs_to_its_revision
             a_heartbeat_leaves_the_document
-            an_operation_that_is_not_offered_is_refused
             stamps_inside_documents_decide_nothing
             a_large_or_deep_document_comes_back_complete_or_is_refused
             a_document_over_the_size_limit_is_refused

@@ -13,14 +13,15 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
+//! use std::path::PathBuf;
 //! use std::sync::{Arc, Mutex};
 //!
 //! use agent_checkpoint::store::{
-//!     Capabilities, CheckpointStore, DeleteOptions, Exclusive, Outcome, Page, Put, Query, Saved,
-//!     Stored, check_expected,
+//!     Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History, Outcome, Page,
+//!     Put, Query, Recover, Saved, Stored, check_expected,
 //! };
 //! use agent_checkpoint::testkit::Place;
-//! use agent_checkpoint::{Dropped, Key, Result};
+//! use agent_checkpoint::{Dropped, Key, Result, Revision};
 //!
 //! /// Documents with their dropped items.
 //! #[derive(Clone, Default)]
@@ -72,13 +73,52 @@
 //!         Ok(query.page(there.map(|(key, _)| key.clone())))
 //!     }
 //!
-//!     fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-//!         let rows = self.0.lock().unwrap();
-//!         Ok(rows.get(key).map(|(_, cut)| cut.clone()).unwrap_or_default())
+//!     fn beside(&self) -> &dyn Beside {
+//!         self
+//!     }
+//!
+//!     fn claims(&self) -> Option<&dyn Claims> {
+//!         None
+//!     }
+//!
+//!     fn history(&self) -> Option<&dyn History> {
+//!         None
+//!     }
+//!
+//!     fn recovery(&self) -> Option<&dyn Recover> {
+//!         None
+//!     }
+//!
+//!     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+//!         None
 //!     }
 //!
 //!     fn capabilities(&self) -> Capabilities {
 //!         Capabilities::none()
+//!     }
+//! }
+//!
+//! impl Beside for Rows {
+//!     fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+//!         let rows = self.0.lock().unwrap();
+//!         Ok(rows.get(key).map(|(_, dropped)| dropped.clone()).unwrap_or_default())
+//!     }
+//!
+//!     fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+//!         let mut all = self.dropped(key)?;
+//!         Ok(all.split_off(all.len().saturating_sub(most)))
+//!     }
+//!
+//!     fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
+//!         Ok(None)
+//!     }
+//!
+//!     fn fingerprints(&self, _: &Key, _: &Revision) -> Result<Option<String>> {
+//!         Ok(None)
+//!     }
+//!
+//!     fn document_file(&self, _: &Key) -> Option<PathBuf> {
+//!         None
 //!     }
 //! }
 //!

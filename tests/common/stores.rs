@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::formats::Layout;
 use agent_checkpoint::store::{
-    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, Exclusive, FileOptions,
-    FileStore, Keep, MemoryStore, Page, Put, Query, Saved, Stored,
+    Beside, BuilderStateStore, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive,
+    FileOptions, FileStore, Heartbeat, History, Keep, MemoryStore, Page, Put, Query, Recover,
+    Saved, Stored,
 };
 use agent_checkpoint::testkit::seam::fail_call;
 use agent_checkpoint::testkit::{MovableClock, Place};
-use agent_checkpoint::{Dropped, Key, Result};
+use agent_checkpoint::{Key, Result};
 use tempfile::TempDir;
 
 /// More than this is refused by the stores of files here.
@@ -78,8 +79,24 @@ impl CheckpointStore for OnlySwaps {
         self.0.list(query)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.0.overflow(key)
+    fn beside(&self) -> &dyn Beside {
+        self.0.beside()
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        None
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        None
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        None
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -7,11 +7,11 @@ use std::thread::{ThreadId, current};
 use std::time::Duration;
 
 use agent_checkpoint::store::{
-    Capabilities, CheckpointStore, DeleteOptions, Exclusive, Keep, MemoryStore, Page, Put, Query,
-    Saved, Stored,
+    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
+    Keep, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
 };
 use agent_checkpoint::testkit::{Place, serve, store};
-use agent_checkpoint::{Clock, Dropped, Error, ErrorKind, Expect, Key, Result};
+use agent_checkpoint::{Clock, Error, ErrorKind, Expect, Key, Result};
 use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::broken::{Fault, broken};
@@ -48,7 +48,6 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         dropped_items_are_kept_until_a_checkpoint_is_created_anew() ForgetsDroppedItems "where dropped items are kept"
         text_beside_a_document_belongs_to_its_revision() TextOfAnyRevision "beside an earlier revision"
         a_heartbeat_leaves_the_document() BeatsInTheDocument "after a heartbeat"
-        an_operation_that_is_not_offered_is_refused() HasMoreThanItSays "`claim`, which is not offered, was not refused"
         stamps_inside_documents_decide_nothing() OlderLoses "after a put of"
         a_large_or_deep_document_comes_back_complete_or_is_refused() CutsLargeTexts "a document of 70 KB was taken, and 7 bytes"
         a_document_over_the_size_limit_is_refused() HasNoLimit "was not refused"
@@ -373,8 +372,24 @@ impl CheckpointStore for Locks {
         self.0.list(query)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.0.overflow(key)
+    fn beside(&self) -> &dyn Beside {
+        self.0.beside()
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        None
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        None
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        None
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{CheckpointStore, DeleteOptions, FileStore, Put};
 use agent_checkpoint::testkit::seam::{Call, Operation};
@@ -51,7 +52,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
 
 fn view(scenario: &Scenario, root: &Path) -> View {
     let store = (scenario.open)(root);
-    let history = store.history(&scenario.key).unwrap();
+    let history = store.states(&scenario.key).unwrap();
     let history = history.into_iter().map(|entry| {
         let (id, revision) = (entry.id.to_string(), entry.revision.ok());
         (id, revision, entry.pinned, entry.tasks_since)
@@ -60,7 +61,7 @@ fn view(scenario: &Scenario, root: &Path) -> View {
         seen: observe(&*store, &scenario.key),
         history: history.collect(),
         claim: store.claimed(&scenario.key).unwrap(),
-        dropped: store.overflow(&scenario.key).unwrap_or_default(),
+        dropped: store.beside().dropped(&scenario.key).unwrap_or_default(),
         files: files(root),
     }
 }
@@ -409,7 +410,10 @@ fn a_save_that_was_killed_is_no_state_that_came_back() {
             let Ok(Some(present)) = store.load(&scenario.key) else {
                 continue;
             };
-            let told = store.rolled_back(&scenario.key, &present.revision);
+            let told = store
+                .history()
+                .unwrap()
+                .rolled_back(&scenario.key, &present.revision);
             let name = scenario.name;
             let failed = killed.failed.first();
             assert_eq!(told.unwrap(), None, "{name}, killed at {failed:?}");
@@ -430,7 +434,7 @@ fn what_a_save_replaced_that_may_not_last_is_in_the_history() {
             .result
             .unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
-        let kept = store.history(&scenario.key).unwrap();
+        let kept = store.states(&scenario.key).unwrap();
         let kept = store.load_revision(&scenario.key, &kept[1].id).unwrap();
         assert_eq!(Seen::Text(kept.document.text().to_owned()), before);
     }
@@ -634,7 +638,8 @@ fn after_a_failed_sync_the_dropped_log_is_written_to_a_new_file() {
     let inode = || std::fs::metadata(&log).unwrap().ino();
     let cut = || {
         (scenario.open)(folder.path())
-            .overflow(&scenario.key)
+            .beside()
+            .dropped(&scenario.key)
             .unwrap()
     };
     let (inode_before, before) = (inode(), cut());
@@ -668,7 +673,9 @@ fn where_the_log_fails_once_a_task_has_begun_the_save_stands_and_what_comes_next
     (scenario.before)(folder.path());
     let own = folder.path().join("store/.agent-checkpoint/overflow");
     let cut = || {
-        let cut = (scenario.open)(folder.path()).overflow(&scenario.key);
+        let cut = (scenario.open)(folder.path())
+            .beside()
+            .dropped(&scenario.key);
         let cut = cut
             .unwrap()
             .into_iter()

@@ -115,7 +115,7 @@ fn steps_done(files: &FileStore) -> Option<u64> {
     let tasks = files.checkpoints::<TaskCheckpoint>();
     let loaded = tasks.load(&key("task")).unwrap()?;
     assert!(!loaded.is_partial);
-    let cut = tasks.overflow(&key("task")).unwrap();
+    let cut = tasks.dropped(&key("task")).unwrap();
     let cut = cut
         .iter()
         .map(|piece| piece.value["step"].as_str().unwrap().to_owned());
@@ -311,7 +311,7 @@ impl Saver {
 
     fn pin_or_unpin(&self) {
         let a = key("a");
-        let entries = self.files().history(&a).unwrap();
+        let entries = self.files().states(&a).unwrap();
         let pinned: Vec<_> = entries.iter().filter(|entry| entry.pinned).collect();
         if pinned.len() > 2 {
             let oldest = pinned[pinned.len() - 1].id.clone();
@@ -526,17 +526,17 @@ impl Known {
     fn judge_history(&mut self, place: &Place) {
         let a = key("a");
         for name in ["task", "r"] {
-            for entry in place.files.history(&key(name)).unwrap() {
+            for entry in place.files.states(&key(name)).unwrap() {
                 let is_whole = entry.revision.is_ok() || (entry.is_current() && self.damaged);
                 assert!(is_whole, "{name}: {entry:?}");
             }
         }
         for slot in SLOTS {
-            for entry in place.host.history(&key(slot)).unwrap() {
+            for entry in place.host.states(&key(slot)).unwrap() {
                 assert!(entry.revision.is_ok(), "{slot}: {entry:?}");
             }
         }
-        let entries = place.files.history(&a).unwrap();
+        let entries = place.files.states(&a).unwrap();
         let mut pins = BTreeMap::new();
         let mut below = self.a;
         for entry in &entries {

@@ -350,7 +350,7 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
         let pasts = scope.spawn(|| {
             read_on(&|| {
                 // Of the past, what is listed can be loaded, or was pruned just now.
-                for entry in store.history(&shared).unwrap() {
+                for entry in store.states(&shared).unwrap() {
                     assert!(entry.revision.is_ok(), "{entry:?}");
                     match store.load_revision(&shared, &entry.id) {
                         Ok(_) => {}
@@ -693,7 +693,7 @@ fn an_edit_by_another_program_at_any_point_of_a_save_is_not_lost() {
         // Our save replaced it after all: whoever looks for it finds it.
         saved.unwrap();
         assert_eq!(text, "{\"n\": 2}");
-        let found = store.history(&shared).unwrap().iter().any(|entry| {
+        let found = store.states(&shared).unwrap().iter().any(|entry| {
             let past = store.load_revision(&shared, &entry.id).unwrap();
             past.document.text() == FOREIGN
         });

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
@@ -118,7 +119,7 @@ fn child_fills_the_disk() {
     store.put(&a, Put::new(document(r#"{"n": 1}"#))).unwrap();
     store.put(&a, Put::new(document(r#"{"n": 2}"#))).unwrap();
     let claim = store.claim(&a, &request("one")).unwrap();
-    let before = store.history(&a).unwrap();
+    let before = store.states(&a).unwrap();
 
     let full = fill(&folder.join("filler"));
     assert_eq!(full.kind(), io::ErrorKind::StorageFull, "{full}");
@@ -132,7 +133,7 @@ fn child_fills_the_disk() {
         assert!(temps(&folder).is_empty(), "{what}: {:?}", temps(&folder));
         let seen = store.load(&a).unwrap().unwrap();
         assert_eq!(seen.document.text(), r#"{"n": 2}"#, "{what}");
-        assert_eq!(store.history(&a).unwrap(), before, "{what}");
+        assert_eq!(store.states(&a).unwrap(), before, "{what}");
         let claimed = store.claimed(&a).unwrap().unwrap();
         assert_eq!(
             (claimed.fence, claimed.released),
@@ -165,7 +166,7 @@ fn child_fills_the_disk() {
             .put(&a, Put::new(large("late")).with_fence(Some(claim.fence)))
             .is_err()
     );
-    let kept = store.history(&a).unwrap();
+    let kept = store.states(&a).unwrap();
     assert_eq!(kept.len(), before.len() + 1);
     println!("DONE");
 }
@@ -183,7 +184,7 @@ fn child_deletes_on_a_full_disk() {
     fill(&folder.join("filler"));
     assert!(store.delete(&a, &DeleteOptions::new()).unwrap());
     assert!(store.load(&a).unwrap().is_none());
-    assert_eq!(store.history(&a).unwrap().len(), 2);
+    assert_eq!(store.states(&a).unwrap().len(), 2);
     println!("DONE");
 }
 
@@ -285,7 +286,7 @@ fn child_may_only_read() {
     let (a, damaged) = (key("a"), key("damaged"));
     let loaded = store.load(&a).unwrap().unwrap();
     assert_eq!(loaded.document.text(), r#"{"n": 2}"#);
-    let entries = store.history(&a).unwrap();
+    let entries = store.states(&a).unwrap();
     assert_eq!(entries.len(), 3);
     store.load_revision(&a, &entries[2].id).unwrap();
     let claim = store.claimed(&a).unwrap().unwrap();
@@ -429,7 +430,11 @@ fn child_goes_on() {
             )
             .unwrap();
         let put = store.load(&a).unwrap().unwrap();
-        let back = store.rolled_back(&a, &put.revision).unwrap();
+        let back = store
+            .history()
+            .unwrap()
+            .rolled_back(&a, &put.revision)
+            .unwrap();
         assert_eq!(back, None);
         store.pin(&a, &EntryId::current(), true).unwrap();
         fs::write(&path, "{\"half\": ").unwrap();

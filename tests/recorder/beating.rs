@@ -11,7 +11,7 @@ use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::Recorder;
 use agent_checkpoint::staleness::{Staleness, Tracking};
-use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore};
+use agent_checkpoint::store::{BuilderStateStore, FileOptions, FileStore};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Clock, ErrorKind};
 
 use crate::common::{EXAMPLE, children::wait_until, key};
@@ -33,7 +33,7 @@ fn the_heartbeat_of_a_host_is_its_own_and_leaves_the_checkpoint() {
     let recorder = Recorder::resume(&tasks, &key("active"), "react-dev").unwrap();
     let recorder = recorder.carry_on().unwrap();
     let before = tasks.get(&key("active")).unwrap();
-    let entries = store.history(&key("active")).unwrap().len();
+    let entries = store.states(&key("active")).unwrap().len();
 
     watch.pass(3);
     let beat = recorder.heartbeat().unwrap();
@@ -46,7 +46,7 @@ fn the_heartbeat_of_a_host_is_its_own_and_leaves_the_checkpoint() {
         "2026-03-02T08:03:00Z"
     );
     assert_eq!(
-        store.history(&key("active")).unwrap().len(),
+        store.states(&key("active")).unwrap().len(),
         entries,
         "no state of the history"
     );
@@ -120,7 +120,7 @@ fn a_beat_of_a_sitebuilder_is_no_progress_no_state_of_the_history_and_no_look_at
         .step_done(&StepDone::new("a").with_created("a.md"))
         .unwrap();
     let before = recorder.checkpoint().unwrap();
-    let entries = store.history(&key("migration-T1")).unwrap().len();
+    let entries = store.states(&key("migration-T1")).unwrap().len();
     let fresh = sites.stale(&key("migration-T1"), root).unwrap();
     assert!(matches!(fresh, Staleness::Fresh(_)), "{fresh:?}");
 
@@ -135,7 +135,7 @@ fn a_beat_of_a_sitebuilder_is_no_progress_no_state_of_the_history_and_no_look_at
     beaten.unwrap();
     let after = recorder.checkpoint().unwrap();
     assert_eq!(after.updated_at, before.updated_at);
-    assert_eq!(store.history(&key("migration-T1")).unwrap().len(), entries);
+    assert_eq!(store.states(&key("migration-T1")).unwrap().len(), entries);
     let stale = sites.stale(&key("migration-T1"), root).unwrap();
     assert!(
         matches!(stale, Staleness::Stale(_)),

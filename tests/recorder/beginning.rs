@@ -50,7 +50,7 @@ fn whoever_starts_over_keeps_what_was_there() {
         .unwrap();
     anew.step_started("c").unwrap();
     assert!(anew.checkpoint().unwrap().completed_steps.is_empty());
-    let past = scene.store.history(&key("US-003")).unwrap();
+    let past = scene.store.states(&key("US-003")).unwrap();
     let kept = past.iter().find(|entry| entry.pinned).unwrap();
     let kept = scene
         .view::<TaskCheckpoint>()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions};
-use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore};
+use agent_checkpoint::store::{FileStore, MemoryStore};
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind};
 use agent_checkpoint::{Operation, StepDone};
 

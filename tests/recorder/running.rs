@@ -1,5 +1,6 @@
 //! The usual loop in one call.
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Interruption;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::store::{
-    Capabilities, CheckpointStore, DeleteOptions, Exclusive, MemoryStore, Page, Put, Query, Saved,
-    Stored,
+    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
+    MemoryStore, Page, Put, Query, Recover, Saved, Stored,
 };
 use agent_checkpoint::{Checkpoint, Checkpoints, Clock, Key, Result};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -59,7 +60,10 @@ impl Scene {
 
     /// How often the checkpoint was saved after its task had begun.
     pub(crate) fn saves(&self, name: &str) -> usize {
-        self.store.history(&key(name)).unwrap().len() - 1
+        CheckpointStoreExt::states(&self.store, &key(name))
+            .unwrap()
+            .len()
+            - 1
     }
 
     pub(crate) fn first(&self, plan: &[&str]) -> TaskCheckpoint {
@@ -106,8 +110,24 @@ impl CheckpointStore for Plain {
         self.0.list(query)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<agent_checkpoint::Dropped>> {
-        self.0.overflow(key)
+    fn beside(&self) -> &dyn Beside {
+        self.0.beside()
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        None
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        None
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        None
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -353,7 +353,10 @@ fn what_is_cut_is_kept_with_what_the_type_does_not_know() {
     let store = long(r#"{"step":"0","commit":"abc0","timestamp":"2026-01-01T00:00:00Z"}"#);
     let saved = finish_one_more(&store).unwrap();
     assert_eq!(saved.truncation.dropped[0].value["commit"], "abc0");
-    assert_eq!(store.overflow(&key("a")).unwrap(), saved.truncation.dropped);
+    assert_eq!(
+        store.beside().dropped(&key("a")).unwrap(),
+        saved.truncation.dropped
+    );
 }
 
 #[test]
@@ -460,7 +463,7 @@ fn secrets_are_not_kept_with_what_was_cut() {
         })
         .unwrap();
     assert_eq!(saved.truncation.dropped.len(), 1);
-    let kept = serde_json::to_string(&store.overflow(&key("a")).unwrap()).unwrap();
+    let kept = serde_json::to_string(&store.beside().dropped(&key("a")).unwrap()).unwrap();
     assert!(
         kept.contains("[redacted]") && !kept.contains("token-new"),
         "{kept}"

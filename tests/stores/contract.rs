@@ -158,7 +158,7 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
         let whole = std::fs::read_to_string(&path).unwrap();
         let torn = format!("{whole}}}");
         std::fs::write(&path, &torn).unwrap();
-        let entries = store.history(&key).unwrap();
+        let entries = store.states(&key).unwrap();
         assert!(entries[0].is_current() && entries[0].revision.is_err());
         assert!(store.load(&key).is_err());
 
@@ -231,7 +231,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
         store.delete(a, &DeleteOptions::new()).unwrap();
         if store.capabilities().embedded {
             put_numbers(store, a, [3]);
-            let since: Vec<_> = store.history(a).unwrap();
+            let since: Vec<_> = store.states(a).unwrap();
             let since: Vec<_> = since.iter().map(|entry| entry.tasks_since).collect();
             assert_eq!(since, [0, 1, 1]);
             continue;
@@ -242,7 +242,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
         put_numbers(store, a, [3]);
         assert!(
             store
-                .history(a)
+                .states(a)
                 .unwrap()
                 .iter()
                 .all(|it| it.tasks_since == 0)
@@ -250,7 +250,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
         store.delete(a, &DeleteOptions::new()).unwrap();
         // But a new document is another task, whose own states come back.
         put_numbers(store, a, [4]);
-        let of_before = store.history(a).unwrap();
+        let of_before = store.states(a).unwrap();
         assert!(of_before[1..].iter().all(|entry| entry.tasks_since == 1));
         store.delete(a, &DeleteOptions::new()).unwrap();
         let back = store.recover(a, &newest).unwrap();
@@ -264,7 +264,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
             "{none}"
         );
         // By name every state is still to be had.
-        let entry = &store.history(a).unwrap()[0];
+        let entry = &store.states(a).unwrap()[0];
         assert_eq!(entry.tasks_since, 1);
         store.restore(a, &entry.id, Expect::Any, None).unwrap();
     }

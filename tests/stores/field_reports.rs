@@ -191,7 +191,7 @@ fn saves_that_the_disk_refuses_do_not_rotate_good_history_away() {
     for n in 0..4 {
         store.put("a", n);
     }
-    let before = store.files.history(&key("a")).unwrap();
+    let before = store.files.states(&key("a")).unwrap();
     for n in 10..40 {
         let refusing = Refusing {
             operation: Operation::Rename,
@@ -204,7 +204,7 @@ fn saves_that_the_disk_refuses_do_not_rotate_good_history_away() {
         });
         assert_eq!(saved.unwrap_err().code(), "disk-full");
     }
-    assert_eq!(store.files.history(&key("a")).unwrap(), before);
+    assert_eq!(store.files.states(&key("a")).unwrap(), before);
     assert_eq!(store.number("a"), Some(3));
 }
 
@@ -220,7 +220,7 @@ fn a_fallback_to_an_older_state_is_announced() {
     store.damage("a", "{\"n\":4");
     // A load never falls back by itself.
     assert!(store.files.load(&key("a")).is_err());
-    let told = store.files.history(&key("a")).unwrap();
+    let told = store.files.states(&key("a")).unwrap();
     assert!(told[0].revision.is_err() && told[1].revision.is_err() && told[2].revision.is_ok());
     let recovered = store.files.recover(&key("a"), &newest()).unwrap();
     assert!(recovered.damage.is_some());
@@ -272,7 +272,7 @@ fn a_stale_save_is_refused_and_not_reloaded_behind_its_writers_back() {
     }
     let now = tasks.get(&key("a")).unwrap().checkpoint;
     assert_eq!(now.blockers, ["theirs"]);
-    assert_eq!(store.files.history(&key("a")).unwrap().len(), 2);
+    assert_eq!(store.files.states(&key("a")).unwrap().len(), 2);
 }
 
 /// The wall clock was the version: a zone, a coarse file system or a clock set back lost saves.
@@ -336,7 +336,7 @@ fn a_paused_listing_blocks_no_writer_and_a_writer_no_reader() {
     let kept = store.files.transact(&key("a"), |_| {
         assert_eq!(impatient.list(&Query::all()).unwrap().keys.len(), 4);
         assert!(impatient.load(&key("a")).unwrap().is_some());
-        let past = impatient.history(&key("a")).unwrap();
+        let past = impatient.states(&key("a")).unwrap();
         impatient.load_revision(&key("a"), &past[1].id).unwrap();
         assert!(impatient.claimed(&key("a")).unwrap().is_none());
         // Another checkpoint has a lock of its own.

@@ -52,7 +52,7 @@ fn opening_and_reading_create_nothing() {
         let store = FileStore::with_options(&new, options.clone());
         assert!(store.load(&key("a")).unwrap().is_none());
         assert!(store.list(&Query::all()).unwrap().keys.is_empty());
-        assert!(store.overflow(&key("a")).unwrap().is_empty());
+        assert!(store.beside().dropped(&key("a")).unwrap().is_empty());
         assert!(
             !store
                 .delete(&key("a"), &DeleteOptions::new())
@@ -322,7 +322,7 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
             );
         }
         let kept: Vec<String> = tasks
-            .overflow(&key)
+            .dropped(&key)
             .unwrap()
             .iter()
             .map(|piece| piece.value["step"].as_str().unwrap().to_owned())
@@ -483,7 +483,7 @@ fn a_task_that_begins_anew_in_place_has_nothing_of_what_was_cut_before() {
                 .with_dropped(vec![piece(n)])
                 .with_archive(why.map(|why| (why, now)));
             store.put(&key(name), put).unwrap();
-            store.overflow(&key(name)).unwrap()
+            store.beside().dropped(&key(name)).unwrap()
         };
         save(0, None);
         let taken_over = save(1, Some(Archive::Crashed));
@@ -493,7 +493,7 @@ fn a_task_that_begins_anew_in_place_has_nothing_of_what_was_cut_before() {
     }
     for store in [&files as &dyn CheckpointStore, &memory] {
         let ages: Vec<usize> = store
-            .history(&key("a"))
+            .states(&key("a"))
             .unwrap()
             .iter()
             .map(|entry| entry.tasks_since)
@@ -536,7 +536,7 @@ fn an_idle_host_has_no_checkpoint_and_that_is_no_error() {
     let store = BuilderStateStore::open(&host);
     for idle in ["active", "adhoc:gone"] {
         assert!(store.load(&key(idle)).unwrap().is_none());
-        assert!(store.overflow(&key(idle)).unwrap().is_empty());
+        assert!(store.beside().dropped(&key(idle)).unwrap().is_empty());
         assert!(!store.delete(&key(idle), &DeleteOptions::new()).unwrap());
     }
     // Numbers are ids too; one that no key has is named, and hides no other.
@@ -667,14 +667,14 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
         assert!(read.logs <= 1, "{} of {n}", read.logs);
     }
     let all: Vec<Dropped> = (0..30).map(piece).collect();
-    assert_eq!(store.overflow(&key("a")).unwrap(), all);
+    assert_eq!(store.beside().dropped(&key("a")).unwrap(), all);
     for most in [0, 1, 3, 30, 100] {
-        let newest = store.newest_overflow(&key("a"), most).unwrap();
+        let newest = store.beside().newest_dropped(&key("a"), most).unwrap();
         assert_eq!(newest, all[all.len() - most.min(30)..], "{most}");
     }
     // What one who died before the save added is there once.
     save(29);
-    assert_eq!(store.overflow(&key("a")).unwrap(), all);
+    assert_eq!(store.beside().dropped(&key("a")).unwrap(), all);
     // A copy can be read alone: each line names the task.
     let log = folder
         .path()
@@ -685,10 +685,10 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
     let mut keep = Keep::newest(10);
     keep.bytes = Some(2_000_000);
     store.prune(&key("a"), &keep).unwrap();
-    assert_eq!(store.overflow(&key("a")).unwrap(), all[27..]);
+    assert_eq!(store.beside().dropped(&key("a")).unwrap(), all[27..]);
     store.delete(&key("a"), &DeleteOptions::new()).unwrap();
     put(&store, "a", "{\"anew\":1}");
-    assert!(store.overflow(&key("a")).unwrap().is_empty());
+    assert!(store.beside().dropped(&key("a")).unwrap().is_empty());
     assert!(fs::metadata(&log).unwrap().len() > 1_000_000);
     store.prune(&key("a"), &Keep::default()).unwrap();
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
@@ -715,15 +715,15 @@ fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
                 )
                 .unwrap();
         }
-        let kept = store.overflow(&key("a")).unwrap();
+        let kept = store.beside().dropped(&key("a")).unwrap();
         assert_eq!(kept, [piece(0), piece(1), piece(2)]);
         store.delete(&key("a"), &DeleteOptions::new()).unwrap();
-        let newest = store.history(&key("a")).unwrap()[0].id.clone();
+        let newest = store.states(&key("a")).unwrap()[0].id.clone();
         store
             .restore(&key("a"), &newest, Expect::Any, None)
             .unwrap();
-        assert_eq!(store.overflow(&key("a")).unwrap(), kept);
-        let since = store.history(&key("a")).unwrap();
+        assert_eq!(store.beside().dropped(&key("a")).unwrap(), kept);
+        let since = store.states(&key("a")).unwrap();
         assert!(
             since.iter().all(|entry| entry.tasks_since == 0),
             "{since:?}"
@@ -732,7 +732,7 @@ fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
         store.delete(&key("a"), &DeleteOptions::new()).unwrap();
         let document = Document::from_text("{\"anew\":1}").unwrap();
         store.put(&key("a"), Put::new(document.clone())).unwrap();
-        assert!(store.overflow(&key("a")).unwrap().is_empty());
+        assert!(store.beside().dropped(&key("a")).unwrap().is_empty());
     }
 }
 
@@ -822,7 +822,7 @@ fn the_order_of_backups_is_that_in_which_they_were_made() {
         save(n);
     }
     let states = || -> Vec<usize> {
-        let history = store().history(&key("Agent-A")).unwrap();
+        let history = store().states(&key("Agent-A")).unwrap();
         let texts = history.iter().map(|entry| {
             let stored = store().load_revision(&key("Agent-A"), &entry.id).unwrap();
             let text = stored.document.text().to_owned();
@@ -879,7 +879,7 @@ fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     // Removed by hand, and begun anew: that is another task, too.
     fs::remove_file(&file).unwrap();
     put(&store, "a", "{\"n\":5}");
-    let since = store.history(&key("a")).unwrap();
+    let since = store.states(&key("a")).unwrap();
     let since: Vec<_> = since.iter().map(|entry| entry.tasks_since).collect();
     assert_eq!(since, [0, 1, 2]);
     // Without the folder of its own nothing is known of earlier tasks, and numbers begin anew.
@@ -911,7 +911,11 @@ fn a_folder_that_the_store_made_has_temporary_files_ignored() {
 
 fn rolled_back(store: &dyn CheckpointStore, name: &str) -> Option<RolledBack> {
     let present = store.load(&key(name)).unwrap().unwrap().revision;
-    store.rolled_back(&key(name), &present).unwrap()
+    store
+        .history()
+        .unwrap()
+        .rolled_back(&key(name), &present)
+        .unwrap()
 }
 
 /// `git checkout` writes a new file with an old text.
@@ -1083,7 +1087,7 @@ fn a_stray_file_with_a_huge_number_stops_no_save() {
     for n in 2..5 {
         put(&store, "a", &format!("{{\"n\":{n}}}"));
     }
-    let entries = store.history(&key("a")).unwrap();
+    let entries = store.states(&key("a")).unwrap();
     let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
     assert_eq!(ids, ["current", "4", "3", "2", "1"]);
 }
@@ -1165,7 +1169,7 @@ fn a_save_whose_new_contents_another_takes_for_abandoned_is_made_again() {
     let text = |stored: agent_checkpoint::store::Stored| stored.document.text().to_owned();
     let now = store.load(&key("a")).unwrap().unwrap();
     assert_eq!(text(now), r#"{"n":2}"#);
-    let history = store.history(&key("a")).unwrap();
+    let history = store.states(&key("a")).unwrap();
     assert_eq!(history.len(), 2, "what it replaced, once: {history:?}");
 
     // Where the folder is gone with all that is in it, it is not tried again.
@@ -1266,9 +1270,23 @@ fn a_state_that_was_loaded_before_a_save_did_not_come_back() {
         put(store, name, r#"{"n":2}"#);
         let loaded = store.load(&key(name)).unwrap().unwrap().revision;
         put(store, name, r#"{"n":3}"#);
-        assert_eq!(store.rolled_back(&key(name), &loaded).unwrap(), None);
+        assert_eq!(
+            store
+                .history()
+                .unwrap()
+                .rolled_back(&key(name), &loaded)
+                .unwrap(),
+            None
+        );
         put(store, name, r#"{"n":4}"#);
-        assert_eq!(store.rolled_back(&key(name), &loaded).unwrap(), None);
+        assert_eq!(
+            store
+                .history()
+                .unwrap()
+                .rolled_back(&key(name), &loaded)
+                .unwrap(),
+            None
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::agent_session::{TakeOver, take_over};
 use agent_checkpoint::json::Document;
@@ -94,7 +95,7 @@ fn links_in_the_folder_that_lead_outside_are_refused() {
     outside(store.load(&out).unwrap_err());
     outside(put(&store, "out", "{}").unwrap_err());
     outside(store.delete(&out, &DeleteOptions::new()).unwrap_err());
-    outside(store.history(&out).unwrap_err());
+    outside(store.states(&out).unwrap_err());
     let claim = ClaimRequest::new("a", std::time::Duration::from_secs(60));
     outside(store.claim(&out, &claim).unwrap_err());
     outside(
@@ -176,8 +177,8 @@ fn without_history_nothing_is_kept_and_its_absence_is_told() {
     let store = FileStore::with_options(folder.path(), FileOptions::default().without_history());
     put(&store, "a", "{}").unwrap();
     put(&store, "a", "{\"a\":1}").unwrap();
-    assert!(!store.capabilities().history);
-    let error = store.history(&key("a")).unwrap_err();
+    assert!(store.history().is_none());
+    let error = store.states(&key("a")).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::NotOffered { what: "history" });
     assert!(
         !tree(folder.path())
@@ -199,7 +200,7 @@ fn history_lies_outside_of_the_folder_that_is_listed_and_is_bounded() {
         .unwrap();
     assert_eq!(page.keys, [key("a")]);
     assert!(page.foreign.is_empty());
-    let history = store.history(&key("a")).unwrap();
+    let history = store.states(&key("a")).unwrap();
     assert_eq!(history.len(), 4, "the present one and three");
     for (age, entry) in history.iter().enumerate() {
         let stored = store.load_revision(&key("a"), &entry.id).unwrap();

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use agent_checkpoint::store::{
-    BuilderStateStore, Capabilities, CheckpointStore, DeleteOptions, Durability, Exclusive,
-    FileOptions, FileStore, Keep, MemoryStore, Page, Put, Query, Saved, Stored,
+    Beside, BuilderStateStore, Capabilities, CheckpointStore, Claims, DeleteOptions, Durability,
+    Exclusive, FileOptions, FileStore, Heartbeat, History, Keep, MemoryStore, Page, Put, Query,
+    Recover, Saved, Stored,
 };
 use agent_checkpoint::testkit::MovableClock;
-use agent_checkpoint::{Dropped, Key, Result};
+use agent_checkpoint::{Key, Result};
 use model::{Subject, follow, steps};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -97,8 +98,24 @@ impl CheckpointStore for Plain {
         self.store.list(query)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.store.overflow(key)
+    fn beside(&self) -> &dyn Beside {
+        self.store.beside()
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        None
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        None
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        None
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -43,7 +43,7 @@ fn on_the_next_day() -> FileOptions {
 
 /// Each entry of a history: its name, whether it is pinned, and how many tasks ended after it.
 fn states(store: &dyn CheckpointStore, key: &Key) -> Vec<(String, bool, usize)> {
-    let entries = store.history(key).unwrap();
+    let entries = store.states(key).unwrap();
     let state = |entry: &HistoryEntry| {
         store.load_revision(key, &entry.id).unwrap();
         (entry.id.to_string(), entry.pinned, entry.tasks_since)
@@ -79,13 +79,18 @@ fn history_dropped_items_and_fingerprints_of_an_older_folder_are_read() {
         ]
     );
     // The items of the first task ended with it.
-    let dropped = store.overflow(&us_003).unwrap();
+    let dropped = store.beside().dropped(&us_003).unwrap();
     assert_eq!(dropped.len(), 1);
     assert_eq!(dropped[0].pointer, "/decisions");
-    let prints = store.companion(&us_003, &stored.revision).unwrap();
+    let prints = store
+        .beside()
+        .fingerprints(&us_003, &stored.revision)
+        .unwrap();
     assert!(prints.unwrap().contains("src/a.rs"));
     assert!(
         store
+            .history()
+            .unwrap()
             .rolled_back(&us_003, &stored.revision)
             .unwrap()
             .is_none()
@@ -192,10 +197,11 @@ fn a_host_file_of_an_older_folder_has_its_slot_with_all_that_lies_beside_it() {
             state("1@active", false, 0),
         ]
     );
-    assert_eq!(store.overflow(&active).unwrap().len(), 1);
+    assert_eq!(store.beside().dropped(&active).unwrap().len(), 1);
     assert!(
         store
-            .companion(&active, &stored.revision)
+            .beside()
+            .fingerprints(&active, &stored.revision)
             .unwrap()
             .is_some()
     );

@@ -13,7 +13,9 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,
     HistoryEntry, read_document,
 };
-use agent_checkpoint::{Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction};
+use agent_checkpoint::{
+    CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -102,7 +104,7 @@ impl Target {
             ..global.clone()
         };
         let target = at(None, global).or_else(|| at(Some(path), &alone()))?;
-        let entries = target.store().history(&target.key).ok()?;
+        let entries = target.store().states(&target.key).ok()?;
         let mut entries = entries.into_iter();
         let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
         let found = entries.find(|entry| is_good(entry) && entry.tasks_since == 0)?;
@@ -297,7 +299,7 @@ impl Target {
 
     /// What is said of a checkpoint that is gone and has a history, of its task or of those before.
     fn of_the_past(&self, of_this_task: bool) -> Option<String> {
-        let entries = self.store().history(&self.key).ok()?;
+        let entries = self.store().states(&self.key).ok()?;
         let newest = entries.iter().find(|entry| !entry.is_current())?;
         if of_this_task && newest.tasks_since > 0 {
             return None;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::Format;
 use agent_checkpoint::json::{self, Document};
-use agent_checkpoint::store::{
-    CheckpointStore, FileOptions, FileStore, HistoryEntry, read_document, read_file,
-};
+use agent_checkpoint::store::{FileOptions, FileStore, HistoryEntry, read_document, read_file};
 use agent_checkpoint::{Error, ErrorKind};
 
 use crate::args::Global;
@@ -58,7 +57,7 @@ fn kept_format(path: &Path, global: &Global) -> Option<Format> {
     let store = FileStore::single(path, options).ok()?;
     let key = store.key()?.clone();
     let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
-    let mut entries = store.history(&key).ok()?.into_iter();
+    let mut entries = store.states(&key).ok()?.into_iter();
     let found = entries.find(is_good)?.id;
     let stored = store.load_revision(&key, &found).ok()?;
     let detected = global.formats.detect(path, Some(&stored.document)).ok()?;

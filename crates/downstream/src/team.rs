@@ -1,13 +1,12 @@
 //! A store of this orchestrator's own: that of the library, with a place for each team.
 
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use agent_checkpoint::store::{
-    Capabilities, CheckpointStore, DeleteOptions, Exclusive, FileStore, Page, Put, Query, Saved,
-    Stored,
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    FileStore, Heartbeat, History, Page, Put, Query, Recover, Saved, Stored,
 };
-use agent_checkpoint::{Claim, ClaimRequest, Dropped, Error, Fence, Key, Result};
+use agent_checkpoint::{Claim, Dropped, Error, Key, Result, Revision};
 
 /// The checkpoints of one team: a store of files under keys that begin with the team's name.
 #[derive(Clone, Debug)]
@@ -58,36 +57,64 @@ impl CheckpointStore for Team {
         Ok(query.page(keys?))
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        outside(key, self.files.overflow(&self.inside(key)?))
+    fn beside(&self) -> &dyn Beside {
+        self
     }
 
-    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
-        outside(key, self.files.claim(&self.inside(key)?, request))
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
     }
 
-    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
-        outside(
-            key,
-            self.files.renew(&self.inside(key)?, fence, time_to_live),
-        )
+    fn history(&self) -> Option<&dyn History> {
+        None
     }
 
-    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
-        outside(key, self.files.release(&self.inside(key)?, fence))
+    fn recovery(&self) -> Option<&dyn Recover> {
+        None
     }
 
-    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
-        outside(key, self.files.claimed(&self.inside(key)?))
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
     }
 
     fn capabilities(&self) -> Capabilities {
         let files = self.files.capabilities();
         let mut offered = Capabilities::none();
-        offered.claims = files.claims;
         offered.excludes_processes = files.excludes_processes;
         offered.survives_power_loss = files.survives_power_loss;
         offered
+    }
+}
+
+impl Beside for Team {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+        outside(key, self.files.dropped(&self.inside(key)?))
+    }
+
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        outside(key, self.files.newest_dropped(&self.inside(key)?, most))
+    }
+
+    fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
+        outside(key, self.files.dropped_log(&self.inside(key)?))
+    }
+
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        outside(key, self.files.fingerprints(&self.inside(key)?, revision))
+    }
+
+    fn document_file(&self, key: &Key) -> Option<PathBuf> {
+        self.files.document_file(&self.inside(key).ok()?)
+    }
+}
+
+impl Claims for Team {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        outside(key, self.files.change_claim(&self.inside(key)?, change))
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        outside(key, Claims::claimed(&self.files, &self.inside(key)?))
     }
 }
 

@@ -9,6 +9,7 @@ use super::Owner;
 use super::durable_file::sidecar_name;
 use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Result};
 use crate::fsio::{self, Durability, FileStamp, Present, Replace};
+use crate::store::ClaimChange;
 
 /// How often a record is read again that another process replaced meanwhile, as it may where somebody removed the
 /// lock.
@@ -106,17 +107,17 @@ impl ClaimsFile {
         }
     }
 
-    /// Puts what `next` makes of the last claim in its place. `anew` begins a record that cannot be read
+    /// Puts what `change` makes of the last claim in its place. A take-over begins a record that cannot be read
     /// again.
     pub(super) fn change(
         &self,
         owner: Owner<'_>,
-        anew: bool,
+        change: &ClaimChange,
+        now: DateTime<Utc>,
         durability: Durability,
-        next: &mut dyn FnMut(Option<&Claim>) -> Result<Claim>,
     ) -> Result<Claim> {
         for _ in 0..ATTEMPTS {
-            match self.try_to_change(owner, anew, durability, next) {
+            match self.try_to_change(owner, change, now, durability) {
                 Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {}
                 done => return done,
             }
@@ -127,13 +128,15 @@ impl ClaimsFile {
     fn try_to_change(
         &self,
         owner: Owner<'_>,
-        anew: bool,
+        change: &ClaimChange,
+        now: DateTime<Utc>,
         durability: Durability,
-        next: &mut dyn FnMut(Option<&Claim>) -> Result<Claim>,
     ) -> Result<Claim> {
         let (claims, stamp) = self.look()?;
         let mut claims = match claims {
-            Err(error) if anew && matches!(error.kind(), ErrorKind::Unreadable { .. }) => {
+            Err(error)
+                if change.takes_over() && matches!(error.kind(), ErrorKind::Unreadable { .. }) =>
+            {
                 tracing::warn!(path = %self.path.display(), %error, "begun anew");
                 Claims::new()
             }
@@ -141,7 +144,7 @@ impl ClaimsFile {
         };
         let name = name(owner);
         // Written also when nothing changes: whoever wrote it may have been killed before it was on disk.
-        let claim = next(claims.get(name))?;
+        let claim = change.apply(claims.get(name), now)?;
         claims.insert(name.to_owned(), claim.clone());
         let mut text = serde_json::to_vec_pretty(&claims).map_err(|error| {
             Error::new(ErrorKind::Edit {

@@ -21,7 +21,7 @@ use crate::fsio::{
     parent_of,
 };
 use crate::json::{Corrupt, CorruptCode, Document};
-use crate::store::{EntryId, Keep, RolledBack, Stored};
+use crate::store::{ClaimChange, EntryId, Keep, RolledBack, Stored};
 
 /// How often a step is begun anew when a program that takes no lock was faster.
 const FOREIGN_CHANGES: usize = 4;
@@ -99,10 +99,6 @@ pub(in crate::store) struct Damaged<'f> {
     pub(in crate::store) corrupt: Option<Corrupt>,
     _lock: Option<Lock>,
 }
-
-/// Makes a claim of the last one, at this time.
-pub(in crate::store) type NextClaim<'n> =
-    dyn FnMut(Option<&Claim>, DateTime<Utc>) -> Result<Claim> + 'n;
 
 /// What a file holds, or what is wrong with that.
 type Judged = (std::result::Result<Stored, Corrupt>, Contents);
@@ -469,20 +465,14 @@ impl<'o> DurableFile<'o> {
         ClaimsFile::beside(&self.target()?).last(self.owner())
     }
 
-    /// Puts what `next` makes of the last claim in its place, on disk before it returns.
-    pub(in crate::store) fn change_claim(
-        &self,
-        anew: bool,
-        next: &mut NextClaim<'_>,
-    ) -> Result<Claim> {
+    /// Puts what `change` makes of the last claim in its place, on disk before it returns.
+    pub(in crate::store) fn change_claim(&self, change: &ClaimChange) -> Result<Claim> {
         let target = self.target()?;
         self.refuse_read_only()?;
         let _lock = self.lock(&target)?;
         let now = self.options.clock.now();
         let claims = ClaimsFile::beside(&target);
-        claims.change(self.owner(), anew, self.options.durability, &mut |last| {
-            next(last, now)
-        })
+        claims.change(self.owner(), change, now, self.options.durability)
     }
 
     /// Does `work` under the lock.

@@ -15,12 +15,12 @@ mod unique;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
-pub(super) use durable_file::{Damaged, DurableFile, Next, NextClaim, Undo};
-pub(super) use history::{Entry, History};
+pub(super) use durable_file::{Damaged, DurableFile, Next, Undo};
+pub(super) use history::{Entry, History as FileHistory};
 use lineage::Ended;
 pub use options::FileOptions;
 pub(super) use overflow::{Entries, OverflowFile, Owner};
@@ -30,13 +30,12 @@ pub(super) use past::{
 };
 
 use super::{
-    Capabilities, CheckpointStore, Decide, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep,
-    Outcome, Page, Put, Query, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
-    check_expected,
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions, EntryId,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover,
+    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Archive, Claim, ClaimRequest, Dropped, Error, ErrorKind, Expect, Fence, FileRole, Key, Layout,
-    Result, Revision,
+    Archive, Claim, Dropped, Error, ErrorKind, Expect, FileRole, Key, Layout, Result, Revision,
 };
 use crate::fsio;
 use crate::json::Document;
@@ -303,7 +302,7 @@ impl FileStore {
     fn past<T>(
         &self,
         key: &Key,
-        work: impl FnOnce(&DurableFile<'_>, &History<'_>) -> Result<T>,
+        work: impl FnOnce(&DurableFile<'_>, &FileHistory<'_>) -> Result<T>,
     ) -> Result<T> {
         let file = self.file(key)?;
         let history = file.history()?.ok_or_else(no_history)?;
@@ -449,12 +448,44 @@ impl CheckpointStore for FileStore {
         Ok(page)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
+    fn beside(&self) -> &dyn Beside {
+        self
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        let is_kept = self.options.history.is_some() || self.layout().backups.is_some();
+        is_kept.then_some(self as &dyn History)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        Some(self)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            survives_power_loss: self.options.durability == fsio::Durability::Full,
+            excludes_processes: true,
+            keys_are_places: matches!(*self.place, Place::Single { .. }),
+            ..Capabilities::default()
+        }
+    }
+}
+
+impl Beside for FileStore {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
         let file = self.file(key)?;
         file.overflow()?.read(Owner::default())
     }
 
-    fn newest_overflow(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
         let file = self.file(key)?;
         file.overflow()?.newest(Owner::default(), most)
     }
@@ -465,35 +496,20 @@ impl CheckpointStore for FileStore {
         Ok(Some(OverflowFile::beside(&target).place_beside()))
     }
 
-    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         let kept = self.file(key)?.companion(revision);
         kept.map_err(|error| error.with_key(key))
     }
 
-    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
-        self.file(key)?
-            .change_claim(request.take_over, &mut |last, now| {
-                Claim::granted(last, request, now)
-            })
-            .map_err(|error| error.with_key(key))
+    fn document_file(&self, key: &Key) -> Option<PathBuf> {
+        self.path(key).ok()
     }
+}
 
-    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
-        self.file(key)?
-            .change_claim(false, &mut |last, now| match last {
-                Some(last) => last.renewed(fence, time_to_live, now),
-                None => Err(Claim::unknown(fence)),
-            })
-            .map_err(|error| error.with_key(key))
-    }
-
-    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
-        self.file(key)?
-            .change_claim(false, &mut |last, _| match last {
-                Some(last) => last.given_back(fence),
-                None => Err(Claim::unknown(fence)),
-            })
-            .map_err(|error| error.with_key(key))
+impl Claims for FileStore {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        let claim = self.file(key)?.change_claim(change);
+        claim.map_err(|error| error.with_key(key))
     }
 
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
@@ -501,8 +517,10 @@ impl CheckpointStore for FileStore {
             .claimed()
             .map_err(|error| error.with_key(key))
     }
+}
 
-    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+impl History for FileStore {
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
         self.past(key, |file, history| {
             let current = file.load();
             let entries = history.entries()?;
@@ -531,6 +549,19 @@ impl CheckpointStore for FileStore {
         self.past(key, |file, history| file.prune(history, keep, None))
     }
 
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+        let changed = self.file(key)?.changed_without(present);
+        changed.map_err(|error| error.with_key(key))
+    }
+
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+        let file = self.file(key)?;
+        file.rolled_back(present, &|entry| file.read_entry(&entry.path))
+            .map_err(|error| error.with_key(key))
+    }
+}
+
+impl Recover for FileStore {
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
         let began = Instant::now();
         let file = self.file(key)?;
@@ -571,32 +602,5 @@ impl CheckpointStore for FileStore {
             recovered.inspect(|recovered| recovered.report(key, began))
         };
         recover().map_err(|error| error.with_key(key))
-    }
-
-    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
-        let changed = self.file(key)?.changed_without(present);
-        changed.map_err(|error| error.with_key(key))
-    }
-
-    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
-        let file = self.file(key)?;
-        file.rolled_back(present, &|entry| file.read_entry(&entry.path))
-            .map_err(|error| error.with_key(key))
-    }
-
-    fn document_file(&self, key: &Key) -> Option<PathBuf> {
-        self.path(key).ok()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            claims: true,
-            history: self.options.history.is_some() || self.layout().backups.is_some(),
-            recovery: true,
-            survives_power_loss: self.options.durability == fsio::Durability::Full,
-            excludes_processes: true,
-            keys_are_places: matches!(*self.place, Place::Single { .. }),
-            ..Capabilities::default()
-        }
     }
 }

@@ -7,14 +7,12 @@ use chrono::DateTime;
 
 use crate::CheckpointStoreExt;
 use crate::checkpoint::{
-    ClaimRequest, DropReason, Dropped, Error, ErrorKind, Expect, Fence, Limits, Revision,
+    ClaimRequest, DropReason, Dropped, Error, ErrorKind, Expect, Limits, Revision,
 };
 use crate::checkpoints::Checkpoints;
 use crate::formats::TaskCheckpoint;
 use crate::json::{Document, MAX_DEPTH};
-use crate::store::{
-    CheckpointStore, DeleteOptions, EntryId, Keep, Outcome, Put, Query, RecoverOptions, Recovery,
-};
+use crate::store::{CheckpointStore, DeleteOptions, Outcome, Put, Query};
 use crate::testkit::fixture::{
     Fixture, document, is_conflict, number_of, numbered, put, put_fenced, put_over, refused,
 };
@@ -30,7 +28,11 @@ pub fn reading_creates_nothing(place: &dyn Place) {
         assert_eq!(text, None, "nothing was put");
         let keys = store.list(&Query::all()).unwrap().keys;
         assert_eq!(keys, [], "nothing was put");
-        assert_eq!(store.overflow(key).unwrap(), [], "nothing was dropped");
+        assert_eq!(
+            store.beside().dropped(key).unwrap(),
+            [],
+            "nothing was dropped"
+        );
     }
     let kept = store.transact(key, |_| Ok(None));
     refused("a transaction that keeps nothing", kept, |kind| {
@@ -300,7 +302,7 @@ pub fn dropped_items_are_kept_until_a_checkpoint_is_created_anew(place: &dyn Pla
         store.put(key, put).unwrap()
     };
     let kept = || -> Vec<u64> {
-        let items = store.overflow(key).unwrap();
+        let items = store.beside().dropped(key).unwrap();
         items
             .iter()
             .filter_map(|item| item.value.as_u64())
@@ -315,7 +317,11 @@ pub fn dropped_items_are_kept_until_a_checkpoint_is_created_anew(place: &dyn Pla
     put(3, vec![item(1), item(2)]);
     assert_eq!(kept(), [1, 2], "kept after three saves");
     if let Some(other) = &fixture.other {
-        assert_eq!(store.overflow(other).unwrap(), [], "kept for {other}");
+        assert_eq!(
+            store.beside().dropped(other).unwrap(),
+            [],
+            "kept for {other}"
+        );
     }
     let conflicting = Put::new(numbered(4)).with_expect(Expect::Absent);
     let answer = store.put(key, conflicting.with_dropped(vec![item(3)]));
@@ -336,7 +342,7 @@ pub fn dropped_items_are_kept_until_a_checkpoint_is_created_anew(place: &dyn Pla
 pub fn text_beside_a_document_belongs_to_its_revision(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
-    let beside = |revision: &Revision| store.companion(key, revision).unwrap();
+    let beside = |revision: &Revision| store.beside().fingerprints(key, revision).unwrap();
     let mut revisions: Vec<Revision> = Vec::new();
     for number in 1..=3 {
         let text = format!("of {number}");
@@ -363,7 +369,7 @@ pub fn text_beside_a_document_belongs_to_its_revision(place: &dyn Place) {
 pub fn a_heartbeat_leaves_the_document(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
-    if !fixture.capabilities().heartbeat {
+    if store.heartbeat().is_none() {
         return Err(Skipped("the store keeps no heartbeat of its own"));
     }
     fixture.put_text("{\"n\": 1,  \"x\": [ ]}");
@@ -384,44 +390,6 @@ pub fn a_heartbeat_leaves_the_document(place: &dyn Place) -> Result<(), Skipped>
         *kind == ErrorKind::NotFound
     });
     Ok(())
-}
-
-/// An operation that the capabilities do not promise is refused as not offered, and does nothing.
-pub fn an_operation_that_is_not_offered_is_refused(place: &dyn Place) {
-    let fixture = Fixture::new(place);
-    let ((store, key), offered) = (fixture.parts(), fixture.capabilities());
-    fixture.put(1);
-    let (entry, fence, long) = (EntryId::current(), Fence::new(1), Duration::from_secs(60));
-    let mut answers = Vec::new();
-    if !offered.claims {
-        let request = ClaimRequest::new("one", long);
-        answers.push(("claim", store.claim(key, &request).map(drop)));
-        answers.push(("renew", store.renew(key, fence, long).map(drop)));
-        answers.push(("release", store.release(key, fence).map(drop)));
-        answers.push(("claimed", store.claimed(key).map(drop)));
-    }
-    if !offered.history {
-        answers.push(("history", store.history(key).map(drop)));
-        answers.push(("load_revision", store.load_revision(key, &entry).map(drop)));
-        answers.push(("pin", store.pin(key, &entry, true).map(drop)));
-        answers.push(("prune", store.prune(key, &Keep::default()).map(drop)));
-    }
-    if !offered.recovery {
-        let newest = RecoverOptions::new(Recovery::Newest);
-        answers.push(("recover", store.recover(key, &newest).map(drop)));
-    }
-    if !offered.heartbeat {
-        let beat = store.beat(key, DateTime::UNIX_EPOCH, None);
-        answers.push(("beat", beat.map(drop)));
-    }
-    for (method, answer) in answers {
-        refused(
-            &format!("`{method}`, which is not offered,"),
-            answer,
-            |kind| matches!(kind, ErrorKind::NotOffered { .. }),
-        );
-    }
-    fixture.assert_number(1, "after operations that are not offered");
 }
 
 /// The order of the writes decides which state is newer, never a time inside a document.
@@ -530,7 +498,7 @@ pub fn a_reopened_store_has_every_acknowledged_write(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
     assert_eq!(fixture.there().revision, saved.revision, "the document");
-    let dropped = store.overflow(key).unwrap().len();
+    let dropped = store.beside().dropped(key).unwrap().len();
     assert_eq!(dropped, 1, "the number of dropped items");
     if fixture.history().is_ok() {
         fixture.assert_past(&[1], "when opened again");

@@ -10,16 +10,16 @@ use crate::testkit::{Place, Skipped};
 pub fn history_has_what_was_replaced_or_deleted(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), history) = (fixture.parts(), fixture.history()?);
-    assert!(history.history(key).unwrap().is_empty(), "nothing was put");
+    assert!(history.states(key).unwrap().is_empty(), "nothing was put");
     fixture.put_all(1..=4);
     fixture.assert_past(&[3, 2, 1], "after four puts");
     fixture.delete();
     fixture.assert_past(&[4, 3, 2, 1], "after four puts and a delete");
     if let Some(other) = &fixture.other {
-        let found = history.history(other).unwrap();
+        let found = history.states(other).unwrap();
         assert!(found.is_empty(), "{other} has a history too: {found:?}");
     }
-    let entries = history.history(key).unwrap();
+    let entries = history.states(key).unwrap();
     let oldest = history
         .load_revision(key, &entries.last().unwrap().id)
         .unwrap();
@@ -45,7 +45,7 @@ pub fn history_is_newest_first(place: &dyn Place) -> Result<(), Skipped> {
     // The same bytes occur twice: only the order of the writes distinguishes the states.
     fixture.put_all([1, 2, 1, 3, 2]);
     fixture.assert_past(&[3, 1, 2, 1], "after five puts");
-    let entries = history.history(key).unwrap();
+    let entries = history.states(key).unwrap();
     let current: Vec<bool> = entries.iter().map(|entry| entry.is_current()).collect();
     let (first, rest) = current.split_first().unwrap();
     assert!(
@@ -151,7 +151,7 @@ pub fn pruning_keeps_the_newest_and_pinned_entries(place: &dyn Place) -> Result<
         return Err(Skipped("the store keeps fewer than five earlier states"));
     }
     fixture.put_all(1..=6);
-    let third = history.history(key).unwrap()[3].id.clone();
+    let third = history.states(key).unwrap()[3].id.clone();
     let pinned = history.pin(key, &third, true).unwrap();
     assert_eq!(pinned, third, "the id of an entry after it was pinned");
     let present = history.pin(key, &EntryId::current(), true).unwrap();
@@ -159,7 +159,7 @@ pub fn pruning_keeps_the_newest_and_pinned_entries(place: &dyn Place) -> Result<
         !present.is_current(),
         "the pinned present state has no entry"
     );
-    let entries = history.history(key).unwrap();
+    let entries = history.states(key).unwrap();
     let pinned = entries.iter().filter(|entry| entry.pinned).count();
     assert_eq!(pinned, 2, "pinned entries in the history");
     let pruned = history.prune(key, &Keep::newest(0)).unwrap();

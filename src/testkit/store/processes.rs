@@ -4,6 +4,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::CheckpointStoreExt;
 use crate::checkpoint::ClaimRequest;
 use crate::testkit::fixture::{Fixture, number_of, put, put_fenced, there};
 use crate::testkit::process::Process;

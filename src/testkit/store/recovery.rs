@@ -53,7 +53,7 @@ pub fn recovery_continues_with_the_newest_good_state(place: &dyn Place) -> Resul
     let (key, recovery, history) = (&fixture.key, fixture.recovery()?, fixture.history()?);
     fixture.put_all([1, 2]);
     fixture.damage()?;
-    let entries = history.history(key).unwrap();
+    let entries = history.states(key).unwrap();
     let first = &entries[0];
     assert!(
         first.is_current() && first.revision.is_err(),
@@ -154,7 +154,7 @@ pub fn recovery_brings_a_deleted_document_back(place: &dyn Place) -> Result<(), 
         "which state was brought back: {recovered:?}"
     );
     fixture.assert_number(2, "after the recovery");
-    let dropped = store.overflow(key).unwrap().len();
+    let dropped = store.beside().dropped(key).unwrap().len();
     assert_eq!(dropped, 1, "the number of dropped items after the recovery");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! How broken stores claim, and which fences they accept.
 
-use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::{Claim, ClaimRequest, Fence, Key, Result};
 
 use super::Broken;

@@ -30,7 +30,6 @@ pub(crate) enum Fault {
     CountsRevisions,
     ForgetsDroppedItems,
     TextOfAnyRevision,
-    HasMoreThanItSays,
     BeatsInTheDocument,
     OlderLoses,
     CutsLargeTexts,

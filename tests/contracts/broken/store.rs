@@ -1,16 +1,17 @@
 //! A broken store: each method does what the right one does, but for the faults.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::SystemTime;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Capabilities, CheckpointStore, DeleteOptions, EntryId, Exclusive, HistoryEntry, Keep, Outcome,
-    Page, Put, Query, RecoverOptions, Recovered, Recovery, Saved, Stored,
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId, Exclusive,
+    Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover, RecoverOptions,
+    Recovered, Recovery, RolledBack, Saved, Stored,
 };
-use agent_checkpoint::{
-    Claim, ClaimRequest, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision,
-};
+use agent_checkpoint::{Claim, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
 
 use super::Broken;
@@ -86,17 +87,59 @@ impl CheckpointStore for Broken {
         Ok(page)
     }
 
-    fn overflow(&self, key: &Key) -> Result<Vec<Dropped>> {
-        self.right.overflow(&self.name(key))
+    fn beside(&self) -> &dyn Beside {
+        self
     }
 
-    fn companion(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+    fn claims(&self) -> Option<&dyn Claims> {
+        self.right.claims().map(|_| self as &dyn Claims)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        self.right.history().map(|_| self as &dyn History)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        self.right.recovery().map(|_| self as &dyn Recover)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        let is_offered = self.fault == BeatsInTheDocument || self.right.heartbeat().is_some();
+        is_offered.then_some(self as &dyn Heartbeat)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.right.capabilities()
+    }
+}
+
+impl Beside for Broken {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.right.beside().dropped(&self.name(key))
+    }
+
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        let mut all = self.dropped(key)?;
+        Ok(all.split_off(all.len().saturating_sub(most)))
+    }
+
+    fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
+        self.right.beside().dropped_log(key)
+    }
+
+    fn document_file(&self, key: &Key) -> Option<PathBuf> {
+        self.right.beside().document_file(key)
+    }
+
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         match self.fault {
             TextOfAnyRevision => Ok(self.shared.beside.lock().unwrap().clone()),
-            _ => self.right.companion(key, revision),
+            _ => self.right.beside().fingerprints(key, revision),
         }
     }
+}
 
+impl Heartbeat for Broken {
     fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
         if self.fault != BeatsInTheDocument {
             return self.right.beat(key, now, fence);
@@ -104,29 +147,35 @@ impl CheckpointStore for Broken {
         let beat = Document::from_text(format!("{{\"beat\":{}}}", now.timestamp())).unwrap();
         self.right.put(key, Put::new(beat))
     }
+}
 
-    fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
-        self.claim_wrongly(key, request)
-    }
-
-    fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
-        let renewed = self.right.renew(key, fence, time_to_live);
-        match self.fault {
-            RenewsForEveryone => renewed.or_else(|_| Ok(self.right.claimed(key)?.unwrap())),
-            _ => renewed,
+impl Claims for Broken {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        match change {
+            ClaimChange::Claim(request) => self.claim_wrongly(key, request),
+            ClaimChange::Release { fence } => self.release_wrongly(key, *fence),
+            ClaimChange::Renew {
+                fence,
+                time_to_live,
+            } => {
+                let renewed = self.right.renew(key, *fence, *time_to_live);
+                match self.fault {
+                    RenewsForEveryone => renewed.or_else(|_| Ok(self.right.claimed(key)?.unwrap())),
+                    _ => renewed,
+                }
+            }
+            _ => unreachable!(),
         }
-    }
-
-    fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
-        self.release_wrongly(key, fence)
     }
 
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
         self.right.claimed(key)
     }
+}
 
-    fn history(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
-        let mut entries = self.right.history(key)?;
+impl History for Broken {
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        let mut entries = self.right.states(key)?;
         if self.fault == HistoryOldestFirst {
             let past = usize::from(entries.first().is_some_and(HistoryEntry::is_current));
             entries[past..].reverse();
@@ -154,6 +203,16 @@ impl CheckpointStore for Broken {
         self.right.prune(key, keep)
     }
 
+    fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
+        self.right.history().unwrap().changed_without(key, present)
+    }
+
+    fn rolled_back(&self, key: &Key, present: &Revision) -> Result<Option<RolledBack>> {
+        self.right.history().unwrap().rolled_back(key, present)
+    }
+}
+
+impl Recover for Broken {
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
         let mut asked = options.clone();
         match self.fault {
@@ -163,16 +222,6 @@ impl CheckpointStore for Broken {
             _ => {}
         }
         self.right.recover(key, &asked)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let mut offered = self.right.capabilities();
-        match self.fault {
-            HasMoreThanItSays => offered = Capabilities::none(),
-            BeatsInTheDocument => offered.heartbeat = true,
-            _ => {}
-        }
-        offered
     }
 }
 

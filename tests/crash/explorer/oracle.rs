@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{CheckpointStore, Put, Query, RecoverOptions, Recovery};
 use agent_checkpoint::{Error, ErrorKind, Fence, Key};
@@ -58,7 +59,10 @@ pub(crate) fn judge(
         if listed.keys.contains(key) != is_there || !listed.foreign.is_empty() {
             return Err(format!("{found:?} is listed as {listed:?}"));
         }
-        store.overflow(key).map_err(told("read what was cut"))?;
+        store
+            .beside()
+            .dropped(key)
+            .map_err(told("read what was cut"))?;
     }
     (scenario.also)(&Look {
         store,
@@ -80,7 +84,7 @@ fn history_is_real(
     found: &Seen,
     recorded: &Recorded,
 ) -> Result<(), String> {
-    for entry in store.history(key).map_err(told("list the history"))? {
+    for entry in store.states(key).map_err(told("list the history"))? {
         if entry.is_current() && *found == Seen::Corrupt {
             continue;
         }
@@ -96,7 +100,7 @@ fn history_is_real(
 
 /// All that the history of a key holds.
 pub(crate) fn past(store: &dyn CheckpointStore, key: &Key) -> Vec<Seen> {
-    let entries = store.history(key).unwrap_or_default();
+    let entries = store.states(key).unwrap_or_default();
     let texts = entries.iter().filter_map(|entry| {
         let stored = store.load_revision(key, &entry.id).ok()?;
         Some(Seen::Text(stored.document.text().to_owned()))
@@ -106,7 +110,7 @@ pub(crate) fn past(store: &dyn CheckpointStore, key: &Key) -> Vec<Seen> {
 
 /// The fence to write with now.
 pub(crate) fn fence(store: &dyn CheckpointStore, key: &Key) -> Result<Option<Fence>, String> {
-    if !store.capabilities().claims {
+    if store.claims().is_none() {
         return Ok(None);
     }
     let claim = store.claimed(key).map_err(told("tell the claim"))?;
@@ -140,8 +144,8 @@ pub(crate) fn next_save_works(store: &dyn CheckpointStore, key: &Key) -> Result<
     if loaded.as_deref().map(without_space) != Some(without_space(next)) {
         return Err(format!("the next save reads back as {loaded:?}"));
     }
-    if let (Seen::Text(text), true) = (&before, store.capabilities().history) {
-        let entries = store.history(key).map_err(told("list the history"))?;
+    if let (Seen::Text(text), true) = (&before, store.history().is_some()) {
+        let entries = store.states(key).map_err(told("list the history"))?;
         let newest = entries.get(1).ok_or("what was replaced is not kept")?;
         let kept = store.load_revision(key, &newest.id);
         let kept = kept.map_err(told("load what was replaced"))?;

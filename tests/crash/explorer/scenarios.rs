@@ -169,7 +169,7 @@ fn begin_with_steps(root: &Path, steps: usize) {
 fn no_step_is_lost(look: &Look<'_>, count: usize) -> Judged {
     let tasks = Checkpoints::<TaskCheckpoint>::new(open_few(look.folder));
     let loaded = tasks.get(&a()).map_err(told("load"))?;
-    let cut = tasks.overflow(&a()).map_err(told("read what was cut"))?;
+    let cut = tasks.dropped(&a()).map_err(told("read what was cut"))?;
     let steps = loaded.checkpoint.completed_steps.iter();
     let steps = steps.filter_map(|step| step.step.clone());
     let cut = cut.iter().map(|piece| &piece.value["step"]);
@@ -202,7 +202,7 @@ pub(crate) fn first_cut() -> Scenario {
 pub(crate) fn restored_after_a_delete() -> Scenario {
     fn restore(root: &Path) -> Result<()> {
         let store = &*open_few(root);
-        let history = store.history(&a())?;
+        let history = store.states(&a())?;
         let newest = history.iter().find(|entry| !entry.is_current());
         match newest {
             Some(newest) => store.restore(&a(), &newest.id, Expect::Any, None).map(drop),
@@ -262,7 +262,7 @@ pub(crate) fn history_beyond_its_limit() -> Scenario {
 
 /// The newest entry never goes.
 fn some_history(look: &Look<'_>) -> Judged {
-    let entries = look.store.history(&a()).map_err(told("list the history"))?;
+    let entries = look.store.states(&a()).map_err(told("list the history"))?;
     ensure(entries.len() > 1, || "the whole history is gone".to_owned())
 }
 
@@ -321,7 +321,7 @@ pub(crate) fn deleted() -> Scenario {
 }
 
 fn is_in_history(look: &Look<'_>, name: &str, pinned: bool) -> Judged {
-    for entry in look.store.history(&a()).map_err(told("list the history"))? {
+    for entry in look.store.states(&a()).map_err(told("list the history"))? {
         if !entry.is_current() && (entry.pinned || !pinned) {
             let loaded = look.store.load_revision(&a(), &entry.id);
             if loaded.map_err(told("load"))?.document.text() == text(name) {
@@ -335,7 +335,7 @@ fn is_in_history(look: &Look<'_>, name: &str, pinned: bool) -> Judged {
 pub(crate) fn restored() -> Scenario {
     fn restore(root: &Path) -> Result<()> {
         let store = open(root);
-        let entries = store.history(&a())?;
+        let entries = store.states(&a())?;
         let earlier = store.load_revision(&a(), &entries[1].id)?;
         let put = store.put(&a(), Put::new(earlier.document.clone()));
         put.map(drop)
@@ -477,7 +477,7 @@ pub(crate) fn released() -> Scenario {
 pub(crate) fn pinned_present() -> Scenario {
     fn pin(root: &Path) -> Result<()> {
         let store = open(root);
-        let present = store.history(&a())?[0].id.clone();
+        let present = store.states(&a())?[0].id.clone();
         store.pin(&a(), &present, true).map(drop)
     }
     Scenario {
@@ -497,7 +497,7 @@ fn old_is_pinned(look: &Look<'_>) -> Judged {
 
 fn pin_old(root: &Path, pinned: bool) -> Result<()> {
     let store = open(root);
-    let entry = store.history(&a())?[1].id.clone();
+    let entry = store.states(&a())?[1].id.clone();
     store.pin(&a(), &entry, pinned).map(drop)
 }
 
@@ -737,7 +737,8 @@ pub(crate) fn begun_anew() -> Scenario {
     fn nothing_of_before(look: &Look<'_>) -> Judged {
         let cut = look
             .store
-            .overflow(&a())
+            .beside()
+            .dropped(&a())
             .map_err(told("read what was cut"))?;
         let is_new = matches!(look.found, Seen::Text(text) if text.contains("anew"));
         ensure(is_new == cut.is_empty(), || match is_new {
@@ -788,9 +789,9 @@ pub(crate) fn restarted() -> Scenario {
                 format!("{step} is gone")
             })?;
         }
-        let newest = look.store.newest_overflow(&a(), STEPS);
+        let newest = look.store.beside().newest_dropped(&a(), STEPS);
         let newest = newest.map_err(told("read the end of what was cut"))?;
-        let cut = look.store.overflow(&a());
+        let cut = look.store.beside().dropped(&a());
         let cut = cut.map_err(told("read what was cut"))?;
         ensure(cut == newest, || {
             format!("the end is {newest:?}, all {cut:?}")
@@ -928,7 +929,7 @@ pub(crate) fn foreign_healthy() -> Scenario {
 pub(crate) fn emptied_slot() -> Scenario {
     fn kept(look: &Look<'_>) -> Judged {
         the_builders_own_is_there(look)?;
-        let kept = look.store.history(&active()).map_err(told("list"))?;
+        let kept = look.store.states(&active()).map_err(told("list"))?;
         ensure(!kept.is_empty(), || {
             "what was deleted is nowhere".to_owned()
         })

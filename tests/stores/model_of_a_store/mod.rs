@@ -427,7 +427,7 @@ struct Model {
 
 impl Model {
     fn new(subject: &dyn Subject) -> Model {
-        let offered = subject.store().capabilities();
+        let store = subject.store();
         let of_key = |key| OfKey {
             key,
             present: Present::Nothing,
@@ -441,10 +441,10 @@ impl Model {
         };
         Model {
             keys: subject.keys().into_iter().map(of_key).collect(),
-            embedded: offered.embedded,
-            claims: offered.claims,
-            history: offered.history,
-            recovery: offered.recovery,
+            embedded: store.capabilities().embedded,
+            claims: store.claims().is_some(),
+            history: store.history().is_some(),
+            recovery: store.recovery().is_some(),
             keep: subject.keep(),
             now: subject.clock().now(),
             versions: 0,
@@ -484,7 +484,7 @@ impl Model {
     fn entry(&self, subject: &dyn Subject, key: usize, entry: usize) -> EntryId {
         let listed = subject
             .store()
-            .history(&self.keys[key].key)
+            .states(&self.keys[key].key)
             .unwrap_or_default();
         let listed = listed.get(entry).map(|entry| entry.id.clone());
         listed.unwrap_or_else(|| match entry % 2 {
@@ -830,7 +830,7 @@ impl Model {
                 }
                 self.limit(key, count);
                 let is_damaged = !matches!(self.keys[key].present, Present::Good(_));
-                let listed = subject.store().history(&self.keys[key].key).unwrap();
+                let listed = subject.store().states(&self.keys[key].key).unwrap();
                 let loose = listed
                     .iter()
                     .filter(|entry| !entry.pinned && !entry.is_current())
@@ -849,7 +849,7 @@ impl Model {
                 }
                 let entries = subject
                     .store()
-                    .history(&self.keys[key].key)
+                    .states(&self.keys[key].key)
                     .unwrap_or_default();
                 let mut entries = entries.iter();
                 let of_this_task = entries.any(|known| known.id == id && known.tasks_since == 0);
@@ -1182,7 +1182,7 @@ impl Model {
             }
             let is_damaged = matches!(of_key.present, Present::Damaged);
             if !(is_damaged && self.embedded) {
-                let pieces = subject.store().overflow(&of_key.key).unwrap();
+                let pieces = subject.store().beside().dropped(&of_key.key).unwrap();
                 let pieces: Vec<_> = pieces
                     .iter()
                     .filter_map(|piece| piece.value.as_u64())
@@ -1217,7 +1217,7 @@ impl Model {
     /// The listing is the present state and then the entries of the model in their order; those that may be gone
     /// may be missing, and one that only repeats the state listed before it.
     fn check_history(&mut self, subject: &dyn Subject, key: usize, place: &str) {
-        let mut listed = subject.store().history(&self.keys[key].key).unwrap();
+        let mut listed = subject.store().states(&self.keys[key].key).unwrap();
         let mut before = None;
         match &self.keys[key].present {
             Present::Nothing => {}

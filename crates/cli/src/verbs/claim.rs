@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::{Claim, ClaimRequest, ProcessId};
 use chrono::SecondsFormat;
 use serde::Serialize;

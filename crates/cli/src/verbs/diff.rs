@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::difference::Difference;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{EntryId, HistoryEntry};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::store::{EntryId, HistoryEntry, Keep};
 use agent_checkpoint::{Error, ErrorKind, Timestamp};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -114,7 +115,12 @@ pub(super) fn prune(
 
 /// The file that has what was moved out of the checkpoint, and its length; of a store without files nothing.
 fn dropped_log(target: &Target) -> (String, u64) {
-    let place = target.store().dropped_log(&target.key).ok().flatten();
+    let place = target
+        .store()
+        .beside()
+        .dropped_log(&target.key)
+        .ok()
+        .flatten();
     let path = place.and_then(|place| Some(target.path.parent()?.join(place)));
     path.map_or_else(Default::default, |path| {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
@@ -124,7 +130,7 @@ fn dropped_log(target: &Target) -> (String, u64) {
 
 /// The states of a checkpoint, newest first.
 pub(super) fn entries(target: &Target) -> Result<Vec<HistoryEntry>, Failure> {
-    let entries = target.store().history(&target.key);
+    let entries = target.store().states(&target.key);
     entries.map_err(|error| target.error(error))
 }
 

@@ -1,5 +1,6 @@
 //! The verbs with which an agent reports, and `ckpt batch`.
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::quoted;
 use std::path::Path;
 

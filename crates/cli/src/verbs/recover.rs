@@ -1,5 +1,6 @@
 //! `ckpt recover`: go on from a checkpoint that cannot be read.
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::quoted;
 use std::fmt;
 use std::path::Path;
@@ -203,7 +204,7 @@ pub(super) fn run(
 fn with_advice(error: Error, target: &Target) -> Failure {
     let is_hopeless = matches!(error.kind(), ErrorKind::NotRecoverable { .. });
     let mut failure = target.error(error);
-    let entries = target.store().history(&target.key).unwrap_or_default();
+    let entries = target.store().states(&target.key).unwrap_or_default();
     let has_states = entries.iter().any(|entry| !entry.is_current());
     if is_hopeless && has_states {
         failure.message.push_str(
@@ -255,7 +256,7 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
 /// What the newest state of the history plans of which nothing is left.
 fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
     let now = recovered.document.as_ref()?;
-    let mut entries = target.store().history(&target.key).ok()?.into_iter();
+    let mut entries = target.store().states(&target.key).ok()?.into_iter();
     let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
     let entry = entries
         .find(|entry| is_good(entry) && entry.tasks_since == 0)?

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::fleet::{Finding, Fleet, FleetOptions, Source};
 use agent_checkpoint::formats;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;

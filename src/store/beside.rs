@@ -1,0 +1,60 @@
+//! What lies beside the documents of a store.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::Saved;
+use crate::checkpoint::{Dropped, Fence, Key, Result, Revision};
+
+/// What a store keeps beside its documents: the items that saves dropped, and the fingerprints of the files that
+/// a document names. Both come with a [`Put`](super::Put).
+pub trait Beside {
+    /// The items that saves of this key dropped to keep within their limits, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to read them.
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>>;
+
+    /// The newest `most` of the [dropped items](Beside::dropped), oldest first. Stores of files read no more of
+    /// the rest than they must.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`dropped`](Beside::dropped).
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>>;
+
+    /// Where the dropped items are kept, as the checkpoint itself names it: of files a path relative to the folder
+    /// of the checkpoint's file, with `/`. `None` where no reader could look there.
+    ///
+    /// # Errors
+    ///
+    /// When the key has no place.
+    fn dropped_log(&self, key: &Key) -> Result<Option<String>>;
+
+    /// The fingerprints that the last write kept beside the document, if that write made this revision.
+    ///
+    /// They are kept without waiting for the disk, and may be gone at any time; a text that comes back is whole.
+    ///
+    /// # Errors
+    ///
+    /// When the key has no place.
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>>;
+
+    /// The file that holds the document of a key, where there is one. It is none of the files that the document is
+    /// judged by.
+    fn document_file(&self, key: &Key) -> Option<PathBuf>;
+}
+
+/// A heartbeat that the store itself keeps beside the documents.
+pub trait Heartbeat {
+    /// Shows that the agent of this key is alive. The document stays as it is, and so does what is known of its
+    /// progress.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::ErrorKind::NotFound) when there is no document;
+    /// [`Claimed`](crate::ErrorKind::Claimed) and [`Fenced`](crate::ErrorKind::Fenced) as for every write.
+    fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved>;
+}
