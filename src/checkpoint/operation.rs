@@ -16,7 +16,7 @@ use super::{Archive, ContextUse, Error, ErrorKind, Result, have_names};
 /// operation does not have, or that is given twice, is an error.
 ///
 /// ```
-/// use agent_checkpoint::checkpoint::Operation;
+/// use agent_checkpoint::Operation;
 ///
 /// let operation = Operation::StepAdd { text: "Test it".into(), before: None };
 /// let json = serde_json::to_string(&operation)?;

@@ -18,7 +18,7 @@ const MOST_MESSAGES: u64 = 200;
 /// An operation as it is reported: one of several in a [batch](crate::Recorder::batch).
 ///
 /// ```
-/// use agent_checkpoint::checkpoint::{Operation, Report};
+/// use agent_checkpoint::{Operation, Report};
 ///
 /// let line = r#"{"op": "stage", "name": 2, "force": true}"#;
 /// let stage = Operation::Stage { name: "2".into() };

@@ -1006,8 +1006,9 @@ pub trait CheckpointStoreExt: CheckpointStore {
     /// # Examples
     ///
     /// ```
-    /// use agent_checkpoint::store::Put;
-    /// use agent_checkpoint::{CheckpointStoreExt, Document, Key, MemoryStore};
+    /// use agent_checkpoint::json::Document;
+    /// use agent_checkpoint::store::{MemoryStore, Put};
+    /// use agent_checkpoint::{CheckpointStoreExt, Key};
     ///
     /// # fn main() -> agent_checkpoint::Result<()> {
     /// let store = MemoryStore::new();

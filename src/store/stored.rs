@@ -77,8 +77,9 @@ impl TaskContext {
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::store::Put;
-/// use agent_checkpoint::{CheckpointStore, Document, Expect, Key, MemoryStore};
+/// use agent_checkpoint::json::Document;
+/// use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
+/// use agent_checkpoint::{Expect, Key};
 ///
 /// # fn main() -> agent_checkpoint::Result<()> {
 /// let store = MemoryStore::new();
