@@ -15,7 +15,7 @@ use crate::quoted;
 /// How many messages stand for a whole context, where the report does not say.
 const MOST_MESSAGES: u64 = 200;
 
-/// An operation as it is reported: one of several in a [batch](crate::Recorder::batch).
+/// An operation as it is reported: one of several in a [batch](crate::recorder::Recorder::batch).
 ///
 /// ```
 /// use agent_checkpoint::{Operation, Report};

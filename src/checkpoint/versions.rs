@@ -106,8 +106,8 @@ pub struct Current<'d, C> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Unreadable`] when the type does not follow the rules of [`Checkpoint`];
-/// An error with the code `migration` when a migration fails.
+/// [`ErrorKind::Unreadable`](crate::ErrorKind::Unreadable) when the type does not follow the rules of [`Checkpoint`];
+/// an error with the code `migration` when a migration fails.
 pub fn read<C: Checkpoint>(document: &Document) -> Result<Current<'_, C>> {
     const { check(C::SCHEMA_VERSIONS, C::VERSION_POINTER) }
     let reading = document.read::<C>()?;
