@@ -79,7 +79,15 @@ fn another(node: &Node<'_>) -> Option<Value> {
         Kind::String => node.as_str().map(|text| json!(format!("{text}x"))),
         Kind::Number => match node.as_i64() {
             Some(number) => Some(json!(number.checked_add(1)?)),
-            None => node.as_f64().map(|number| json!(number + 0.5)),
+            // Never a whole number: its type may write it with or without a point.
+            None => node.as_f64().map(|number| {
+                let step = if (number + 0.5).fract() == 0.0 {
+                    0.25
+                } else {
+                    0.5
+                };
+                json!(number + step)
+            }),
         },
         _ => None,
     }
