@@ -2,13 +2,16 @@
 //!
 //! An orchestrator that drives AI coding agents links this library and gets
 //!
-//! * typed **checkpoints** of what an agent did, decided and still has to do ([`TaskCheckpoint`](formats::task::TaskCheckpoint), and
-//!   any type that implements [`Checkpoint`]);
-//! * a **store** that survives crashes, loss of power and rival writers ([`FileStore`](store::FileStore),
-//!   [`BuilderStateStore`](store::BuilderStateStore), [`MemoryStore`](store::MemoryStore), and any type that implements [`CheckpointStore`](store::CheckpointStore));
-//! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`](staleness::Staleness));
+//! * typed **checkpoints** of what an agent did, decided and still has to do
+//!   ([`TaskCheckpoint`](formats::task::TaskCheckpoint), and any type that implements [`Checkpoint`]);
+//! * a **store** that survives crashes, loss of power and rival writers
+//!   ([`FileStore`](store::FileStore), [`BuilderStateStore`](store::BuilderStateStore),
+//!   [`MemoryStore`](store::MemoryStore), and any type that implements
+//!   [`CheckpointStore`](store::CheckpointStore));
+//! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`](staleness::Staleness)) and whether
+//!   its agent is alive ([`Liveness`](liveness::Liveness));
 //! * the **plan and the prompt** with which another agent carries on ([`Resume`](resume::Resume));
-//! * a **recorder**, held while an agent works, that does all of it call by call ([`Recorder`](recorder::Recorder)).
+//! * a **recorder**, held while an agent works, that does all of this ([`Recorder`](recorder::Recorder)).
 //!
 //! # A first look
 //!
@@ -44,8 +47,7 @@
 //! # }
 //! ```
 //!
-//! The names for an agent's program are in the [`prelude`]. Times are of [`chrono`], which is part of the interface and
-//! re-exported.
+//! The [`prelude`] has the names for an agent's program. [`chrono`] is re-exported, as its times are part of the interface.
 //!
 //! # Three rules
 //!
@@ -58,8 +60,8 @@
 //! nothing.
 //!
 //! **Nothing is guessed and nothing is silent.** No default stands in for an unreadable value without a
-//! violation; nothing unreadable is overwritten unless the caller allows it; what is cut to keep within
-//! [`Limits`] is listed in the [`Truncation`] and kept beside the checkpoint.
+//! violation; nothing unreadable is overwritten unless the caller allows it; items that a save drops to stay within
+//! [`Limits`] are listed in the [`Truncation`] and kept in the dropped log beside the checkpoint.
 //!
 //! # Layers
 //!
@@ -69,12 +71,12 @@
 //! |---|---|
 //! | [`recorder`] | what an orchestrator holds while an agent works |
 //! | [`resume`] | plan and prompt |
-//! | [`fleet`] | many checkpoints of any formats, in one table |
-//! | [`liveness`] | signs of life against a clock |
+//! | [`fleet`] | many checkpoints of any formats, judged together |
+//! | [`liveness`] | heartbeats and progress against a clock |
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
 //! | [`staleness`] | files against a checkpoint |
 //! | [`store`] | documents under keys: memory, folder, host file |
-//! | [`difference`] | what changed between two states of a checkpoint, in words |
+//! | [`difference`] | what changed between two states of a checkpoint |
 //! | [`formats`] | the formats and their registry |
 //! | this page | the [`Checkpoint`] trait and the vocabulary all formats share |
 //! | [`json`] | the ground floor: a lossless document |
@@ -85,7 +87,7 @@
 //! |---|---|---|---|
 //! | `schema` | yes | JSON Schema of every checkpoint type, for files and at build time (module `schema`) | schemars |
 //! | `template` | yes | prompts and messages (`resume::Prompts`) | minijinja |
-//! | `ignore` | no | what a project's `.gitignore` leaves out is not tracked ([`staleness::Tracking`]) | ignore |
+//! | `ignore` | no | files that a project's `.gitignore` excludes are not tracked ([`staleness::Tracking`]) | ignore |
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) | signal-hook |
 //! | `tokio` | no | the recorder for async programs (`recorder::AsyncRecorder`), and `Checkpoints::unblocked` | tokio |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) | proptest |
@@ -95,8 +97,8 @@
 //!
 //! # Time
 //!
-//! Only [`SystemClock`] reads the clock. Whatever decides something takes the time as an argument or
-//! from the [`Clock`] that the [`Checkpoints`] were given.
+//! Only [`SystemClock`] reads the clock. Every function that decides something takes the time as an argument, or from
+//! the [`Clock`] of the [`Checkpoints`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
