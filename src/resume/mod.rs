@@ -89,7 +89,7 @@ pub struct Resume {
     /// What is wrong with the document, where it cannot be read at all.
     pub damage: Option<Corrupt>,
     /// The earlier state that stands in for a document that cannot be read: all else here is of that one, and
-    /// [`CheckpointStore::recover`](crate::store::CheckpointStore::recover) brings it back.
+    /// [`CheckpointStoreExt::recover`](crate::CheckpointStoreExt::recover) brings it back.
     pub recover_with: Option<EntryId>,
     /// The time of the judgement.
     pub now: DateTime<Utc>,
