@@ -437,7 +437,7 @@ impl Error {
     }
 
     /// The failure in a word that stays from version to version, such as `conflict` or `disk-full`; of a corrupt document
-    /// what is wrong with it, such as `cut-off`.
+    /// what is wrong with it, such as `truncated`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.file_error()

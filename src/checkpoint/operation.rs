@@ -332,7 +332,7 @@ pub enum Operation {
         #[serde(rename = "p1", default)]
         p1_count: u32,
         /// Which review of the plan it was, from 1.
-        #[serde(default = "first")]
+        #[serde(default = "first", deserialize_with = "or_first")]
         attempt: u32,
         /// The file with all findings.
         findings: Option<String>,
@@ -343,6 +343,13 @@ pub enum Operation {
 
 fn first() -> u32 {
     1
+}
+
+/// `null` counts as absent, as in every optional member.
+fn or_first<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<u32, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(first))
 }
 
 /// A step that is finished.

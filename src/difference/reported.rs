@@ -1,12 +1,13 @@
 //! Which changed values the words report, so that no change is listed twice.
 //!
 //! Words and values are matched by their texts, since a hand-off does not keep where a text was read. A value is left
-//! out of the list only if the words report its texts as often as they changed: a doubt never hides a change.
+//! out of the list only if the words report its texts as often as they changed. A format may derive its status and
+//! phase, so these words account only for a member with such a name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::Change;
 use super::values::Delta;
+use super::{Change, ChangeKind};
 use crate::json::{Kind, Node, pointer};
 
 /// A text of the earlier state, and the text of the later state that is in its place.
@@ -15,25 +16,36 @@ type Texts = (Option<String>, Option<String>);
 /// The changes that list the values that the words do not report.
 pub(super) fn rest(deltas: &[Delta<'_, '_>], words: &[Change]) -> Vec<Change> {
     let mut reported: HashMap<Texts, usize> = HashMap::new();
-    for (before, after) in words.iter().flat_map(Change::texts) {
-        let texts = (before.map(str::to_owned), after.map(str::to_owned));
-        *reported.entry(texts).or_default() += 1;
+    let mut of_state: HashSet<Texts> = HashSet::new();
+    let is_of_state =
+        |word: &&Change| matches!(word.kind(), ChangeKind::Status | ChangeKind::Phase);
+    for word in words.iter().filter(is_of_state) {
+        of_state.extend(word.texts().map(owned));
     }
-    let is_in_words = |part: &Part<'_, '_>| {
-        let texts = part.texts();
-        texts.is_some_and(|texts| reported.contains_key(&texts))
+    for word in words {
+        for texts in word.texts().map(owned) {
+            if !is_of_state(&word) {
+                of_state.remove(&texts);
+            }
+            *reported.entry(texts).or_default() += 1;
+        }
+    }
+    let applicable = |part: &Part<'_, '_>| {
+        let texts = part.texts()?;
+        (!of_state.contains(&texts) || names_a_state(&part.pointer)).then_some(texts)
     };
+    let is_in_words =
+        |part: &Part<'_, '_>| applicable(part).is_some_and(|texts| reported.contains_key(&texts));
     let parts: Vec<Vec<Part<'_, '_>>> = deltas
         .iter()
         .map(|delta| parts(delta, &is_in_words))
         .collect();
     let mut found: HashMap<Texts, usize> = HashMap::new();
-    for texts in parts.iter().flatten().filter_map(Part::texts) {
+    for texts in parts.iter().flatten().filter_map(&applicable) {
         *found.entry(texts).or_default() += 1;
     }
     let is_reported = |part: &Part<'_, '_>| {
-        let texts = part.texts();
-        texts.is_some_and(|texts| reported.get(&texts) >= found.get(&texts))
+        applicable(part).is_some_and(|texts| reported.get(&texts) >= found.get(&texts))
     };
     let mut changes = Vec::new();
     for (delta, mut parts) in deltas.iter().zip(parts) {
@@ -49,6 +61,19 @@ pub(super) fn rest(deltas: &[Delta<'_, '_>], words: &[Change]) -> Vec<Change> {
         changes.extend(rest.map(|part| value(&part.pointer, part.before, part.after)));
     }
     changes
+}
+
+fn owned((before, after): (Option<&str>, Option<&str>)) -> Texts {
+    (before.map(str::to_owned), after.map(str::to_owned))
+}
+
+/// Whether the member at this pointer is named like a status or a phase.
+fn names_a_state(pointer: &str) -> bool {
+    let name = pointer.rsplit('/').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    ["status", "state", "phase", "stage"]
+        .iter()
+        .any(|word| name.contains(word))
 }
 
 fn value(pointer: &str, before: Option<Node<'_>>, after: Option<Node<'_>>) -> Change {

@@ -19,7 +19,6 @@ pub use crate::checkpoint::{
 pub use crate::registry::{AnyCheckpoint, AnyCheckpoints, Detected, Format, Formats, Inspected};
 pub(crate) use agent_session::AgentCheckpoint;
 pub(crate) use build_pipeline::BuildCheckpoint;
-pub(crate) use builder_state::BuilderState;
 pub use convert::{Converted, convert, convert_from, members_not_held};
 pub use number::Number;
 pub(crate) use sitebuilder::SitebuilderCheckpoint;

@@ -62,7 +62,7 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// [`ErrorKind::Claimed`] when there is no checkpoint yet and another has claimed the task;
     /// [`ErrorKind::Corrupt`] when what is there cannot be read: see
-    /// [`CheckpointStoreExt::recover`](crate::CheckpointStoreExt::recover); those of
+    /// [`CheckpointStoreExt::recover`]; those of
     /// [`Checkpoints::begin`](crate::Checkpoints::begin) and
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn begin(

@@ -23,8 +23,8 @@ pub(crate) fn is_hidden(letter: char) -> bool {
 /// The text with every letter written out that hides from its reader, or works on a terminal instead of being read:
 /// control characters, overrides of direction, letters without width, such as `\u{202e}`. Line ends and tabs stay.
 ///
-/// What stands in a checkpoint was written by some agent; this is for programs that print or log it. Prompts and
-/// tables of this library have it already.
+/// What stands in a checkpoint was written by some agent; this is for programs that print or log it. Prompts
+/// of this library have it already.
 ///
 /// ```
 /// assert_eq!(agent_checkpoint::visible("rm \u{202e}gnp.exe"), "rm \\u{202e}gnp.exe");

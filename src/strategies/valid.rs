@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::checkpoint::{Checkpoint, RuleContext};
-use crate::formats::{BuilderState, Format};
+use crate::formats::Format;
+use crate::formats::builder_state::BuilderState;
 use crate::json::{Document, Violation};
 
 /// A type whose documents can be read and judged: every [`Checkpoint`], and the host file

@@ -360,6 +360,24 @@ fn long_arrays_are_compared_all_the_same() {
 }
 
 #[test]
+fn a_derived_status_hides_no_member_with_the_same_words() {
+    let mut state = task(&["Wire toggle"]);
+    state.start_step("Wire toggle", time(NOON)).unwrap();
+    let with = |state: &TaskCheckpoint, text: &str| {
+        let mut document = document(state);
+        document.set("/mine", text).unwrap();
+        document
+    };
+    let before = with(&state, "in_progress");
+    state.finish_step(&StepDone::current(), time(NOON)).unwrap();
+    let after = with(&state, "complete");
+    let difference = Difference::of::<TaskCheckpoint>(&before, &after).unwrap();
+    let text = difference.to_string();
+    assert!(text.contains("status: in_progress → complete"), "{text}");
+    assert!(text.contains("/mine"), "{text}");
+}
+
+#[test]
 fn a_change_that_words_do_not_tell_is_not_hidden_behind_the_same_words() {
     let mut before = document(&task(&["X"]));
     before.set("/note", &"nothing").unwrap();
