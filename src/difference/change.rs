@@ -13,6 +13,8 @@ pub struct Change {
     details: Vec<(&'static str, Option<String>)>,
     /// The words that the format has for both states of a changed status.
     written: Option<(String, String)>,
+    /// A step that was in progress and is finished left the plan as well.
+    left_plan: Option<String>,
 }
 
 /// What changed, and which details a change of that kind has.
@@ -143,11 +145,17 @@ impl Change {
             kind,
             details: Vec::new(),
             written: None,
+            left_plan: None,
         }
     }
 
     pub(super) fn with(mut self, name: &'static str, text: Option<&str>) -> Change {
         self.details.push((name, text.map(str::to_owned)));
+        self
+    }
+
+    pub(super) fn leaving_plan(mut self, step: &str) -> Change {
+        self.left_plan = Some(step.to_owned());
         self
     }
 
@@ -232,7 +240,9 @@ impl Change {
         let before = texts.clone().filter(move |_| is_before);
         let after = texts.filter(move |_| is_after);
         let before = before.map(|text| (Some(text), None));
+        let left_plan = self.left_plan.as_deref().map(|step| (Some(step), None));
         pair.into_iter()
+            .chain(left_plan)
             .chain(before)
             .chain(after.map(|text| (None, Some(text))))
     }

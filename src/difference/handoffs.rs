@@ -156,7 +156,11 @@ fn steps(before: &Handoff, after: &Handoff) -> Vec<Change> {
         let change = step(ChangeKind::StepFinished, text)
             .with("begun", begun.map(Timestamp::text))
             .with("at", done.and_then(|it| Some(it.at.as_ref()?.text())));
-        changes.push(change);
+        changes.push(if was_open {
+            change.leaving_plan(text)
+        } else {
+            change
+        });
     }
     for text in come.open {
         if !planned.take(text) && finished.take(text) {

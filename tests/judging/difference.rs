@@ -104,6 +104,13 @@ fn a_day_of_a_task_is_told_in_words() {
         !told.iter().any(|line| line.contains("Test it")),
         "{told:#?}"
     );
+    // Leaving the plan and the current step is part of finishing.
+    assert!(
+        !told
+            .iter()
+            .any(|line| line.contains("removed \"Wire toggle\"")),
+        "{told:#?}"
+    );
 
     state.unblock();
     state.take_over("other");
