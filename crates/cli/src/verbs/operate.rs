@@ -406,9 +406,10 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             format!("added: {text}; {}", what_is_left(after))
         }
         Operation::StepAdd { text, .. } => format!("planned already: {text}"),
-        Operation::Decide { text, .. } if is_changed => {
-            format!("decided: {text} (decision {})", after.decisions.len())
-        }
+        Operation::Decide { text, .. } if is_changed => match after.decisions.len() {
+            0 => format!("decided: {text}"),
+            number => format!("decided: {text} (decision {number})"),
+        },
         Operation::Decide { text, .. } => format!("decided already: {text}"),
         operation => {
             let line = words(operation, after);
