@@ -8,7 +8,8 @@ use super::operations::{next_stage, stage_name};
 use super::recovery::FIRST_STAGE;
 use super::{AgentCheckpoint, take_over_id};
 #[cfg(feature = "template")]
-use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key, Result, Status};
+use crate::checkpoint::Result;
+use crate::checkpoint::{Checkpoint, FUTURE_TOLERANCE, Key, Status};
 #[cfg(feature = "template")]
 use crate::template::message;
 

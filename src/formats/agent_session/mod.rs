@@ -29,9 +29,10 @@ pub use take_over::{TakeOver, TakenOver, take_over};
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Evidence, Handoff, Inspection, ItemState, Layout, Operation, OperationContext,
-    Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Shape, Status, Thresholds, Timestamp,
+    Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 

@@ -35,10 +35,11 @@ pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Activity, Checkpoint, Dropped, Error, Evidence, Handoff, Inspection, ItemState, Layout, Limits,
     Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
-    Shape, Status, Timestamp, Truncation, open_enum,
+    Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Code, Document, Identity};
 

@@ -13,7 +13,8 @@ pub use slots::{Slot, SlotPlace};
 use super::fields::{self, null_is_default};
 use super::task::{TaskCheckpoint, rules};
 #[cfg(feature = "schema")]
-use crate::checkpoint::{Inspection, SchemaVersion, Shape, Timestamp};
+use crate::checkpoint::Shape;
+use crate::checkpoint::{Inspection, SchemaVersion, Timestamp};
 
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";

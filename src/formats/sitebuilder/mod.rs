@@ -28,10 +28,11 @@ pub use pulse::{LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Evidence, Handoff, Inspection, ItemState, Key, Layout, OpenEnum, Operation,
-    OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Shape,
-    Status, Thresholds, Timestamp, open_enum,
+    OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status,
+    Thresholds, Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
 

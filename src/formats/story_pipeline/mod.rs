@@ -44,10 +44,11 @@ pub use state::{
 };
 
 #[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Dropped, Evidence, Handoff, Inspection, Interruption, ItemState, Layout, Limits,
-    Operation, OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Shape, Status,
-    Timestamp, Truncation, open_enum,
+    Operation, OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
+    Truncation, open_enum,
 };
 use crate::json::{Code, Document};
 

@@ -18,9 +18,10 @@ use serde::{Deserialize, Serialize};
 pub use operations::StepStarted;
 
 #[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Evidence, Handoff, Inspection, Interruption, ItemState, Limits, Operation,
-    OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Shape, Status, Timestamp,
+    OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
     Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;

@@ -19,10 +19,10 @@ pub use operations::AfterCrash;
 use super::schema;
 use super::{Counters, Number, layout, recognise};
 #[cfg(feature = "schema")]
+use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, Evidence, Handoff, Inspection, ItemState, Layout, Operation, OperationContext,
-    Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Shape, Status, Timestamp,
-    open_enum,
+    Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
