@@ -410,8 +410,13 @@ fn a_change_that_words_do_not_tell_is_not_hidden_behind_the_same_words() {
     // The words report this text once, and it came twice: which one they mean is not known.
     let told = finished(json!({"step": "X", "mood": "X", "cost": 5}));
     assert!(told.contains("finished: X\n"), "{told}");
-    let whole = r#"/completedSteps/0: added {"cost":5,"mood":"X","step":"X"}"#;
-    assert!(told.contains(whole), "{told}");
+    let whole = told
+        .lines()
+        .find(|line| line.starts_with("/completedSteps/0: added {"));
+    assert!(
+        whole.is_some_and(|line| line.contains(r#""mood":"X""#)),
+        "{told}"
+    );
 }
 
 #[test]
