@@ -1045,7 +1045,9 @@ fn a_pin_is_a_copy_that_no_write_in_place_changes() {
 #[test]
 fn a_record_of_claims_that_is_damaged_is_begun_anew_only_by_who_takes_over() {
     let folder = tempfile::tempdir().unwrap();
-    let store = FileStore::open(folder.path());
+    // The clock stands still, so that a first fence by the time alone would be the same one again.
+    let clock = agent_checkpoint::FixedClock(chrono::Utc::now());
+    let store = FileStore::with_options(folder.path(), FileOptions::default().with_clock(clock));
     put(&store, "a", "{}");
     let request = |owner| ClaimRequest::new(owner, Duration::from_secs(600));
     let owned = store.claim(&key("a"), &request("one")).unwrap();

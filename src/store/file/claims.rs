@@ -18,6 +18,10 @@ const ATTEMPTS: usize = 16;
 /// The largest record that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// How far the first fence of a record that is begun anew lies beyond the time at which the damaged one was written:
+/// further than the clock of any file system is behind, so that no fence is granted twice.
+const BEYOND: u64 = 2000;
+
 /// The record beside one file: `.agent-checkpoint/claims/{file}.json`, the last claim of each slot by name.
 ///
 /// It is read and written under the lock of the file, and on disk before a claim is granted: so whoever was
@@ -133,18 +137,21 @@ impl ClaimsFile {
         durability: Durability,
     ) -> Result<Claim> {
         let (claims, stamp) = self.look()?;
+        let mut least = None;
         let mut claims = match claims {
             Err(error)
                 if change.takes_over() && matches!(error.kind(), ErrorKind::Unreadable { .. }) =>
             {
                 tracing::warn!(path = %self.path.display(), %error, "begun anew");
+                least = Some(self.beyond_its_fences(now)?);
                 Claims::new()
             }
             read => read?,
         };
         let name = name(owner);
         // Written also when nothing changes: whoever wrote it may have been killed before it was on disk.
-        let claim = change.apply(claims.get(name), now)?;
+        let mut claim = change.apply(claims.get(name), now)?;
+        claim.fence = least.map_or(claim.fence, |least| claim.fence.max(least));
         claims.insert(name.to_owned(), claim.clone());
         let mut text = serde_json::to_vec_pretty(&claims).map_err(|error| {
             Error::new(ErrorKind::Edit {
@@ -160,6 +167,14 @@ impl ClaimsFile {
             .durability(durability)
             .write(&text)?;
         Ok(claim)
+    }
+
+    /// A fence that is greater than any in the record, which cannot be read: a fence grows with the time.
+    fn beyond_its_fences(&self, now: DateTime<Utc>) -> Result<Fence> {
+        let written = fsio::look(&self.path)?.and_then(|metadata| metadata.modified().ok());
+        let written = written.map_or(now, DateTime::from).max(now);
+        let millis = u64::try_from(written.timestamp_millis()).unwrap_or(0);
+        Ok(Fence::new(millis.saturating_add(BEYOND)))
     }
 }
 
