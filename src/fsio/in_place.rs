@@ -14,7 +14,7 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// Opens a file for writing, in a folder that is there; a new one gets the mode of the file `like`. One that
-    /// another user made, and that this one may not write, is made anew. A link or a second name is refused: it
+    /// another user made, and that this one may not write, is made anew. A symbolic or hard link is refused: it
     /// leads into somebody's file.
     pub(crate) fn open(path: &Path, like: &Path) -> Result<Self, FileError> {
         let opened = Self::open_any(path, like)?;

@@ -15,6 +15,7 @@ mod append;
 mod durability_tests;
 mod error;
 mod folder;
+mod hard_link;
 mod in_place;
 mod list;
 mod lock;
@@ -25,7 +26,6 @@ mod rename;
 mod replace;
 mod resolve;
 pub mod seam;
-mod second_name;
 mod stamp;
 mod sweep;
 mod synced;
@@ -36,6 +36,7 @@ pub(crate) use error::FileError;
 pub(crate) use folder::{
     OWN_FOLDER, create_folder, create_folder_durably, own_folder, sync_folder,
 };
+pub(crate) use hard_link::{copy, link};
 pub(crate) use in_place::InPlace;
 pub(crate) use list::{list, names};
 pub(crate) use lock::{Lock, pid_of};
@@ -46,10 +47,9 @@ pub use replace::Durability;
 pub(crate) use replace::{Present, Replace, Replaced, replace};
 pub(crate) use resolve::{look, parent_of, refuse_strange, resolve, target_of, within};
 pub(crate) use seam::Operation;
-pub(crate) use second_name::{copy, link};
 pub(crate) use stamp::FileStamp;
 pub(crate) use sweep::{ABANDONED_AFTER, sweep};
-pub(crate) use synced::{distrust, is_trusted, make_last, sync_now, trust_name};
+pub(crate) use synced::{distrust, ensure_synced, is_trusted, sync_now, trust_name};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
 pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";

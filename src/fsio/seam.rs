@@ -64,7 +64,7 @@ pub enum Operation {
     Sync,
     /// Waiting until the names in a folder are on the disk.
     SyncFolder,
-    /// Giving the file a second name.
+    /// Giving the file a hard link.
     Link,
     /// Putting the temporary file in place.
     Rename,

@@ -110,7 +110,7 @@ pub(crate) fn distrust(path: &Path) -> Result<(), FileError> {
 
 /// Makes sure that a file of ours, which is only ever replaced, survives a power cut. Where this process knows that,
 /// it is one look and no sync.
-pub(crate) fn make_last(
+pub(crate) fn ensure_synced(
     path: &Path,
     read: &Contents,
     durability: Durability,

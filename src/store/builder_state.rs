@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 use chrono::{DateTime, Utc};
 
 use super::file::{
-    DurableFile, Entries, Entry, FileHistory, FileOptions, Next, OnAbsent, OverflowFile, Owner,
+    DroppedLines, DroppedLog, DurableFile, Entry, FileHistory, FileOptions, Next, OnAbsent, Owner,
     Undo, entry_named, listed, no_history, no_such, not_recoverable, recover_with,
 };
 use super::{
@@ -88,7 +88,7 @@ impl BuilderStateStore {
     fn with_log<T>(
         &self,
         key: &Key,
-        work: impl FnOnce(&OverflowFile, Owner<'_>) -> Result<T>,
+        work: impl FnOnce(&DroppedLog, Owner<'_>) -> Result<T>,
     ) -> Result<T> {
         let slot = self.slot(key)?;
         let host = self.file().load()?;
@@ -98,7 +98,7 @@ impl BuilderStateStore {
             slot: Some(key.as_str()),
             task: place.as_ref().and_then(|place| place.task.as_deref()),
         };
-        work(&self.file().overflow()?, owner)
+        work(&self.file().dropped_log()?, owner)
     }
 
     fn with_place(&self, error: Error, key: &Key) -> Error {
@@ -109,7 +109,7 @@ impl BuilderStateStore {
     /// entry in the history tells.
     fn saved_for(&self, key: &Key, slot: &Slot, revision: &Revision) -> Result<Option<String>> {
         let file = self.file_of(key);
-        if let Some(kept) = file.companion(revision)? {
+        if let Some(kept) = file.fingerprints(revision)? {
             return Ok(of_beside_text(&kept).0);
         }
         let Ok(Some(history)) = file.history() else {
@@ -216,7 +216,7 @@ impl BuilderStateStore {
             let next = Next {
                 text: changed.into_text(),
                 revision: None,
-                record: Entries::default(),
+                record: DroppedLines::default(),
                 fingerprints: None,
                 skips_history: false,
                 continues_task: false,
@@ -235,9 +235,9 @@ impl BuilderStateStore {
 }
 
 /// The task that a checkpoint was saved for, and what its caller keeps beside it: one file.
-fn beside_text(task: Option<&str>, companion: Option<&str>) -> String {
+fn beside_text(task: Option<&str>, fingerprints: Option<&str>) -> String {
     let task = serde_json::Value::from(task).to_string();
-    companion.map_or(task.clone(), |text| format!("{task}\n{text}"))
+    fingerprints.map_or(task.clone(), |text| format!("{task}\n{text}"))
 }
 
 /// Takes [`beside_text`] apart. Earlier versions kept the caller's text alone, an object.
@@ -362,17 +362,18 @@ impl Exclusive for BuilderStateStore {
             let fingerprints = beside_text(task.as_deref(), put.fingerprints());
             let mut saved = Saved::new(outcome, revision.clone(), previous);
             if !put.dropped.is_empty() {
-                saved.truncation.kept_in = Some(beside.overflow.place());
+                saved.truncation.kept_in = Some(beside.dropped_log.place());
             }
             let owner = Owner {
                 slot: Some(key.as_str()),
                 task: place.task.as_deref(),
             };
             let begins = outcome == Outcome::Created && !put.continues_task;
-            let record =
-                beside
-                    .overflow
-                    .entries(owner, begins || put.ends_task(outcome), &put.dropped)?;
+            let record = beside.dropped_log.entries(
+                owner,
+                begins || put.ends_task(outcome),
+                &put.dropped,
+            )?;
             let mut undo = Undo::default();
             if let (Some((why, at)), Some(present), true) = (put.archive, present, is_new_text) {
                 let text = present.document.text();
@@ -488,11 +489,11 @@ impl Beside for BuilderStateStore {
     }
 
     fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
-        Ok(Some(self.file().overflow()?.place_beside()))
+        Ok(Some(self.file().dropped_log()?.place_beside()))
     }
 
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
-        let kept = self.file_of(key).companion(revision);
+        let kept = self.file_of(key).fingerprints(revision);
         let kept = kept.map_err(|error| self.with_place(error, key))?;
         Ok(kept.and_then(|kept| of_beside_text(&kept).1.map(str::to_owned)))
     }
@@ -526,7 +527,7 @@ impl Heartbeat for BuilderStateStore {
             let next = is_new.then(|| Next {
                 text: changed.into_text(),
                 revision: Some(revision),
-                record: Entries::default(),
+                record: DroppedLines::default(),
                 fingerprints: None,
                 skips_history: true,
                 continues_task: false,
@@ -617,7 +618,7 @@ impl History for BuilderStateStore {
 
 impl Recover for BuilderStateStore {
     /// A damaged host file is mended as a whole, with the newest host that a save of any slot replaced. What
-    /// the builder wrote since is in the text that was put aside. There is no fresh host: a builder's whole
+    /// the builder wrote since is in the quarantined text. There is no fresh host: a builder's whole
     /// state would go with the checkpoint.
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
         let began = Instant::now();

@@ -66,7 +66,7 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 ///   ([`Put::continue_task`]). Inside a larger file
 ///   ([`Capabilities::embedded`]) the recovery is of that file, whatever tasks it has.
 /// * Nothing recovers by itself: what cannot be read stays until [`recover`](Recover::recover) is called, and is
-///   put aside, not lost.
+///   quarantined, not lost.
 /// * Where several of these are wrong at once, the error tells one of them.
 /// * Methods block, and may be called from many threads.
 ///

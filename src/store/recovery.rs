@@ -11,7 +11,7 @@ use crate::json::{Corrupt, Document, LeftOut};
 
 /// A store that can go on from a document that it cannot read.
 pub trait Recover {
-    /// Puts a damaged text aside and has another in its place.
+    /// Quarantines a damaged text and has another in its place.
     ///
     /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that was
     /// deleted, but none of a task that ended. Inside a larger file
@@ -84,7 +84,7 @@ pub struct Recovered {
     /// Whether what was saved after that state is not in it: a history has what saves replaced, so the last
     /// save before the damage, or before somebody removed the file, is in none of its states.
     pub may_lack: bool,
-    /// Entries of the history that were newer and could not be read either.
+    /// DroppedLines of the history that were newer and could not be read either.
     pub passed_over: Vec<EntryId>,
     /// The checkpoint that is there now; `None` after [`Recovery::Fresh`].
     pub document: Option<Document>,
@@ -95,7 +95,7 @@ pub struct Recovered {
     pub salvaged: Option<Document>,
     /// What of the damaged text is not in that, of a host file in the whole text: places, and the whole documents among it.
     pub left_out: Vec<LeftOut>,
-    /// Where the damaged text was put aside.
+    /// Where the damaged text is kept.
     pub put_aside: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::Owner;
-use super::durable_file::sidecar_name;
+use super::names::name_beside;
 use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Result};
 use crate::fsio::{self, Durability, FileStamp, Present, Replace};
 use crate::store::ClaimChange;
@@ -38,7 +38,7 @@ impl ClaimsFile {
         let path = fsio::parent_of(target)
             .join(fsio::OWN_FOLDER)
             .join("claims")
-            .join(sidecar_name(target, ".json"));
+            .join(name_beside(target, ".json"));
         ClaimsFile {
             target: target.to_path_buf(),
             path,

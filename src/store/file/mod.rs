@@ -1,15 +1,16 @@
 //! A folder of checkpoint files.
 
 mod claims;
-mod companion;
+mod dropped_log;
 mod durable_file;
+mod fingerprints;
 mod history;
-mod lineage;
+mod names;
 mod options;
-mod overflow;
 mod past;
 mod quarantine;
 mod saved;
+mod task_boundary;
 mod unique;
 
 use std::collections::{HashMap, HashSet};
@@ -19,15 +20,15 @@ use std::time::{Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
+pub(super) use dropped_log::{DroppedLines, DroppedLog, Owner};
 pub(super) use durable_file::{Damaged, DurableFile, Next, Undo};
 pub(super) use history::{Entry, History as FileHistory};
-use lineage::Ended;
 pub use options::FileOptions;
-pub(super) use overflow::{Entries, OverflowFile, Owner};
 pub(super) use past::{
     entry_named, listed, no_history, no_such, not_recoverable, of_earlier_tasks,
     recover as recover_with,
 };
+use task_boundary::EndedTask;
 
 use super::{
     Beside, Capabilities, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions, EntryId,
@@ -43,8 +44,8 @@ use crate::json::Document;
 /// Keeps each checkpoint in a file of its own.
 ///
 /// The file of a key is `{key}.json` in the store's folder, with characters that no file name may
-/// have written as `%XX`; no key leaves the folder. Locks and the record of what was cut lie in the
-/// hidden folder `.agent-checkpoint` beside the files; git ignores it, but for that record.
+/// have written as `%XX`; no key leaves the folder. Locks and the dropped log lie in the
+/// hidden folder `.agent-checkpoint` beside the files; git ignores it, but for that log.
 ///
 /// # Durability
 ///
@@ -265,13 +266,13 @@ impl FileStore {
         })
     }
 
-    /// Puts the checkpoint of a key aside, under the protocol's name for that, and says where.
+    /// Archives the checkpoint of a key under the protocol's name for that, and says where.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::Conflict`] when it is not what `options`
     /// expect; [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write; whatever keeps it from
-    /// being renamed. With [`Expect::Any`] a corrupt checkpoint is put aside too.
+    /// being renamed. With [`Expect::Any`] a corrupt checkpoint is archived too.
     pub fn archive(
         &self,
         key: &Key,
@@ -283,7 +284,7 @@ impl FileStore {
         let any = options.expect == Expect::Any;
         let mut check = |present: Option<&Stored>| check_expected(key, &options.expect, present);
         self.file(key)?
-            .set_aside(options.fence, &mut check, any, &|stem| {
+            .archive(options.fence, &mut check, any, &|stem| {
                 (layout.archive_stem)(stem, archive, now)
             })
             .map_err(|error| error.with_key(key))
@@ -354,7 +355,7 @@ impl Exclusive for FileStore {
             let outcome = Outcome::of(previous.as_ref(), &revision);
             let mut saved = Saved::new(outcome, revision.clone(), previous);
             if !put.dropped.is_empty() {
-                saved.truncation.kept_in = Some(beside.overflow.place());
+                saved.truncation.kept_in = Some(beside.dropped_log.place());
             }
             let begins = outcome == Outcome::Created && !put.continues_task;
             let ends = put.ends_task(outcome);
@@ -363,18 +364,18 @@ impl Exclusive for FileStore {
                 task: Some(key.as_str()),
             };
             let record = beside
-                .overflow
+                .dropped_log
                 .entries(owner, begins || ends, &put.dropped)?;
             let mut undo = Undo::default();
             if let Some((why, at)) = put.archive
                 && outcome == Outcome::Replaced
             {
                 let name = |stem: &str| (self.layout().archive_stem)(stem, why, at);
-                undo.archive = Some(file.copy_aside(&name)?);
+                undo.archive = Some(file.archive_copy(&name)?);
                 saved.archive.clone_from(&undo.archive);
             }
             if ends {
-                undo = file.end_task(undo)?;
+                undo = file.end_task_for(undo)?;
             }
             let next = (outcome != Outcome::Unchanged).then(|| Next {
                 revision: Some(revision),
@@ -482,22 +483,22 @@ impl CheckpointStore for FileStore {
 impl Beside for FileStore {
     fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
         let file = self.file(key)?;
-        file.overflow()?.read(Owner::default())
+        file.dropped_log()?.read(Owner::default())
     }
 
     fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
         let file = self.file(key)?;
-        file.overflow()?.newest(Owner::default(), most)
+        file.dropped_log()?.newest(Owner::default(), most)
     }
 
     fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
         // Its name only, so it does not matter where links lead.
         let target = fsio::resolve(&self.path(key)?)?;
-        Ok(Some(OverflowFile::beside(&target).place_beside()))
+        Ok(Some(DroppedLog::beside(&target).place_beside()))
     }
 
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
-        let kept = self.file(key)?.companion(revision);
+        let kept = self.file(key)?.fingerprints(revision);
         kept.map_err(|error| error.with_key(key))
     }
 
@@ -524,7 +525,7 @@ impl History for FileStore {
         self.past(key, |file, history| {
             let current = file.load();
             let entries = history.entries()?;
-            let ages = file.ages(history, &entries)?;
+            let ages = file.tasks_since(history, &entries)?;
             listed(file, current, &entries, &ages, &|entry| {
                 file.read_entry(&entry.path)
             })
@@ -572,7 +573,7 @@ impl Recover for FileStore {
             let mut entries = match file.history()? {
                 Some(history) if options.with == Recovery::Newest => {
                     let entries = history.entries()?;
-                    let ages = file.ages(&history, &entries)?;
+                    let ages = file.tasks_since(&history, &entries)?;
                     entries.into_iter().zip(ages).collect()
                 }
                 _ => Vec::new(),
@@ -584,8 +585,8 @@ impl Recover for FileStore {
             entries.retain(|(_, age)| *age == 0);
             let entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
             let ended = match options.with {
-                Recovery::Fresh => file.end_lineage()?,
-                _ => Ended::default(),
+                Recovery::Fresh => file.end_task()?,
+                _ => EndedTask::default(),
             };
             let revision = |document: &Document| Some(Revision::of(document.text().as_bytes()));
             let recovered = recover_with(

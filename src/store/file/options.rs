@@ -27,7 +27,7 @@ pub struct FileOptions {
     /// How much history is kept. Default the newest ten states of each checkpoint; `None` keeps none but a
     /// protocol's own backups.
     pub history: Option<Keep>,
-    /// Whether entries of the history are copies instead of second names of the replaced files. For places
+    /// Whether entries of the history are copies instead of hard links to the replaced files. For places
     /// where other programs write into files in place, which changes every name of them. A copy costs a
     /// third sync. Default false.
     pub history_copies: bool,

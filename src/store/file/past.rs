@@ -180,14 +180,14 @@ pub(in crate::store) fn recover(
             Some(stored.document)
         }
     };
-    let aside = damaged.replace(
+    let quarantined = damaged.replace(
         document
             .as_ref()
             .map(|document| (document.text(), revision(document))),
         brought_back,
     )?;
     tracing::info!(?with, entry = ?recovered.entry, "recovered");
-    recovered.put_aside = aside.map(|path| path.display().to_string());
+    recovered.put_aside = quarantined.map(|path| path.display().to_string());
     recovered.saved = document.as_ref().map(|document| {
         let revision = Revision::of(document.text().as_bytes());
         Saved::new(Outcome::Replaced, revision, None)

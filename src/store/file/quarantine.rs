@@ -1,8 +1,8 @@
-//! Where damaged files are put aside.
+//! The quarantine: where damaged texts are kept.
 
 use std::path::{Path, PathBuf};
 
-use super::durable_file::sidecar_name;
+use super::names::name_beside;
 use super::unique::unique_names;
 use crate::checkpoint::{Revision, UNIQUE_SEPARATOR};
 use crate::fsio::{self, Durability, FileError};
@@ -18,7 +18,7 @@ pub(super) fn folder(target: &Path) -> PathBuf {
     fsio::parent_of(target)
         .join(fsio::OWN_FOLDER)
         .join("corrupt")
-        .join(sidecar_name(target, ""))
+        .join(name_beside(target, ""))
 }
 
 /// How many contents may have one name before none is left: one, but for files that somebody else changed.
@@ -26,9 +26,9 @@ const MOST_OF_A_NAME: usize = 1000;
 
 /// Keeps the damaged contents of a file, and says where: `.agent-checkpoint/corrupt/{file}/{hash}.json`.
 ///
-/// The same contents are kept once, however often they come. Only so many are kept; the one just put aside
+/// The same contents are kept once, however often they come. Only so many are kept; the newest
 /// is never the one that goes.
-pub(super) fn put_aside(
+pub(super) fn quarantine(
     target: &Path,
     bytes: &[u8],
     durability: Durability,
@@ -47,7 +47,7 @@ pub(super) fn put_aside(
         // The name alone is no proof: a copy may have been cut or changed since.
         match fsio::read_limited(&path, bytes.len() as u64) {
             Ok(Some(kept)) if kept.bytes == bytes => {
-                fsio::make_last(&path, &kept, durability).map_err(FileError::of_a_step)?;
+                fsio::ensure_synced(&path, &kept, durability).map_err(FileError::of_a_step)?;
                 return Ok(path);
             }
             Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotAFile { .. }) => {}

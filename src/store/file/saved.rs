@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Owner;
-use super::durable_file::sidecar_name;
-use super::history::encoded;
+use super::names::encoded;
+use super::names::name_beside;
 use crate::checkpoint::Revision;
 use crate::fsio::{self, Durability, FileError, FileStamp, InPlace, Replaced};
 
@@ -103,7 +103,7 @@ impl SavedNote {
         let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
         SavedNote {
             target: target.to_path_buf(),
-            path: own.join("locks").join(sidecar_name(target, &ending)),
+            path: own.join("locks").join(name_beside(target, &ending)),
         }
     }
 

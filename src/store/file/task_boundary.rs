@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::durable_file::sidecar_name;
 use super::history::{Entry, History};
+use super::names::name_beside;
 use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 
@@ -14,23 +14,23 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The record beside one file: `.agent-checkpoint/lineage/{file}.json`, the newest entry of each task that
 /// ended, oldest first. Written under the lock of the file, before the act that ends the task.
-pub(super) struct Lineage {
+pub(super) struct TaskBoundaries {
     target: PathBuf,
     path: PathBuf,
 }
 
 /// The newest entry of a task that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Border {
+pub(super) struct Boundary {
     pub(super) entry: String,
     /// When that state was written, in seconds since 1970 and nanoseconds: the number of an entry may come
     /// again where somebody removed the history.
     pub(super) saved: Option<(u64, u32)>,
 }
 
-impl Border {
-    fn after(entry: &Entry) -> Border {
-        Border {
+impl Boundary {
+    fn after(entry: &Entry) -> Boundary {
+        Boundary {
             entry: entry.id.to_string(),
             saved: entry.saved.map(since_epoch),
         }
@@ -42,16 +42,16 @@ pub(super) fn since_epoch(time: std::time::SystemTime) -> (u64, u32) {
     span.map_or((0, 0), |span| (span.as_secs(), span.subsec_nanos()))
 }
 
-impl Lineage {
+impl TaskBoundaries {
     pub(super) fn beside(target: &Path) -> Self {
         let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
-        Lineage {
-            path: own.join("lineage").join(sidecar_name(target, ".json")),
+        TaskBoundaries {
+            path: own.join("lineage").join(name_beside(target, ".json")),
             target: target.to_path_buf(),
         }
     }
 
-    fn read(&self) -> Result<(Vec<Border>, Option<Contents>)> {
+    fn read(&self) -> Result<(Vec<Boundary>, Option<Contents>)> {
         if fsio::look(&self.path)?.is_none() {
             return Ok((Vec::new(), None));
         }
@@ -71,7 +71,11 @@ impl Lineage {
     }
 
     /// How many tasks ended after each of these entries, newest first.
-    pub(super) fn ages(&self, history: &History<'_>, entries: &[Entry]) -> Result<Vec<usize>> {
+    pub(super) fn tasks_since(
+        &self,
+        history: &History<'_>,
+        entries: &[Entry],
+    ) -> Result<Vec<usize>> {
         let (borders, _) = self.read()?;
         let noted = history.noted_order();
         let age = |entry: &Entry| {
@@ -84,10 +88,10 @@ impl Lineage {
     }
 
     /// Ends the present task: none of the states that are in the history now is of the next one.
-    pub(super) fn end(self, history: &History<'_>, durability: Durability) -> Result<Ended> {
+    pub(super) fn end(self, history: &History<'_>, durability: Durability) -> Result<EndedTask> {
         let entries = history.entries()?;
         let Some(newest) = entries.first() else {
-            return Ok(Ended::default());
+            return Ok(EndedTask::default());
         };
         let (mut borders, before) = self.read()?;
         let noted = history.noted_order();
@@ -97,17 +101,17 @@ impl Lineage {
         {
             // Its writer may not have lived to see it on disk.
             if let Some(before) = before {
-                let lasts = fsio::make_last(&self.path, &before, durability);
+                let lasts = fsio::ensure_synced(&self.path, &before, durability);
                 lasts.map_err(FileError::of_a_step)?;
             }
-            return Ok(Ended::default());
+            return Ok(EndedTask::default());
         }
         borders.retain(|border| {
             entries
                 .iter()
                 .any(|entry| history.is_up_to(entry, border, &noted))
         });
-        borders.push(Border::after(newest));
+        borders.push(Boundary::after(newest));
         let mut text = serde_json::to_vec(&borders).map_err(|error| {
             Error::new(ErrorKind::Edit {
                 detail: format!("the end of the task cannot be recorded: {error}"),
@@ -116,7 +120,7 @@ impl Lineage {
         text.push(b'\n');
         fsio::own_folder(fsio::parent_of(&self.target))?;
         fsio::create_folder_durably(fsio::parent_of(&self.path))?;
-        let ended = Ended {
+        let ended = EndedTask {
             changed: Some((self.path, before)),
             durability,
         };
@@ -144,13 +148,13 @@ impl Lineage {
 /// A task that was ended, to be taken up again where the act that ends it fails.
 #[derive(Debug, Default)]
 #[must_use]
-pub(super) struct Ended {
+pub(super) struct EndedTask {
     /// The record, and what was in it before; `None` where it is as it was.
     changed: Option<(PathBuf, Option<Contents>)>,
     durability: Durability,
 }
 
-impl Ended {
+impl EndedTask {
     /// The act failed, so the task goes on.
     pub(super) fn undo(self) {
         let undone = match &self.changed {

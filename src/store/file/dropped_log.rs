@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::durable_file::sidecar_name;
+use super::names::name_beside;
 use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result, Revision};
 use crate::fsio::{self, Durability, FileError, Present, Replace};
 
@@ -69,7 +69,7 @@ impl Owner<'_> {
 
 /// Lines that are ready to be added to the log.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Entries {
+pub(in crate::store) struct DroppedLines {
     lines: Vec<u8>,
     /// Whether the first of them says that a task begins, after which nothing before counts.
     begins: bool,
@@ -99,7 +99,7 @@ impl Added {
 }
 
 /// The log beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, in which nothing rotates away.
-pub(in crate::store) struct OverflowFile {
+pub(in crate::store) struct DroppedLog {
     target: PathBuf,
     path: PathBuf,
     /// What is older: earlier versions of this library moved a full log there.
@@ -113,15 +113,15 @@ pub(in crate::store) struct OverflowFile {
     begins: PathBuf,
 }
 
-impl OverflowFile {
+impl DroppedLog {
     pub(super) fn beside(target: &Path) -> Self {
         let folder = fsio::parent_of(target).join(fsio::OWN_FOLDER).join(FOLDER);
-        OverflowFile {
+        DroppedLog {
             target: target.to_path_buf(),
-            path: folder.join(sidecar_name(target, ".jsonl")),
-            older: folder.join(sidecar_name(target, ".1.jsonl")),
-            unsynced: folder.join(sidecar_name(target, ".unsynced.jsonl")),
-            begins: folder.join(sidecar_name(target, ".begins.jsonl")),
+            path: folder.join(name_beside(target, ".jsonl")),
+            older: folder.join(name_beside(target, ".1.jsonl")),
+            unsynced: folder.join(name_beside(target, ".unsynced.jsonl")),
+            begins: folder.join(name_beside(target, ".begins.jsonl")),
         }
     }
 
@@ -148,7 +148,7 @@ impl OverflowFile {
         owner: Owner<'_>,
         begins: bool,
         dropped: &[Dropped],
-    ) -> Result<Entries> {
+    ) -> Result<DroppedLines> {
         let mut lines = Vec::new();
         let add = |lines: &mut Vec<u8>, line: &Line| {
             serde_json::to_writer(&mut *lines, line).map_err(|error| {
@@ -192,7 +192,7 @@ impl OverflowFile {
                 add(&mut lines, &line(Some(text.clone()), value))?;
             }
         }
-        Ok(Entries { lines, begins })
+        Ok(DroppedLines { lines, begins })
     }
 
     fn is_there(&self) -> Result<bool, FileError> {
@@ -209,7 +209,7 @@ impl OverflowFile {
     /// all, never the other way round. Where a task begins, [`begun`](Self::begun) does the rest.
     pub(super) fn add(
         &self,
-        entries: &Entries,
+        entries: &DroppedLines,
         text: &str,
         durability: Durability,
     ) -> Result<Option<Added>, FileError> {
@@ -244,7 +244,7 @@ impl OverflowFile {
 
     /// The new text has its name. What keeps this from being in the log is no reason to call the save failed:
     /// readers find it where it is, and the next save adds it.
-    pub(super) fn begun(&self, entries: &Entries, durability: Durability) {
+    pub(super) fn begun(&self, entries: &DroppedLines, durability: Durability) {
         if entries.begins
             && let Err(error) = self.settle(durability)
         {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Owner;
-use super::durable_file::sidecar_name;
-use super::history::encoded;
+use super::names::encoded;
+use super::names::name_beside;
 use crate::checkpoint::Revision;
 use crate::fsio::{self, Durability, FileError, Present, Replace};
 
@@ -16,23 +16,23 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 ///
 /// Written without waiting for the disk, after the checkpoint has its name. What a crash tears does not have
 /// its hash, and is none.
-pub(super) struct CompanionFile {
+pub(super) struct FingerprintsFile {
     target: PathBuf,
     path: PathBuf,
 }
 
-impl CompanionFile {
+impl FingerprintsFile {
     pub(super) fn beside(target: &Path, owner: Owner<'_>) -> Self {
         let ending = match owner.slot {
             Some(slot) => format!("@{}.json", encoded(slot)),
             None => ".json".to_owned(),
         };
-        CompanionFile {
+        FingerprintsFile {
             target: target.to_path_buf(),
             path: fsio::parent_of(target)
                 .join(fsio::OWN_FOLDER)
                 .join("files")
-                .join(sidecar_name(target, &ending)),
+                .join(name_beside(target, &ending)),
         }
     }
 
@@ -73,7 +73,7 @@ mod tests {
         let target = folder.path().join("a.json");
         std::fs::write(&target, "{}").unwrap();
         fsio::own_folder(folder.path()).unwrap();
-        let file = CompanionFile::beside(&target, Owner::default());
+        let file = FingerprintsFile::beside(&target, Owner::default());
         let [one, other] = [Revision::of(b"1"), Revision::of(b"2")];
         assert_eq!(file.read(&one), None);
         file.write(&one, "text\nof two lines").unwrap();

@@ -3,14 +3,13 @@ use std::path::Path;
 
 use super::{Durability, FileError, Operation, Present, Replace, system};
 
-/// Gives a file a second name, in a folder that is there, if the name is not taken; says whether it was free.
+/// Makes a hard link to a file, in a folder that is there, if the name is not taken; says whether it was free.
 ///
-/// The second name is a hard link: no byte is copied, and when the file is replaced by a rename the second
-/// name keeps the old contents.
+/// No byte is copied, and when the file is replaced by a rename the link keeps the old contents.
 ///
 /// # Durability
 ///
-/// Nothing waits for the disk: after a power cut the second name may be missing. What it leads to is as
+/// Nothing waits for the disk: after a power cut the link may be missing. What it leads to is as
 /// durable as the file was.
 ///
 /// # Errors
@@ -66,7 +65,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_second_name_keeps_what_a_replace_takes_away() {
+    fn a_hard_link_keeps_what_a_replace_takes_away() {
         let folder = tempfile::tempdir().unwrap();
         let [file, linked, copied] = ["a", "b", "c"].map(|name| folder.path().join(name));
         fs::write(&file, "old").unwrap();

@@ -1,0 +1,154 @@
+//! The lock of a file, and what is looked at once it is held.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::DurableFile;
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::event;
+use crate::fsio::{
+    self, Durability, FileError, FileStamp, Lock, Present, Replace, look, parent_of,
+};
+use crate::store::file::names::name_beside;
+use crate::store::file::quarantine;
+
+/// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
+const WORTH_TELLING: Duration = Duration::from_millis(50);
+
+impl DurableFile<'_> {
+    /// The lock of the file. `None` where the file system has none and the options do without.
+    pub(super) fn lock(&self, target: &Path) -> Result<Option<Lock>> {
+        let folder = parent_of(target);
+        let own = folder.join(fsio::OWN_FOLDER);
+        // `git clean` takes it away while a program runs, and with it what keeps it out of the repository.
+        if self.options.has_swept(&own) && look(&own)?.is_some() {
+            fsio::create_folder_durably(&own)?;
+        } else {
+            let is_ours = look(folder)?.is_none();
+            self.note(target).trust_folders(folder, &own)?;
+            fsio::create_folder_durably(folder)?;
+            fsio::own_folder(folder)?;
+            if is_ours {
+                ignore_temporary_files(folder)?;
+            }
+        }
+        let name = name_beside(target, "");
+        self.refuse_links(folder, &own)?;
+        // Names that differ only in case are one file on many systems, so they have one lock.
+        let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
+        let sidecar = own.join("locks").join(folded);
+        let options = self.options;
+        let began = Instant::now();
+        let lock = match Lock::acquire(&sidecar, options.lock_timeout, &options.holder) {
+            Ok(lock) => {
+                if began.elapsed() >= WORTH_TELLING
+                    && let Some(key) = &self.key
+                {
+                    event::happened("lock waited", key, None, Some(&options.holder), began);
+                }
+                lock
+            }
+            Err(FileError::NoLocks { .. }) if options.single_writer => return Ok(None),
+            Err(FileError::Locked {
+                waited,
+                holder,
+                held_for,
+                ..
+            }) => {
+                // What is locked for the caller is the checkpoint, not its sidecar.
+                return Err(Error::new(ErrorKind::Locked {
+                    waited,
+                    pid: fsio::pid_of(holder.as_deref()),
+                    holder,
+                    held_for,
+                })
+                .with_path(&self.path));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.refuse_other_case(&lock, target, &name.to_string_lossy())?;
+        self.sweep(target, folder, &own);
+        Ok(Some(lock))
+    }
+
+    /// Refuses a folder of ours that is a link out of the store.
+    fn refuse_links(&self, folder: &Path, own: &Path) -> Result<()> {
+        if !self.options.has_swept(own) {
+            for entry in fsio::list(own)? {
+                fsio::within(folder, &entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
+    /// for what it keeps of this file. Under the lock: whoever has it may be in the middle of a save, however old
+    /// its file looks after the clock was set.
+    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+        self.options.sweep_once(own, || {
+            let inside = [
+                "", "archive", "claims", "files", "lineage", "order", "overflow",
+            ]
+            .map(|inside| own.join(inside));
+            [&[folder.to_path_buf()][..], &inside].concat()
+        });
+        self.options.sweep_once(target, || {
+            let history = self.history_of(target);
+            let mut folders = history.map_or_else(Vec::new, |history| history.folders().to_vec());
+            folders.push(quarantine::folder(target));
+            folders
+        });
+    }
+
+    /// Refuses a new file whose name differs from that of another only in case, and a file that is the
+    /// other one. Two that are there already are two.
+    fn refuse_other_case(&self, lock: &Lock, target: &Path, name: &str) -> Result<()> {
+        let label = lock.label();
+        match label.as_deref() {
+            Some(label) if label == name => return Ok(()),
+            Some(label) if label.to_lowercase() == name.to_lowercase() => {
+                let other = parent_of(target).join(label);
+                let is_other_case = match (look(target)?, look(&other)?) {
+                    (_, None) => false,
+                    (None, Some(_)) => true,
+                    (Some(_), Some(_)) => is_one_file(target, &other),
+                };
+                if is_other_case {
+                    return Err(Error::new(ErrorKind::Twin {
+                        other: other.display().to_string(),
+                    })
+                    .with_path(&self.path));
+                }
+            }
+            _ => {}
+        }
+        lock.set_label(name);
+        Ok(())
+    }
+}
+
+/// Has git ignore what a killed writer may leave beside the checkpoints: only in a folder that the store made, for
+/// elsewhere what is ignored is for its owner to say.
+fn ignore_temporary_files(folder: &Path) -> Result<()> {
+    let text = format!("{}*{}\n", fsio::TEMP_PREFIX, fsio::TEMP_SUFFIX);
+    let written = Replace::new(&folder.join(".gitignore"), Present::Absent)
+        .durability(Durability::None)
+        .write(text.as_bytes());
+    match written {
+        // Somebody was faster: then it is for that one to say.
+        Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether two paths lead to one file.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    match (std::fs::canonicalize(one), std::fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) if one == other => true,
+        _ if cfg!(unix) => {
+            let stamp = |path| look(path).ok().flatten().map(|found| FileStamp::of(&found));
+            stamp(one).is_some_and(|stamp_of_one| Some(stamp_of_one) == stamp(other))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,170 @@
+//! One file that is read, changed and written as one step.
+
+mod damaged;
+mod lock;
+mod read;
+mod remove;
+mod states;
+mod write;
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+pub(in crate::store) use damaged::Damaged;
+pub(in crate::store) use write::{Next, Undo};
+
+use super::claims::ClaimsFile;
+use super::fingerprints::FingerprintsFile;
+use super::history::History;
+use super::saved::SavedNote;
+use super::{DroppedLog, FileOptions, Owner};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
+use crate::fsio;
+use crate::store::ClaimChange;
+
+/// A file with its lock and its options.
+pub(in crate::store) struct DurableFile<'o> {
+    path: PathBuf,
+    options: &'o FileOptions,
+    backups: Option<Backups>,
+    /// The folder that no link may lead out of.
+    within: Option<PathBuf>,
+    /// The slot of a host file that the work is on.
+    slot: Option<String>,
+    /// The checkpoint, for events.
+    key: Option<Key>,
+}
+
+/// How often a step is begun anew when a program that takes no lock was faster.
+const FOREIGN_CHANGES: usize = 4;
+
+impl<'o> DurableFile<'o> {
+    pub(in crate::store) fn new(path: PathBuf, options: &'o FileOptions) -> Self {
+        DurableFile {
+            path,
+            options,
+            backups: None,
+            within: None,
+            slot: None,
+            key: None,
+        }
+    }
+
+    /// Names the checkpoint in events.
+    pub(in crate::store) fn named(mut self, key: &Key) -> Self {
+        self.key = Some(key.clone());
+        self
+    }
+
+    /// Keeps the protocol's own backups.
+    pub(super) fn with_backups(mut self, backups: Option<Backups>) -> Self {
+        self.backups = backups;
+        self
+    }
+
+    /// Refuses links that lead out of this folder.
+    pub(super) fn within(mut self, folder: &Path) -> Self {
+        self.within = Some(folder.to_path_buf());
+        self
+    }
+
+    /// Works on one slot of a host file.
+    pub(in crate::store) fn on_slot(mut self, slot: &str) -> Self {
+        self.slot = Some(slot.to_owned());
+        self
+    }
+
+    /// The file that the path leads to: two names of one file have one lock.
+    fn target(&self) -> Result<PathBuf> {
+        self.look_at_target().map(|(target, _)| target)
+    }
+
+    /// The same, and what is there.
+    fn look_at_target(&self) -> Result<(PathBuf, Option<Metadata>)> {
+        let folder = self.within.as_deref();
+        let found = fsio::target_of(&self.path, folder)?;
+        if let Some(folder) = folder {
+            fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
+        }
+        Ok(found)
+    }
+
+    /// How many bytes the file has; 0 where that cannot be said.
+    pub(in crate::store) fn size(&self) -> u64 {
+        let found = self.look_at_target().ok();
+        found
+            .and_then(|(_, metadata)| metadata)
+            .map_or(0, |metadata| metadata.len())
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        Owner {
+            slot: self.slot.as_deref(),
+            task: None,
+        }
+    }
+
+    fn history_of(&self, target: &Path) -> Option<History<'o>> {
+        History::of(target, self.backups, self.owner(), self.options)
+    }
+
+    /// The history of the file, or of the slot; `None` where none is kept.
+    pub(in crate::store) fn history(&self) -> Result<Option<History<'o>>> {
+        Ok(self.history_of(&self.target()?))
+    }
+
+    fn note(&self, target: &Path) -> SavedNote {
+        SavedNote::beside(target, self.owner())
+    }
+
+    /// The record of what was cut, for reading.
+    pub(in crate::store) fn dropped_log(&self) -> Result<DroppedLog> {
+        Ok(DroppedLog::beside(&self.target()?))
+    }
+
+    /// What was kept beside the checkpoint, if that is of this revision.
+    pub(in crate::store) fn fingerprints(&self, revision: &Revision) -> Result<Option<String>> {
+        Ok(FingerprintsFile::beside(&self.target()?, self.owner()).read(revision))
+    }
+
+    /// The last claim on the file, or on the slot.
+    pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
+        ClaimsFile::beside(&self.target()?).last(self.owner())
+    }
+
+    /// Puts what `change` makes of the last claim in its place, on disk before it returns.
+    pub(in crate::store) fn change_claim(&self, change: &ClaimChange) -> Result<Claim> {
+        let target = self.target()?;
+        self.refuse_read_only()?;
+        let _lock = self.lock(&target)?;
+        let now = self.options.clock.now();
+        let claims = ClaimsFile::beside(&target);
+        claims.change(self.owner(), change, now, self.options.durability)
+    }
+
+    /// Does `work` under the lock.
+    fn locked<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let target = self.target()?;
+        self.refuse_read_only()?;
+        let _lock = self.lock(&target)?;
+        work()
+    }
+
+    fn refuse_read_only(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
+        }
+        Ok(())
+    }
+
+    /// What could not be read again must not be written.
+    fn refuse_too_large(&self, text: &str) -> Result<()> {
+        let (size, limit) = (text.len() as u64, self.options.max_bytes);
+        if size > limit {
+            return Err(
+                Error::new(ErrorKind::WouldBeTooLarge { size, limit }).with_path(&self.path)
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Reading a file that other programs may just be writing, and having on disk what was read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{DurableFile, FOREIGN_CHANGES};
+use crate::checkpoint::{Error, ErrorKind, Result, Revision};
+use crate::fsio::{self, Contents, Durability, FileError, FileStamp, look, parent_of};
+use crate::json::{Corrupt, Document};
+use crate::store::Stored;
+
+/// How long after a corrupt reading the file is read again: some programs cut a file and fill it
+/// again in place.
+const SECOND_LOOK: Duration = Duration::from_millis(20);
+
+/// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills
+/// it again may be suspended between the two, or wait for a busy disk.
+const AT_REST: Duration = Duration::from_millis(250);
+
+/// How often a file is read again that looks corrupt and is just being written.
+const LOOKS: usize = 25;
+
+/// What a file holds, or what is wrong with that.
+type Judged = (std::result::Result<Stored, Corrupt>, Contents);
+
+impl DurableFile<'_> {
+    /// The document, or `None` when there is no file.
+    pub(in crate::store) fn load(&self) -> Result<Option<Stored>> {
+        let target = self.target()?;
+        Ok(self.read(&target)?.map(|(stored, _)| stored))
+    }
+
+    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing or was
+    /// changed just now.
+    pub(super) fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
+        match self.judged(target)? {
+            None => Ok(None),
+            Some((Ok(stored), contents)) => Ok(Some((stored, contents))),
+            Some((Err(corrupt), _)) => Err(Error::from(corrupt).with_path(&self.path)),
+        }
+    }
+
+    /// The same, with the contents that were found corrupt.
+    pub(super) fn judged(&self, target: &Path) -> Result<Option<Judged>> {
+        let mut last = None;
+        for look in 1..=LOOKS {
+            let Some(contents) = self.contents(target)? else {
+                return Ok(None);
+            };
+            match Document::parse(&contents.bytes) {
+                Ok(document) => {
+                    let mut stored = Stored::new(document);
+                    stored.modified = contents.modified;
+                    return Ok(Some((Ok(stored), contents)));
+                }
+                Err(corrupt)
+                    if last.as_ref() == Some(&contents.stamp)
+                        && (look == LOOKS || is_at_rest(&contents)) =>
+                {
+                    return Ok(Some((Err(corrupt), contents)));
+                }
+                Err(_) => last = Some(contents.stamp),
+            }
+            std::thread::sleep(SECOND_LOOK);
+        }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    pub(super) fn contents(&self, target: &Path) -> Result<Option<Contents>> {
+        Ok(fsio::read_limited(target, self.options.max_bytes)?)
+    }
+
+    /// A file of the history, read as the file itself is.
+    pub(in crate::store) fn read_entry(&self, path: &Path) -> Result<Option<Stored>> {
+        let Some(contents) = self.contents(path)? else {
+            return Ok(None);
+        };
+        let document = Document::parse(&contents.bytes)
+            .map_err(|corrupt| Error::from(corrupt).with_path(path))?;
+        let mut stored = Stored::new(document);
+        stored.modified = contents.modified;
+        Ok(Some(stored))
+    }
+
+    /// Makes sure that the present file, as it was read, is on disk, whoever wrote it. Gives the version that is there
+    /// then.
+    pub(super) fn ensure_synced(
+        &self,
+        target: &Path,
+        read: &Contents,
+        revision: &Revision,
+        wanted: Durability,
+    ) -> Result<FileStamp, FileError> {
+        let note = self.note(target);
+        if note.knows(&read.stamp, revision, wanted) {
+            return Ok(read.stamp.clone());
+        }
+        if note.has_failed(&read.stamp) {
+            fsio::distrust(target)?;
+        }
+        let stamp = fsio::sync_now(target, read, wanted).inspect_err(|error| {
+            if error.is_of_a_sync() || matches!(error, FileError::NotDurable { .. }) {
+                note.sync_failed();
+            }
+        })?;
+        note.synced(&stamp, revision, wanted);
+        Ok(stamp)
+    }
+
+    /// The same for a caller who is told that this is saved.
+    pub(super) fn ensure_saved(
+        &self,
+        target: &Path,
+        read: &Contents,
+        stored: &Stored,
+    ) -> Result<()> {
+        let wanted = self.options.durability;
+        match self.ensure_synced(target, read, &stored.revision, wanted) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_of_a_sync() => Err(error.not_durable(target).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a link to the present file is a state that lasts.
+    pub(super) fn is_synced(&self, target: &Path, read: &Contents, revision: &Revision) -> bool {
+        let wanted = match self.options.durability {
+            Durability::None => Durability::None,
+            Durability::Data | Durability::Full => Durability::Data,
+        };
+        self.note(target).knows(&read.stamp, revision, wanted)
+    }
+
+    /// Has the contents of the present file on disk, whatever they are, before it gets another name.
+    pub(super) fn ensure_contents_synced(&self, target: &Path) -> Result<()> {
+        for _ in 0..FOREIGN_CHANGES {
+            let read = match fsio::read_limited(target, self.options.max_bytes) {
+                Err(FileError::TooLarge { .. }) => fsio::unread(target),
+                read => read,
+            };
+            let Some(read) = read? else {
+                return Ok(());
+            };
+            let wanted = match self.options.durability {
+                Durability::None => Durability::None,
+                Durability::Data | Durability::Full => Durability::Data,
+            };
+            match self.ensure_synced(target, &read, &Revision::of(&read.bytes), wanted) {
+                Err(FileError::Changed { .. }) => {}
+                Err(error) => return Err(error.of_a_step().into()),
+                Ok(_) => return Ok(()),
+            }
+        }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    /// Has it on disk that there is no file: who removed it may not have lived to see to that.
+    pub(super) fn ensure_absence_synced(&self, target: &Path) -> Result<()> {
+        let folder = parent_of(target);
+        if self.options.durability == Durability::Full && look(folder)?.is_some() {
+            fsio::sync_folder(folder)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether nobody can be in the middle of writing a file. A time in the future tells nothing.
+fn is_at_rest(contents: &Contents) -> bool {
+    contents
+        .modified
+        .and_then(|modified| modified.elapsed().ok())
+        .is_none_or(|age| age >= AT_REST)
+}

@@ -1,0 +1,228 @@
+//! The one way in which a file gets new contents.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::{DurableFile, FOREIGN_CHANGES};
+use crate::checkpoint::{Error, ErrorKind, Result, Revision};
+use crate::fsio::{self, Contents, Durability, FileError, InPlace, Present, Replace};
+use crate::store::Stored;
+use crate::store::file::DroppedLog;
+use crate::store::file::claims::ClaimsFile;
+use crate::store::file::dropped_log::DroppedLines;
+use crate::store::file::fingerprints::FingerprintsFile;
+use crate::store::file::history::{History, Kept};
+use crate::store::file::saved::Noted;
+use crate::store::file::task_boundary::EndedTask;
+
+/// What a file shall hold, and what is recorded with it.
+pub(in crate::store) struct Next {
+    pub(in crate::store) text: String,
+    /// The revision of the checkpoint in it; `None` where a slot is emptied.
+    pub(in crate::store) revision: Option<Revision>,
+    pub(in crate::store) record: DroppedLines,
+    /// The fingerprints that are kept beside the checkpoint of this revision.
+    pub(in crate::store) fingerprints: Option<String>,
+    /// Whether what it replaces is no state of the history.
+    pub(in crate::store) skips_history: bool,
+    /// Whether a task that was deleted goes on, where nothing is there.
+    pub(in crate::store) continues_task: bool,
+    /// What was done for it already.
+    pub(in crate::store) undo: Undo,
+}
+
+/// What was done for a text before it was written, to be undone when it is not written after all.
+#[derive(Default)]
+pub(in crate::store) struct Undo {
+    /// The copy of the checkpoint that was archived.
+    pub(in crate::store) archive: Option<PathBuf>,
+    /// The end of its task.
+    pub(in crate::store::file) ended: EndedTask,
+}
+
+impl Undo {
+    pub(super) fn undo(self) {
+        discard(self.archive);
+        self.ended.undo();
+    }
+}
+
+/// What lies beside a file, for those who decide what it shall hold.
+pub(in crate::store) struct FilesBeside {
+    pub(in crate::store) dropped_log: DroppedLog,
+    pub(in crate::store) claims: ClaimsFile,
+    pub(in crate::store) noted: Noted,
+    pub(in crate::store) now: DateTime<Utc>,
+}
+
+/// Decides from what is there what the file shall hold; `None` leaves it. The caller gets the value back.
+type Decide<'d, T> = dyn FnMut(Option<&Stored>, &FilesBeside) -> Result<(T, Option<Next>)> + 'd;
+
+impl DurableFile<'_> {
+    pub(super) fn beside(&self, target: &Path) -> FilesBeside {
+        FilesBeside {
+            dropped_log: DroppedLog::beside(target),
+            claims: ClaimsFile::beside(target),
+            noted: Noted::default(),
+            now: self.options.clock.now(),
+        }
+    }
+
+    /// Locks, reads, decides and writes: no other writer that takes the lock comes between.
+    pub(in crate::store) fn transact<T>(&self, decide: &mut Decide<'_, T>) -> Result<T> {
+        let (target, found) = self.look_at_target()?;
+        self.refuse_read_only()?;
+        let beside = self.beside(&target);
+        // A decision not to write anything where nothing is must not leave folders and locks behind.
+        if found.is_none()
+            && let (value, None) = decide(None, &beside)?
+        {
+            return Ok(value);
+        }
+        let _lock = self.lock(&target)?;
+        // The time that counts for a claim is that of the write, not when its writer began to wait.
+        let mut beside = self.beside(&target);
+        for _ in 0..FOREIGN_CHANGES {
+            let mut present = self.read(&target)?;
+            let (noted, note) = self.note(&target).open();
+            if let (Some((stored, _)), None) = (&mut present, &self.slot) {
+                stored.changed_without = Some(noted.changed_without(&stored.revision).is_some());
+            }
+            beside.noted = noted;
+            let stored = present.as_ref().map(|(stored, _)| stored);
+            let (value, next) = decide(stored, &beside)?;
+            let done = match (next, &present) {
+                (Some(next), present) => {
+                    self.replace(&target, present.as_ref(), &beside.dropped_log, note, next)
+                }
+                // The stored bytes equal the new ones, but the process that wrote them may have died before its sync.
+                (None, Some((stored, contents))) => self.ensure_saved(&target, contents, stored),
+                (None, None) => Ok(()),
+            };
+            match done {
+                Err(error) if *error.kind() == ErrorKind::ChangedMeanwhile => {
+                    tracing::warn!(path = %self.path.display(), "changed by a program without the lock");
+                }
+                done => return done.map(|()| value),
+            }
+        }
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
+    }
+
+    /// Writes a text, or undoes what was done for it.
+    pub(super) fn replace(
+        &self,
+        target: &Path,
+        present: Option<&(Stored, Contents)>,
+        dropped_log: &DroppedLog,
+        note: Option<InPlace>,
+        mut next: Next,
+    ) -> Result<()> {
+        let undo = std::mem::take(&mut next.undo);
+        let written = self.write(target, present, dropped_log, note, &next);
+        // Once the new text has its place, so has the old one.
+        if matches!(&written, Err(error) if *error.kind() != ErrorKind::NotDurable) {
+            undo.undo();
+        }
+        written
+    }
+
+    pub(super) fn write(
+        &self,
+        target: &Path,
+        present: Option<&(Stored, Contents)>,
+        dropped_log: &DroppedLog,
+        note: Option<InPlace>,
+        next: &Next,
+    ) -> Result<()> {
+        self.refuse_too_large(&next.text)?;
+        dropped_log.settle(self.options.durability)?;
+        // A new document is another task than those that were here; the slots of a host come and go within it.
+        let durability = self.options.durability;
+        let history = self.history_of(target);
+        // What comes back after a deletion is no wider open than it was.
+        let earlier = match (present, &self.slot, &history) {
+            (None, None, Some(history)) => history.newest()?.map(|newest| newest.path),
+            _ => None,
+        };
+        let ended = match (present, &self.slot) {
+            (None, None) if !next.continues_task => self.end_task_of(target)?,
+            _ => EndedTask::default(),
+        };
+        let now = self.options.clock.now();
+        let mut kept = Kept::default();
+        let mut added = None;
+        let mut before_rename = || {
+            let lines = dropped_log.add(&next.record, &next.text, durability);
+            added = lines.map_err(FileError::of_a_step)?;
+            if let (Some(history), Some((stored, contents)), false) =
+                (&history, present, next.skips_history)
+            {
+                let is_synced = self.is_synced(target, contents, &stored.revision);
+                kept = history.keep(contents, is_synced, now)?;
+                if next.revision.is_none() {
+                    // A slot that is emptied is nowhere else afterwards.
+                    history.ensure_synced()?;
+                }
+            }
+            Ok(())
+        };
+        let expected = present.map_or(Present::Absent, |(_, contents)| {
+            Present::Same(&contents.stamp)
+        });
+        let noting = self.note(target).begin(note, next.revision.as_ref());
+        let mut replace = Replace::new(target, expected).durability(durability);
+        if let Some(earlier) = &earlier {
+            replace = replace.like(earlier);
+        }
+        let replaced = replace
+            .before_rename(&mut before_rename)
+            .write(next.text.as_bytes());
+        match replaced {
+            Ok(replaced) => {
+                let whole = match (&next.revision, &self.slot) {
+                    (Some(revision), None) => revision.clone(),
+                    _ => Revision::of(next.text.as_bytes()),
+                };
+                noting.done(next.revision.as_ref(), &whole, &replaced, durability);
+                dropped_log.begun(&next.record, durability);
+                // Only a save that succeeded may cost an old entry.
+                if let Some(history) = history.filter(|_| !next.skips_history) {
+                    history.prune_after(kept);
+                }
+                if let (Some(revision), Some(text)) = (&next.revision, &next.fingerprints) {
+                    // Without it the files are judged by their times: no reason to call the save failed.
+                    let file = FingerprintsFile::beside(target, self.owner());
+                    if let Err(error) = file.write(revision, text) {
+                        tracing::warn!(path = %self.path.display(), %error, "not kept beside it");
+                    }
+                }
+                Ok(())
+            }
+            // The new contents are in place, so what they replaced belongs to the history.
+            Err(error @ FileError::NotDurable { .. }) => {
+                self.note(target).sync_failed();
+                Err(error.into())
+            }
+            Err(error) => {
+                noting.undone();
+                History::undo(kept);
+                ended.undo();
+                if let Some(added) = added {
+                    added.take_back();
+                }
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// Removes a copy that is no archive after all; one that stays is a copy of what is there.
+fn discard(copy: Option<PathBuf>) {
+    if let Some(copy) = copy
+        && let Err(error) = fsio::remove(&copy, Durability::None)
+    {
+        tracing::debug!(path = %copy.display(), %error, "a copy of a checkpoint stays");
+    }
+}

@@ -1,0 +1,256 @@
+//! The entry that a save makes of what it replaces.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+
+use super::order::write_order;
+use super::{History, Naming, SLOT_SEPARATOR, number_and_slot};
+use crate::checkpoint::Result;
+use crate::fsio::{self, Contents, Durability, FileError, FileStamp};
+use crate::store::file::unique::{counter_of, in_order, unique_names};
+
+/// What was kept for one save, to be taken back when it fails.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Kept {
+    /// The entry that was made; `None` where the present state was one already.
+    made: Option<PathBuf>,
+    /// How many entries there are now.
+    count: usize,
+    /// The numbers of the entries, oldest first, where these are all that is needed to know them.
+    numbers: Option<Vec<u64>>,
+    /// The note of the order of backups, and what it said before.
+    order: Option<(PathBuf, Vec<String>)>,
+}
+
+impl<'o> History<'o> {
+    /// Keeps the present contents of the file, which is about to be replaced or removed. By a hard link only where
+    /// they are known to be on disk; else by a copy, which is: a link would be as torn as the file.
+    pub(in crate::store) fn keep(
+        &self,
+        present: &Contents,
+        is_synced: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Kept, FileError> {
+        let folder = self.folder();
+        let links = is_synced && !self.options.history_copies;
+        let present = (&*present.bytes, links);
+        if let Some(kept) = self.keep_after(&folder, present)? {
+            return Ok(kept);
+        }
+        fsio::within(fsio::parent_of(&self.target), &folder)?;
+        let names = texts(fsio::names(&folder)?);
+        if names.is_empty() {
+            create(&folder)?;
+        }
+        let count = names.iter().filter(|name| self.is_ours(name)).count();
+        if let Some((newest, read)) = self.newest_is_present(&folder, &names, present.0)?
+            && (is_synced || fsio::sync_now(&newest, &read, Durability::Data).is_ok())
+        {
+            return Ok(Kept {
+                count,
+                ..Kept::default()
+            });
+        }
+        let pinned = texts(fsio::names(&self.pins())?);
+        for path in self.free_names(&folder, &names, &pinned, now) {
+            if self.link_or_copy(&path, present)? {
+                let order = self.note_order(&names, &path);
+                let names = names.iter().map(String::as_str);
+                let names = names.chain(path.file_name().and_then(|name| name.to_str()));
+                return Ok(Kept {
+                    numbers: self.numbers(names).filter(|_| pinned.is_empty()),
+                    made: Some(path),
+                    count: count + 1,
+                    order,
+                });
+            }
+        }
+        Err(FileError::Io {
+            operation: fsio::Operation::Link,
+            path: folder,
+            source: std::io::ErrorKind::AlreadyExists.into(),
+        })
+    }
+
+    /// The same for a store that made the last entry itself: it knows the names without listing the folder.
+    /// `None` when it does not, or another process was here since, or something is pinned, which does not
+    /// count.
+    fn keep_after(&self, folder: &Path, present: (&[u8], bool)) -> Result<Option<Kept>, FileError> {
+        let Some((mut numbers, stamp)) = self.options.recent.take(folder) else {
+            return Ok(None);
+        };
+        let is_as_left = stamp_of(folder)?.is_some_and(|now| now == stamp);
+        if !is_as_left || fsio::look(&self.pins())?.is_some() {
+            return Ok(None);
+        }
+        let Some(next) = numbers.last().and_then(|last| last.checked_add(1)) else {
+            return Ok(None);
+        };
+        let path = folder.join(format!("{next}.json"));
+        match self.link_or_copy(&path, present) {
+            Ok(true) => {
+                numbers.push(next);
+                Ok(Some(Kept {
+                    made: Some(path),
+                    count: numbers.len(),
+                    numbers: Some(numbers),
+                    order: None,
+                }))
+            }
+            Ok(false) => Ok(None),
+            // Somebody removed the folder, say: the long way makes it again, or says what is wrong.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The numbers of entries by their names; `None` where numbers alone do not name them.
+    fn numbers<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Vec<u64>> {
+        if !matches!(self.naming, Naming::Numbers { slot: None }) {
+            return None;
+        }
+        let mut numbers: Vec<u64> = names
+            .filter_map(number_and_slot)
+            .filter_map(|(number, slot)| slot.is_none().then_some(number))
+            .collect();
+        numbers.sort_unstable();
+        Some(numbers)
+    }
+
+    /// A save that was killed between this and its rename left an entry of what is still present. It must
+    /// not be kept again each time: that would push the real ones out.
+    fn newest_is_present(
+        &self,
+        folder: &Path,
+        names: &[String],
+        present: &[u8],
+    ) -> Result<Option<(PathBuf, Contents)>, FileError> {
+        let ours = names.iter().filter(|name| self.is_ours(name));
+        let newest = match &self.naming {
+            Naming::Numbers { .. } => ours.max_by_key(|name| in_order(name)).cloned(),
+            Naming::Protocol(_) => self.in_order_made(ours.cloned().collect()).pop(),
+        };
+        let Some(newest) = newest else {
+            return Ok(None);
+        };
+        let path = folder.join(newest);
+        if !self.is_present(&path)? {
+            return Ok(None);
+        }
+        let read = fsio::read_limited(&path, self.options.max_bytes)?;
+        let read = read.filter(|read| read.bytes == present);
+        Ok(read.map(|read| (path, read)))
+    }
+
+    pub(super) fn free_names<'n>(
+        &'n self,
+        folder: &'n Path,
+        names: &[String],
+        pinned: &[String],
+        now: DateTime<Utc>,
+    ) -> Box<dyn Iterator<Item = PathBuf> + 'n> {
+        match &self.naming {
+            Naming::Numbers { slot } => {
+                // A pin keeps its number, also where a power cut took the entry that it was made of.
+                let all = names.iter().chain(pinned);
+                let last = all.filter_map(|name| number_and_slot(name));
+                let last = last.map(|(number, _)| number).max().unwrap_or(0);
+                let slot = slot.as_ref();
+                Box::new((1..=u64::from(u16::MAX)).map(move |more| {
+                    let number = last.saturating_add(more);
+                    folder.join(match slot {
+                        Some(slot) => format!("{number}{SLOT_SEPARATOR}{slot}.json"),
+                        None => format!("{number}.json"),
+                    })
+                }))
+            }
+            Naming::Protocol(backups) => {
+                let stem = (backups.stem)(&self.stem(), now);
+                // The counter only grows: a name that was pruned within the same second is not used
+                // again, or the newest would look oldest.
+                let used = names
+                    .iter()
+                    .filter_map(|name| counter_of(name, &stem))
+                    .max();
+                let first = used.map_or(0, |counter| counter + 1);
+                Box::new(unique_names(folder, &stem).skip(first))
+            }
+        }
+    }
+
+    /// Links where that is asked for and possible, else copies.
+    fn link_or_copy(
+        &self,
+        path: &Path,
+        (present, links): (&[u8], bool),
+    ) -> Result<bool, FileError> {
+        if links {
+            match fsio::link(&self.target, path) {
+                // File systems without hard links say so in several ways.
+                Err(FileError::Io { .. }) => {}
+                linked => return linked,
+            }
+        }
+        let durability = match self.options.durability {
+            Durability::None => Durability::None,
+            Durability::Full | Durability::Data => Durability::Data,
+        };
+        fsio::copy(&self.target, present, path, durability)
+    }
+
+    /// The file was not replaced after all.
+    pub(in crate::store) fn undo(kept: Kept) {
+        if let Some(path) = kept.made {
+            let _ = fsio::remove(&path, Durability::None);
+        }
+        // A later backup of the same name has another place.
+        if let Some((note, before)) = kept.order {
+            let _ = write_order(&note, &before);
+        }
+    }
+
+    /// Removes what is beyond the limits of the options. Called after a save that succeeded; what cannot be
+    /// removed stays for the next time.
+    pub(in crate::store) fn prune_after(&self, kept: Kept) {
+        let keep = self.options.history.unwrap_or_default();
+        let count = keep.count.unwrap_or_else(|| self.usual_count());
+        if keep.age.is_some() || keep.bytes.is_some() {
+            let _ = self.prune(&keep, None);
+            return;
+        }
+        // Where only the number counts, nothing is looked at.
+        let surplus = kept.count.saturating_sub(count.max(1));
+        let folder = self.folder();
+        match kept.numbers {
+            Some(mut numbers) => {
+                for number in numbers.drain(..surplus.min(numbers.len())) {
+                    let _ = fsio::remove(&folder.join(format!("{number}.json")), Durability::None);
+                }
+                if let Ok(Some(stamp)) = stamp_of(&folder) {
+                    self.options.recent.put(&folder, numbers, stamp);
+                }
+            }
+            None if surplus > 0 => {
+                let _ = self.prune(&keep, None);
+            }
+            None => {}
+        }
+    }
+}
+
+/// What a folder is like: it changes with every entry that comes or goes.
+fn stamp_of(folder: &Path) -> Result<Option<FileStamp>, FileError> {
+    Ok(fsio::look(folder)?.map(|found| FileStamp::of(&found)))
+}
+
+/// The folder of a history, with what is missing of it. Not synced: a history that a power cut takes away
+/// takes nothing with it that a save promised.
+fn create(folder: &Path) -> Result<(), FileError> {
+    fsio::create_folder(folder)
+}
+
+fn texts(names: Vec<OsString>) -> Vec<String> {
+    let texts = names.into_iter().map(OsString::into_string);
+    texts.filter_map(std::result::Result::ok).collect()
+}

@@ -1,0 +1,309 @@
+//! Earlier states of one file: under the protocol's own names where it has some, else numbered.
+
+mod keep;
+mod order;
+mod pins;
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+pub(in crate::store) use keep::Kept;
+
+use super::names::{encoded, name_beside};
+use super::unique::in_order;
+use super::{FileOptions, Owner};
+use crate::checkpoint::{Backups, Result};
+use crate::fsio::{self, Durability, FileError, FileStamp};
+use crate::store::{EntryId, Keep};
+
+/// The history of one file, or of one slot of a host file.
+///
+/// An entry keeps a file that was replaced: a hard link where that file is known to be on disk, else a
+/// copy. It is made when the new contents are on disk and about to take the name, and old ones go only after that.
+/// Pinned entries are copied to a folder that nothing is removed from.
+pub(in crate::store) struct History<'o> {
+    target: PathBuf,
+    naming: Naming,
+    options: &'o FileOptions,
+}
+
+enum Naming {
+    /// `.agent-checkpoint/history/{file}/{number}.json`, of a host file `{number}@{slot}.json`.
+    Numbers { slot: Option<String> },
+    /// The protocol's own folder and names.
+    Protocol(Backups),
+}
+
+/// One file of a history.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Entry {
+    pub(in crate::store) id: EntryId,
+    pub(in crate::store) path: PathBuf,
+    pub(in crate::store) saved: Option<SystemTime>,
+    pub(in crate::store) bytes: u64,
+    pub(in crate::store) pinned: bool,
+}
+
+impl<'o> History<'o> {
+    /// The history of a file; `None` where none is kept.
+    pub(super) fn of(
+        target: &Path,
+        backups: Option<Backups>,
+        owner: Owner<'_>,
+        options: &'o FileOptions,
+    ) -> Option<Self> {
+        let naming = match backups {
+            Some(backups) => Naming::Protocol(backups),
+            None => Naming::Numbers {
+                slot: owner.slot.map(encoded),
+            },
+        };
+        (options.history.is_some() || backups.is_some()).then(|| History {
+            target: target.to_path_buf(),
+            naming,
+            options,
+        })
+    }
+
+    fn own(&self, what: &str) -> PathBuf {
+        fsio::parent_of(&self.target)
+            .join(fsio::OWN_FOLDER)
+            .join(what)
+            .join(name_beside(&self.target, ""))
+    }
+
+    fn folder(&self) -> PathBuf {
+        match &self.naming {
+            Naming::Numbers { .. } => self.own("history"),
+            Naming::Protocol(backups) => fsio::parent_of(&self.target).join(backups.folder),
+        }
+    }
+
+    /// Where its entries are.
+    pub(super) fn folders(&self) -> [PathBuf; 2] {
+        [self.folder(), self.pins()]
+    }
+
+    fn pins(&self) -> PathBuf {
+        self.own("pinned")
+    }
+
+    fn stem(&self) -> String {
+        let stem = self.target.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+
+    fn is_ours(&self, name: &str) -> bool {
+        match &self.naming {
+            Naming::Numbers { slot } => {
+                number_and_slot(name).is_some_and(|(_, of)| of == slot.as_deref())
+            }
+            Naming::Protocol(backups) => (backups.is_backup)(name, &self.stem()),
+        }
+    }
+
+    /// Whether an entry is another name of the present file, or a copy of it. A copy is the same state only if it
+    /// was written at the same time: the same bytes may come back later.
+    pub(super) fn is_present(&self, entry: &Path) -> Result<bool, FileError> {
+        let (Some(entry), Some(target)) = (fsio::look(entry)?, fsio::look(&self.target)?) else {
+            return Ok(false);
+        };
+        let is_link = cfg!(unix) && FileStamp::of(&entry).same_contents(&FileStamp::of(&target));
+        let is_copy =
+            || entry.len() == target.len() && entry.modified().ok() == target.modified().ok();
+        Ok(is_link || is_copy())
+    }
+
+    /// Has the entries on disk. A save does not wait for that, since what it puts in place is on disk; whoever
+    /// removes something that is only in the history afterwards does.
+    pub(in crate::store) fn ensure_synced(&self) -> Result<(), FileError> {
+        if self.options.durability == Durability::Full {
+            let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
+            sync_down_to(&own, &self.folder())?;
+        }
+        Ok(())
+    }
+
+    /// The entries, newest first; of a slot also those that were made when the host file was changed as a
+    /// whole.
+    pub(in crate::store) fn entries(&self) -> Result<Vec<Entry>> {
+        let of_the_whole = |name: &str| match &self.naming {
+            Naming::Numbers { slot: Some(_) } => {
+                number_and_slot(name).is_some_and(|(_, of)| of.is_none())
+            }
+            _ => false,
+        };
+        self.all(&|name| self.is_ours(name) || of_the_whole(name))
+    }
+
+    /// The entries of every slot of a host file, newest first.
+    pub(in crate::store) fn entries_of_all_slots(&self) -> Result<Vec<Entry>> {
+        self.all(&|name| number_and_slot(name).is_some())
+    }
+
+    /// What is pinned and what is not, each once.
+    fn all(&self, is_wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Entry>> {
+        let mut all = self.listed(&self.pins(), true, is_wanted)?;
+        for entry in self.listed(&self.folder(), false, is_wanted)? {
+            if all.iter().all(|pinned| pinned.id != entry.id) {
+                all.push(entry);
+            }
+        }
+        self.sort(&mut all);
+        Ok(all)
+    }
+
+    fn listed(
+        &self,
+        folder: &Path,
+        pinned: bool,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Entry>> {
+        fsio::within(fsio::parent_of(&self.target), folder)?;
+        let mut entries = Vec::new();
+        for file in fsio::list(folder)? {
+            let name = file.file_name();
+            let Some(name) = name.to_str().filter(|name| is_wanted(name)) else {
+                continue;
+            };
+            // One that went meanwhile is none.
+            if let Ok(found) = file.metadata() {
+                entries.extend(entry_of(name, file.path(), &found, pinned));
+            }
+        }
+        self.sort(&mut entries);
+        Ok(entries)
+    }
+
+    fn sort(&self, entries: &mut [Entry]) {
+        let number = |entry: &Entry| in_order(entry.id.as_str());
+        match &self.naming {
+            Naming::Numbers { .. } => entries.sort_by_key(|entry| std::cmp::Reverse(number(entry))),
+            Naming::Protocol(_) => {
+                let names = entries.iter().map(name_of).collect();
+                let made = self.in_order_made(names);
+                let places: HashMap<&str, usize> =
+                    made.iter().map(String::as_str).zip(0..).collect();
+                entries
+                    .sort_by_key(|entry| std::cmp::Reverse(places.get(&*name_of(entry)).copied()));
+            }
+        }
+    }
+
+    /// The entry that a save kept, or that was the present state already.
+    pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
+        let entries = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
+        let Some(mut newest) = entries.into_iter().next() else {
+            return Ok(None);
+        };
+        if let Some(name) = newest.path.file_name() {
+            newest.pinned = fsio::look(&self.pins().join(name))?.is_some();
+        }
+        Ok(Some(newest))
+    }
+
+    fn usual_count(&self) -> usize {
+        match &self.naming {
+            Naming::Numbers { .. } => Keep::COUNT,
+            Naming::Protocol(backups) => backups.keep,
+        }
+    }
+}
+
+fn entry_of(name: &str, path: PathBuf, found: &Metadata, pinned: bool) -> Option<Entry> {
+    let stem = name.strip_suffix(".json")?;
+    found.is_file().then(|| Entry {
+        id: EntryId::of(stem),
+        path,
+        saved: found.modified().ok(),
+        bytes: found.len(),
+        pinned,
+    })
+}
+
+fn name_of(entry: &Entry) -> String {
+    let name = entry.path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Syncs a folder and those above it, from `top` on.
+fn sync_down_to(top: &Path, folder: &Path) -> Result<(), FileError> {
+    let mut all: Vec<&Path> = folder
+        .ancestors()
+        .take_while(|one| one.starts_with(top))
+        .collect();
+    if all.is_empty() {
+        // The protocol's folder is beside ours.
+        all = folder.ancestors().take(2).collect();
+    }
+    for one in all.into_iter().rev() {
+        if fsio::look(one)?.is_some() {
+            fsio::sync_folder(one)?;
+        }
+    }
+    Ok(())
+}
+
+/// What stands between the number of an entry and the slot of a host file that it belongs to.
+const SLOT_SEPARATOR: char = '@';
+
+/// The most digits of the number of an entry. What has more is no entry of ours: no history comes that far, and
+/// counting on from there would soon have no number left.
+const MOST_DIGITS: usize = 15;
+
+/// The number and the slot in the name of an entry.
+fn number_and_slot(name: &str) -> Option<(u64, Option<&str>)> {
+    let stem = name.strip_suffix(".json")?;
+    let (number, slot) = match stem.split_once(SLOT_SEPARATOR) {
+        Some((number, slot)) => (number, Some(slot)),
+        None => (stem, None),
+    };
+    let is_short = number.len() <= MOST_DIGITS;
+    let plain =
+        is_short && !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+    Some((number.parse().ok().filter(|_| plain)?, slot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_names_are_entries() {
+        assert_eq!(number_and_slot("12.json"), Some((12, None)));
+        assert_eq!(
+            number_and_slot("3@adhoc%3A1.json"),
+            Some((3, Some("adhoc%3A1")))
+        );
+        for name in [
+            "012.json",
+            "a.json",
+            "12.json.bak",
+            "12",
+            ".json",
+            "+1.json",
+            "1-2.json",
+            "18446744073709551615.json",
+        ] {
+            assert_eq!(number_and_slot(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_save_makes_the_names_that_it_tries_and_not_all_that_may_be() {
+        use crate::checkpoint::Checkpoint;
+        let layout = crate::formats::AgentCheckpoint::layout();
+        let options = FileOptions::default();
+        let target = Path::new("folder/secondary_a.json");
+        let history = History::of(target, layout.backups, Owner::default(), &options).unwrap();
+        let began = std::time::Instant::now();
+        for _ in 0..1000 {
+            let mut names = history.free_names(Path::new("backups"), &[], &[], Default::default());
+            assert!(names.next().is_some());
+        }
+        // Ten thousand names each would be ten million.
+        assert!(began.elapsed().as_millis() < 1000, "{:?}", began.elapsed());
+    }
+}

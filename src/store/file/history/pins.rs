@@ -1,0 +1,89 @@
+//! DroppedLines that stay, and entries that go.
+
+use std::time::SystemTime;
+
+use super::{Entry, History, Naming, sync_down_to};
+use crate::checkpoint::Result;
+use crate::fsio::{self, Durability};
+use crate::store::file::past::no_such;
+use crate::store::{EntryId, Keep};
+
+impl<'o> History<'o> {
+    /// Pins an entry, or unpins it. A pin is a copy: whoever still has the file of the entry open, or writes into it
+    /// in place, does not change the pin.
+    pub(in crate::store) fn pin(&self, entry: &Entry, pinned: bool) -> Result<()> {
+        let Some(name) = entry.path.file_name() else {
+            return Ok(());
+        };
+        let (loose, pin) = (self.folder().join(name), self.pins().join(name));
+        let (from, to) = if pinned {
+            (&loose, &pin)
+        } else {
+            (&pin, &loose)
+        };
+        if pinned == entry.pinned {
+            return self.ensure_pin_synced(pinned);
+        }
+        fsio::create_folder_durably(fsio::parent_of(to))?;
+        let linked = || !pinned && matches!(fsio::link(from, to), Ok(true));
+        if fsio::look(to)?.is_none() && !linked() {
+            let read = fsio::read_limited(from, self.options.max_bytes)?;
+            let read = read.ok_or_else(|| no_such(&entry.id))?;
+            fsio::copy(from, &read.bytes, to, self.options.durability)?;
+        }
+        if pinned {
+            return self.ensure_pin_synced(pinned);
+        }
+        self.ensure_synced()?;
+        fsio::remove(&pin, self.options.durability)?;
+        Ok(())
+    }
+
+    /// Has a pin on disk, also one whose maker was killed before it was.
+    fn ensure_pin_synced(&self, pinned: bool) -> Result<()> {
+        if pinned && self.options.durability == Durability::Full {
+            let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
+            let pins = self.pins();
+            // The pin is in place by now.
+            sync_down_to(&own, &pins).map_err(|error| error.not_durable(&pins))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what is beyond these limits, never the newest and never `spared`, and says what went.
+    pub(in crate::store) fn prune(
+        &self,
+        keep: &Keep,
+        spared: Option<&EntryId>,
+    ) -> Result<Vec<EntryId>> {
+        let mut loose = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
+        let pinned = fsio::names(&self.pins())?;
+        loose.retain(|entry| {
+            let name = entry.path.file_name();
+            name.is_none_or(|name| pinned.iter().all(|pin| pin != name))
+        });
+        let sizes: Vec<_> = loose
+            .iter()
+            .map(|entry| (entry.saved, entry.bytes))
+            .collect();
+        let now = SystemTime::from(self.options.clock.now());
+        let mut gone = Vec::new();
+        // In the newest entry the slot of a host file may be empty, but not in the one before as well.
+        let is_slot = matches!(self.naming, Naming::Numbers { slot: Some(_) });
+        let stay = 1 + usize::from(is_slot && spared.is_none());
+        // The oldest first: killed in between, it leaves no hole.
+        for at in keep
+            .beyond(self.usual_count(), &sizes, now)
+            .into_iter()
+            .rev()
+            .filter(|at| *at >= stay)
+        {
+            let entry = &loose[at];
+            if spared != Some(&entry.id) && fsio::remove(&entry.path, Durability::None).is_ok() {
+                gone.push(entry.id.clone());
+            }
+        }
+        gone.reverse();
+        Ok(gone)
+    }
+}
