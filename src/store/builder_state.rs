@@ -206,7 +206,7 @@ impl BuilderStateStore {
             }
             beside
                 .claims
-                .check(whole_slot(key), options.fence, beside.now)?;
+                .check(Some(key.as_str()), options.fence, beside.now)?;
             let mut changed = host.document.clone();
             changed.set(&place.pointer, &())?;
             let mut undo = Undo::default();
@@ -343,7 +343,7 @@ impl Exclusive for BuilderStateStore {
             check_expected(key, &put.expect, present)?;
             beside
                 .claims
-                .check(whole_slot(key), put.fence, beside.now)?;
+                .check(Some(key.as_str()), put.fence, beside.now)?;
             let mut changed = host.document.clone();
             let is_new_text = changed.graft(&place.pointer, &put.document)?;
             let previous = present.map(|present| present.revision.clone());
@@ -392,14 +392,6 @@ impl Exclusive for BuilderStateStore {
             Ok((saved, next))
         });
         saved.map_err(|error| self.with_place(error, key))
-    }
-}
-
-/// A slot, whatever task is in it.
-fn whole_slot(key: &Key) -> Owner<'_> {
-    Owner {
-        slot: Some(key.as_str()),
-        task: None,
     }
 }
 
@@ -514,7 +506,7 @@ impl Heartbeat for BuilderStateStore {
             let mut present = present.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
             self.say_former_task(key, &slot, &host.document, &mut present)?;
             present.context.refuse_former_task()?;
-            beside.claims.check(whole_slot(key), fence, beside.now)?;
+            beside.claims.check(Some(key.as_str()), fence, beside.now)?;
             let beat = Timestamp::like(present.context.heartbeat.as_ref(), now);
             let mut changed = host.document.clone();
             let is_new = changed.set(HEARTBEAT, &beat)?;

@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::names::name_beside;
+use super::own_file::{OwnFile, folders};
 use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result, Revision};
-use crate::fsio::{self, Durability, FileError, Present, Replace};
-
-/// The folder of the dropped logs, in ours.
-const FOLDER: &str = "overflow";
+use crate::fsio::{self, Durability, FileError, Present};
 
 /// How many bytes of the end are read at first by those who want the newest pieces.
 const END: u64 = 64 * 1024;
@@ -100,45 +97,51 @@ impl Added {
 
 /// The log beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, in which nothing rotates away.
 pub(in crate::store) struct DroppedLog {
-    target: PathBuf,
-    path: PathBuf,
+    file: OwnFile,
     /// What is older: earlier versions of this library moved a full log there.
-    older: PathBuf,
+    older: OwnFile,
     /// A log that could not be synced. What is in it may be lost in a power cut although a later sync of it
     /// succeeds, so it is written anew before anything is added.
-    unsynced: PathBuf,
+    unsynced: OwnFile,
     /// What a save that begins a task adds to the log as soon as the new text has its name, and of which text that
     /// is. Were it in the log before, a save that is killed in between would hide what was dropped from the task that
     /// is still there; were it added without this, one that is killed would leave the new task with it.
-    begins: PathBuf,
+    begins: OwnFile,
 }
 
 impl DroppedLog {
     pub(super) fn beside(target: &Path) -> Self {
-        let folder = fsio::parent_of(target).join(fsio::OWN_FOLDER).join(FOLDER);
+        let file = |ending| OwnFile::beside(target, folders::DROPPED_LOG, ending);
         DroppedLog {
-            target: target.to_path_buf(),
-            path: folder.join(name_beside(target, ".jsonl")),
-            older: folder.join(name_beside(target, ".1.jsonl")),
-            unsynced: folder.join(name_beside(target, ".unsynced.jsonl")),
-            begins: folder.join(name_beside(target, ".begins.jsonl")),
+            file: file(".jsonl"),
+            older: file(".1.jsonl"),
+            unsynced: file(".unsynced.jsonl"),
+            begins: file(".begins.jsonl"),
         }
     }
 
     /// Where it is, for a person.
     pub(in crate::store) fn place(&self) -> String {
-        self.path.display().to_string()
+        self.path().display().to_string()
     }
 
     /// Where it is, as a checkpoint in the file names it.
     pub(in crate::store) fn place_beside(&self) -> String {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        format!("{}/{FOLDER}/{name}", fsio::OWN_FOLDER)
+        let name = self
+            .path()
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        format!("{}/{}/{name}", fsio::OWN_FOLDER, folders::DROPPED_LOG)
     }
 
-    /// The files of the log that are there, oldest first.
-    fn files(&self) -> [&Path; 3] {
-        [&self.older, &self.unsynced, &self.path]
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The files of the log, oldest first.
+    fn files(&self) -> [&OwnFile; 3] {
+        [&self.older, &self.unsynced, &self.file]
     }
 
     /// What a save adds: the pieces, and where a checkpoint begins. Nothing is read for that: a piece that a
@@ -197,7 +200,7 @@ impl DroppedLog {
 
     fn is_there(&self) -> Result<bool, FileError> {
         for file in self.files() {
-            if fsio::look(file)?.is_some() {
+            if file.is_there()? {
                 return Ok(true);
             }
         }
@@ -216,12 +219,11 @@ impl DroppedLog {
         if entries.lines.is_empty() {
             return Ok(None);
         }
-        fsio::own_folder(fsio::parent_of(&self.target))?;
         if !entries.begins {
-            tracing::info!(path = %self.path.display(), "moved out to keep within the limits");
+            tracing::info!(path = %self.path().display(), "moved out to keep within the limits");
+            fsio::own_folder(fsio::parent_of(self.file.target()))?;
             return self.append(&entries.lines, durability).map(Some);
         }
-        fsio::create_folder_durably(fsio::parent_of(&self.begins))?;
         let of = Revision::of(text.as_bytes());
         let mut bytes = format!("{of} {}\n", text.len()).into_bytes();
         bytes.extend(&entries.lines);
@@ -230,13 +232,11 @@ impl DroppedLog {
             Durability::Full | Durability::Data => Durability::Full,
             Durability::None => Durability::None,
         };
-        Replace::new(&self.begins, Present::Whatever)
-            .like(&self.target)
-            .durability(durability)
-            .write(&bytes)
+        self.begins
+            .write(&bytes, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
         Ok(Some(Added {
-            path: self.begins.clone(),
+            path: self.begins.path().to_path_buf(),
             before: None,
             lines: 0,
         }))
@@ -248,26 +248,26 @@ impl DroppedLog {
         if entries.begins
             && let Err(error) = self.settle(durability)
         {
-            tracing::warn!(path = %self.path.display(), %error, "that a task began is not in the log yet");
+            tracing::warn!(path = %self.path().display(), %error, "that a task began is not in the log yet");
         }
     }
 
     /// Adds what a save that was killed had still to add, if it came to its end but for that. Called under the lock,
     /// before what it wrote is replaced.
     pub(super) fn settle(&self, durability: Durability) -> Result<(), FileError> {
-        if fsio::look(&self.begins)?.is_none() {
+        if !self.begins.is_there()? {
             return Ok(());
         }
         if let Some(lines) = self.beginning()? {
             self.append(&lines, durability)?;
         }
-        fsio::remove(&self.begins, Durability::None)
+        self.begins.remove(Durability::None)
     }
 
     /// The lines that are still to be added; `None` where there are none, and where the text that they go with is not
     /// the one that is there.
     fn beginning(&self) -> Result<Option<Vec<u8>>, FileError> {
-        let Some(mut bytes) = fsio::read_end(&self.begins, u64::MAX)? else {
+        let Some(mut bytes) = fsio::read_end(self.begins.path(), u64::MAX)? else {
             return Ok(None);
         };
         let Some(head) = bytes.iter().position(|byte| *byte == b'\n') else {
@@ -281,7 +281,7 @@ impl DroppedLog {
         let Ok(length) = length.parse() else {
             return Ok(None);
         };
-        match fsio::read_limited(&self.target, length) {
+        match fsio::read_limited(self.file.target(), length) {
             Ok(Some(read)) if Revision::of(&read.bytes).to_string() == of => Ok(Some(lines)),
             Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotAFile { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -289,15 +289,15 @@ impl DroppedLog {
     }
 
     fn append(&self, lines: &[u8], durability: Durability) -> Result<Added, FileError> {
-        if fsio::look(&self.unsynced)?.is_some() {
+        if self.unsynced.is_there()? {
             self.write_anew(durability)?;
         }
         let added = Added {
-            path: self.path.clone(),
-            before: fsio::look(&self.path)?.map(|found| found.len()),
+            path: self.path().to_path_buf(),
+            before: fsio::look(self.path())?.map(|found| found.len()),
             lines: lines.len() as u64,
         };
-        match fsio::append(&self.path, lines, durability, Some(&self.target)) {
+        match fsio::append(self.path(), lines, durability, Some(self.file.target())) {
             Ok(()) => Ok(added),
             Err(error) => {
                 let is_sync = matches!(
@@ -307,11 +307,11 @@ impl DroppedLog {
                 );
                 added.take_back();
                 // Also the next call must not believe what is in it, and that may be in another process.
-                if is_sync && matches!(fsio::look(&self.path), Ok(Some(_))) {
-                    match fsio::rename_new(&self.path, &self.unsynced, Durability::None) {
+                if is_sync && matches!(fsio::look(self.path()), Ok(Some(_))) {
+                    match fsio::rename_new(self.path(), self.unsynced.path(), Durability::None) {
                         Ok(true) => {}
                         not => {
-                            let path = self.path.display();
+                            let path = self.path().display();
                             tracing::warn!(%path, ?not, "a log that could not be synced keeps its name");
                         }
                     }
@@ -323,17 +323,15 @@ impl DroppedLog {
 
     /// Copies a log that could not be synced to a new file, which is synced before it takes the name.
     fn write_anew(&self, durability: Durability) -> Result<(), FileError> {
-        let mut bytes = fsio::read_end(&self.unsynced, u64::MAX)?.unwrap_or_default();
-        if let Some(newer) = fsio::read_end(&self.path, u64::MAX)? {
+        let mut bytes = fsio::read_end(self.unsynced.path(), u64::MAX)?.unwrap_or_default();
+        if let Some(newer) = fsio::read_end(self.path(), u64::MAX)? {
             bytes.push(b'\n');
             bytes.extend(newer);
         }
-        Replace::new(&self.path, Present::Whatever)
-            .like(&self.target)
-            .durability(durability)
-            .write(&bytes)
+        self.file
+            .write(&bytes, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
-        fsio::remove(&self.unsynced, Durability::None)
+        self.unsynced.remove(Durability::None)
     }
 
     /// Removes what belongs to tasks that ended, and of the rest the oldest beyond so many bytes: on request, for
@@ -342,7 +340,7 @@ impl DroppedLog {
         self.settle(durability)?;
         let mut all: Vec<u8> = Vec::new();
         for file in self.files() {
-            all.extend(fsio::read_end(file, u64::MAX)?.unwrap_or_default());
+            all.extend(fsio::read_end(file.path(), u64::MAX)?.unwrap_or_default());
             all.push(b'\n');
         }
         let mut stay: Vec<(&[u8], Option<Line>)> = Vec::new();
@@ -378,14 +376,12 @@ impl DroppedLog {
         if text.len() == before {
             return Ok(());
         }
-        Replace::new(&self.path, Present::Whatever)
-            .like(&self.target)
-            .durability(durability)
-            .write(&text)
+        self.file
+            .write(&text, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
         for other in [&self.older, &self.unsynced] {
-            if fsio::look(other)?.is_some() {
-                fsio::remove(other, Durability::None)?;
+            if other.is_there()? {
+                other.remove(Durability::None)?;
             }
         }
         Ok(())
@@ -397,15 +393,15 @@ impl DroppedLog {
             let beginning = self.beginning()?;
             let mut found = Found::default();
             for file in self.files() {
-                let bytes = fsio::read_end(file, u64::MAX)?.unwrap_or_default();
-                found.take(&bytes, owner, file);
+                let bytes = fsio::read_end(file.path(), u64::MAX)?.unwrap_or_default();
+                found.take(&bytes, owner, file.path());
             }
             let Some(lines) = beginning else {
                 return Ok(found.pieces);
             };
-            found.take(&lines, owner, &self.begins);
+            found.take(&lines, owner, self.begins.path());
             // A save that took it into the log meanwhile may have added to that.
-            if fsio::look(&self.begins)?.is_some() {
+            if self.begins.is_there()? {
                 return Ok(found.pieces);
             }
         }
@@ -415,17 +411,17 @@ impl DroppedLog {
     pub(in crate::store) fn newest(&self, owner: Owner<'_>, most: usize) -> Result<Vec<Dropped>> {
         let mut size = END;
         let mut pieces = loop {
-            if fsio::look(&self.begins)?.is_some() {
+            if self.begins.is_there()? {
                 break self.read(owner)?;
             }
-            let bytes = fsio::read_end(&self.path, size)?.unwrap_or_default();
+            let bytes = fsio::read_end(self.path(), size)?.unwrap_or_default();
             if (bytes.len() as u64) < size {
                 break self.read(owner)?;
             }
             // The first line may have lost its beginning.
             let whole = bytes.iter().position(|byte| *byte == b'\n');
             let mut found = Found::default();
-            found.take(&bytes[whole.unwrap_or(bytes.len())..], owner, &self.path);
+            found.take(&bytes[whole.unwrap_or(bytes.len())..], owner, self.path());
             if found.began || found.pieces.len() >= most {
                 break found.pieces;
             }

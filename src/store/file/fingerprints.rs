@@ -1,12 +1,10 @@
 //! What was known of a checkpoint's files when it was saved, beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Owner;
-use super::names::encoded;
-use super::names::name_beside;
+use super::own_file::{OwnFile, folders, of_slot};
 use crate::checkpoint::Revision;
-use crate::fsio::{self, Durability, FileError, Present, Replace};
+use crate::fsio::{Durability, FileError, Present};
 
 /// The largest that is read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -16,46 +14,30 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 ///
 /// Written without waiting for the disk, after the checkpoint has its name. What a crash tears does not have
 /// its hash, and is none.
-pub(super) struct FingerprintsFile {
-    target: PathBuf,
-    path: PathBuf,
-}
+pub(super) struct FingerprintsFile(OwnFile);
 
 impl FingerprintsFile {
-    pub(super) fn beside(target: &Path, owner: Owner<'_>) -> Self {
-        let ending = match owner.slot {
-            Some(slot) => format!("@{}.json", encoded(slot)),
-            None => ".json".to_owned(),
-        };
-        FingerprintsFile {
-            target: target.to_path_buf(),
-            path: fsio::parent_of(target)
-                .join(fsio::OWN_FOLDER)
-                .join("files")
-                .join(name_beside(target, &ending)),
-        }
+    pub(super) fn beside(target: &Path, slot: Option<&str>) -> Self {
+        let ending = of_slot(slot, ".json");
+        FingerprintsFile(OwnFile::beside(target, folders::FINGERPRINTS, &ending))
     }
 
     /// Keeps a text for the checkpoint of this revision.
     pub(super) fn write(&self, revision: &Revision, text: &str) -> Result<(), FileError> {
         let body = format!("{revision}\n{text}");
         let whole = format!("{}\n{body}", Revision::of(body.as_bytes()));
-        fsio::create_folder(fsio::parent_of(&self.path))?;
-        Replace::new(&self.path, Present::Whatever)
-            .like(&self.target)
-            .durability(Durability::None)
-            .write(whole.as_bytes())?;
-        Ok(())
+        let durability = Durability::None;
+        self.0
+            .write(whole.as_bytes(), Present::Whatever, durability)
     }
 
     /// The text, if there is a whole one for the checkpoint of this revision.
     pub(super) fn read(&self, revision: &Revision) -> Option<String> {
-        fsio::look(&self.path).ok()??;
-        let read = fsio::read_limited(&self.path, MAX_BYTES).ok()??;
+        let read = self.0.read(MAX_BYTES).ok()??;
         let whole = String::from_utf8(read.bytes).ok()?;
         let (hash, body) = whole.split_once('\n')?;
         if hash != Revision::of(body.as_bytes()).to_string() {
-            tracing::debug!(path = %self.path.display(), "torn, so not used");
+            tracing::debug!(path = %self.0.path().display(), "torn, so not used");
             return None;
         }
         let (of, text) = body.split_once('\n')?;
@@ -72,19 +54,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.json");
         std::fs::write(&target, "{}").unwrap();
-        fsio::own_folder(folder.path()).unwrap();
-        let file = FingerprintsFile::beside(&target, Owner::default());
+        let file = FingerprintsFile::beside(&target, None);
         let [one, other] = [Revision::of(b"1"), Revision::of(b"2")];
         assert_eq!(file.read(&one), None);
         file.write(&one, "text\nof two lines").unwrap();
         assert_eq!(file.read(&one).as_deref(), Some("text\nof two lines"));
         assert_eq!(file.read(&other), None);
-        let whole = std::fs::read(&file.path).unwrap();
+        let whole = std::fs::read(file.0.path()).unwrap();
         for length in 0..whole.len() {
-            std::fs::write(&file.path, &whole[..length]).unwrap();
+            std::fs::write(file.0.path(), &whole[..length]).unwrap();
             assert_eq!(file.read(&one), None, "{length}");
         }
-        std::fs::write(&file.path, vec![0; whole.len()]).unwrap();
+        std::fs::write(file.0.path(), vec![0; whole.len()]).unwrap();
         assert_eq!(file.read(&one), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::names::name_beside;
+use super::own_file;
 use super::unique::unique_names;
 use crate::checkpoint::{Revision, UNIQUE_SEPARATOR};
 use crate::fsio::{self, Durability, FileError};
@@ -15,10 +15,7 @@ const NAME: usize = 16;
 
 /// Where the damaged texts of a file are.
 pub(super) fn folder(target: &Path) -> PathBuf {
-    fsio::parent_of(target)
-        .join(fsio::OWN_FOLDER)
-        .join("corrupt")
-        .join(name_beside(target, ""))
+    own_file::path_beside(target, own_file::folders::QUARANTINE, "")
 }
 
 /// How many contents may have one name before none is left: one, but for files that somebody else changed.

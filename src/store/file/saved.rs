@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::Owner;
-use super::names::encoded;
-use super::names::name_beside;
+use super::own_file::{folders, of_slot, path_beside};
 use crate::checkpoint::Revision;
 use crate::fsio::{self, Durability, FileError, FileStamp, InPlace, Replaced};
 
@@ -95,15 +93,10 @@ impl Noted {
 }
 
 impl SavedNote {
-    pub(super) fn beside(target: &Path, owner: Owner<'_>) -> Self {
-        let ending = match owner.slot {
-            Some(slot) => format!("@{}.note", encoded(slot)),
-            None => ".note".to_owned(),
-        };
-        let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
+    pub(super) fn beside(target: &Path, slot: Option<&str>) -> Self {
         SavedNote {
             target: target.to_path_buf(),
-            path: own.join("locks").join(name_beside(target, &ending)),
+            path: path_beside(target, folders::LOCKS, &of_slot(slot, ".note")),
         }
     }
 
@@ -340,7 +333,7 @@ mod tests {
         let target = folder.path().join("a.json");
         let replaced = fsio::replace(&target, b"{}", fsio::Present::Absent).unwrap();
         std::fs::create_dir_all(folder.path().join(".agent-checkpoint/locks")).unwrap();
-        let note = || SavedNote::beside(&target, Owner::default());
+        let note = || SavedNote::beside(&target, None);
         let [one, other, third] = [b"1", b"2", b"3"].map(|bytes| Revision::of(bytes));
         assert!(!note().read().is_ours(&one), "there is none yet");
 
@@ -373,7 +366,7 @@ mod tests {
         let target = folder.path().join("a.json");
         let replaced = fsio::replace(&target, b"{}", fsio::Present::Absent).unwrap();
         std::fs::create_dir_all(folder.path().join(".agent-checkpoint/locks")).unwrap();
-        let note = || SavedNote::beside(&target, Owner::default());
+        let note = || SavedNote::beside(&target, None);
         let one = Revision::of(b"1");
         let save = || {
             let noting = note().begin(None, Some(&one));

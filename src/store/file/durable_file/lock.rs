@@ -9,7 +9,7 @@ use crate::event;
 use crate::fsio::{
     self, Durability, FileError, FileStamp, Lock, Present, Replace, look, parent_of,
 };
-use crate::store::file::names::name_beside;
+use crate::store::file::own_file::{folders, path_beside};
 use crate::store::file::quarantine;
 
 /// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
@@ -32,14 +32,14 @@ impl DurableFile<'_> {
                 ignore_temporary_files(folder)?;
             }
         }
-        let name = name_beside(target, "");
         self.refuse_links(folder, &own)?;
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
         // Names that differ only in case are one file on many systems, so they have one lock.
-        let folded = format!("{}.lock", name.to_string_lossy().to_lowercase());
-        let sidecar = own.join("locks").join(folded);
+        let folded = folder.join(name.to_lowercase());
+        let path = path_beside(&folded, folders::LOCKS, ".lock");
         let options = self.options;
         let began = Instant::now();
-        let lock = match Lock::acquire(&sidecar, options.lock_timeout, &options.holder) {
+        let lock = match Lock::acquire(&path, options.lock_timeout, &options.holder) {
             Ok(lock) => {
                 if began.elapsed() >= WORTH_TELLING
                     && let Some(key) = &self.key
@@ -55,7 +55,7 @@ impl DurableFile<'_> {
                 held_for,
                 ..
             }) => {
-                // What is locked for the caller is the checkpoint, not its sidecar.
+                // What is locked for the caller is the checkpoint, not the file of the lock.
                 return Err(Error::new(ErrorKind::Locked {
                     waited,
                     pid: fsio::pid_of(holder.as_deref()),
@@ -66,7 +66,7 @@ impl DurableFile<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.refuse_other_case(&lock, target, &name.to_string_lossy())?;
+        self.refuse_other_case(&lock, target, &name)?;
         self.sweep(target, folder, &own);
         Ok(Some(lock))
     }
@@ -86,11 +86,8 @@ impl DurableFile<'_> {
     /// its file looks after the clock was set.
     fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
-            let inside = [
-                "", "archive", "claims", "files", "lineage", "order", "overflow",
-            ]
-            .map(|inside| own.join(inside));
-            [&[folder.to_path_buf()][..], &inside].concat()
+            let inside = folders::REPLACED.map(|inside| own.join(inside));
+            [&[folder.to_path_buf(), own.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
             let history = self.history_of(target);

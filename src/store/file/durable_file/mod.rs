@@ -17,7 +17,7 @@ use super::claims::ClaimsFile;
 use super::fingerprints::FingerprintsFile;
 use super::history::History;
 use super::saved::SavedNote;
-use super::{DroppedLog, FileOptions, Owner};
+use super::{DroppedLog, FileOptions};
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
 use crate::fsio;
 use crate::store::ClaimChange;
@@ -97,15 +97,8 @@ impl<'o> DurableFile<'o> {
             .map_or(0, |metadata| metadata.len())
     }
 
-    fn owner(&self) -> Owner<'_> {
-        Owner {
-            slot: self.slot.as_deref(),
-            task: None,
-        }
-    }
-
     fn history_of(&self, target: &Path) -> Option<History<'o>> {
-        History::of(target, self.backups, self.owner(), self.options)
+        History::of(target, self.backups, self.slot.as_deref(), self.options)
     }
 
     /// The history of the file, or of the slot; `None` where none is kept.
@@ -114,7 +107,7 @@ impl<'o> DurableFile<'o> {
     }
 
     fn note(&self, target: &Path) -> SavedNote {
-        SavedNote::beside(target, self.owner())
+        SavedNote::beside(target, self.slot.as_deref())
     }
 
     /// The record of what was cut, for reading.
@@ -124,12 +117,12 @@ impl<'o> DurableFile<'o> {
 
     /// What was kept beside the checkpoint, if that is of this revision.
     pub(in crate::store) fn fingerprints(&self, revision: &Revision) -> Result<Option<String>> {
-        Ok(FingerprintsFile::beside(&self.target()?, self.owner()).read(revision))
+        Ok(FingerprintsFile::beside(&self.target()?, self.slot.as_deref()).read(revision))
     }
 
     /// The last claim on the file, or on the slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
-        ClaimsFile::beside(&self.target()?).last(self.owner())
+        ClaimsFile::beside(&self.target()?).last(self.slot.as_deref())
     }
 
     /// Puts what `change` makes of the last claim in its place, on disk before it returns.
@@ -139,7 +132,7 @@ impl<'o> DurableFile<'o> {
         let _lock = self.lock(&target)?;
         let now = self.options.clock.now();
         let claims = ClaimsFile::beside(&target);
-        claims.change(self.owner(), change, now, self.options.durability)
+        claims.change(self.slot.as_deref(), change, now, self.options.durability)
     }
 
     /// Does `work` under the lock.

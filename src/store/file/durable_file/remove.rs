@@ -7,7 +7,7 @@ use crate::checkpoint::{Error, ErrorKind, Fence, Result};
 use crate::fsio::{self, FileError, look, parent_of};
 use crate::store::Stored;
 use crate::store::file::history::{History, Kept};
-use crate::store::file::names::{encoded, name_beside};
+use crate::store::file::own_file::{folders, of_slot, path_beside};
 use crate::store::file::unique::unique_names;
 
 impl DurableFile<'_> {
@@ -25,12 +25,13 @@ impl DurableFile<'_> {
     /// disk before it returns.
     pub(in crate::store) fn archive_text(&self, text: &str, name: &str) -> Result<PathBuf> {
         let target = self.target()?;
-        let own = fsio::own_folder(parent_of(&target))?;
-        let folder = own.join("archive");
-        fsio::create_folder_durably(&folder)?;
-        let slot = encoded(self.slot.as_deref().unwrap_or_default());
-        let stem = name_beside(&target, &format!("@{slot}_{name}"));
-        self.copy_to_new(&target, text.as_bytes(), &folder, &stem.to_string_lossy())
+        fsio::own_folder(parent_of(&target))?;
+        let ending = of_slot(self.slot.as_deref(), &format!("_{name}"));
+        let path = path_beside(&target, folders::ARCHIVE, &ending);
+        let folder = parent_of(&path);
+        fsio::create_folder_durably(folder)?;
+        let stem = path.file_name().unwrap_or_default().to_string_lossy();
+        self.copy_to_new(&target, text.as_bytes(), folder, &stem)
     }
 
     fn copy_to_new(&self, like: &Path, bytes: &[u8], folder: &Path, stem: &str) -> Result<PathBuf> {

@@ -193,7 +193,7 @@ impl DurableFile<'_> {
                 }
                 if let (Some(revision), Some(text)) = (&next.revision, &next.fingerprints) {
                     // Without it the files are judged by their times: no reason to call the save failed.
-                    let file = FingerprintsFile::beside(target, self.owner());
+                    let file = FingerprintsFile::beside(target, self.slot.as_deref());
                     if let Err(error) = file.write(revision, text) {
                         tracing::warn!(path = %self.path.display(), %error, "not kept beside it");
                     }

@@ -9,6 +9,7 @@ use super::order::write_order;
 use super::{History, Naming, SLOT_SEPARATOR, number_and_slot};
 use crate::checkpoint::Result;
 use crate::fsio::{self, Contents, Durability, FileError, FileStamp};
+use crate::store::file::own_file::OwnFile;
 use crate::store::file::unique::{counter_of, in_order, unique_names};
 
 /// What was kept for one save, to be taken back when it fails.
@@ -21,7 +22,7 @@ pub(in crate::store) struct Kept {
     /// The numbers of the entries, oldest first, where these are all that is needed to know them.
     numbers: Option<Vec<u64>>,
     /// The note of the order of backups, and what it said before.
-    order: Option<(PathBuf, Vec<String>)>,
+    order: Option<(OwnFile, Vec<String>)>,
 }
 
 impl<'o> History<'o> {

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub(in crate::store) use keep::Kept;
+pub(super) use order::Boundary;
 
-use super::names::{encoded, name_beside};
+use super::FileOptions;
+use super::own_file::{encoded, folders, path_beside};
 use super::unique::in_order;
-use super::{FileOptions, Owner};
 use crate::checkpoint::{Backups, Result};
 use crate::fsio::{self, Durability, FileError, FileStamp};
 use crate::store::{EntryId, Keep};
@@ -51,13 +52,13 @@ impl<'o> History<'o> {
     pub(super) fn of(
         target: &Path,
         backups: Option<Backups>,
-        owner: Owner<'_>,
+        slot: Option<&str>,
         options: &'o FileOptions,
     ) -> Option<Self> {
         let naming = match backups {
             Some(backups) => Naming::Protocol(backups),
             None => Naming::Numbers {
-                slot: owner.slot.map(encoded),
+                slot: slot.map(encoded),
             },
         };
         (options.history.is_some() || backups.is_some()).then(|| History {
@@ -67,16 +68,9 @@ impl<'o> History<'o> {
         })
     }
 
-    fn own(&self, what: &str) -> PathBuf {
-        fsio::parent_of(&self.target)
-            .join(fsio::OWN_FOLDER)
-            .join(what)
-            .join(name_beside(&self.target, ""))
-    }
-
     fn folder(&self) -> PathBuf {
         match &self.naming {
-            Naming::Numbers { .. } => self.own("history"),
+            Naming::Numbers { .. } => path_beside(&self.target, folders::HISTORY, ""),
             Naming::Protocol(backups) => fsio::parent_of(&self.target).join(backups.folder),
         }
     }
@@ -87,7 +81,7 @@ impl<'o> History<'o> {
     }
 
     fn pins(&self) -> PathBuf {
-        self.own("pinned")
+        path_beside(&self.target, folders::PINNED, "")
     }
 
     fn stem(&self) -> String {
@@ -297,7 +291,7 @@ mod tests {
         let layout = crate::formats::AgentCheckpoint::layout();
         let options = FileOptions::default();
         let target = Path::new("folder/secondary_a.json");
-        let history = History::of(target, layout.backups, Owner::default(), &options).unwrap();
+        let history = History::of(target, layout.backups, None, &options).unwrap();
         let began = std::time::Instant::now();
         for _ in 0..1000 {
             let mut names = history.free_names(Path::new("backups"), &[], &[], Default::default());

@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::{Entry, History, Naming};
-use crate::fsio::{self, Durability, FileError, Present, Replace};
+use crate::fsio::{self, Durability, FileError, Present};
 use crate::json::Document;
-use crate::store::file::task_boundary::{Boundary, since_epoch};
+use crate::store::file::own_file::{OwnFile, folders};
 use crate::store::file::unique::in_order;
 
 /// How many names of backups that are gone are still noted.
@@ -16,8 +18,8 @@ const MOST_NOTED: usize = 256;
 
 impl<'o> History<'o> {
     /// Where the order is noted in which a protocol's backups were made: one name a line, the oldest first.
-    fn order_note(&self) -> PathBuf {
-        self.own("order")
+    fn order_note(&self) -> OwnFile {
+        OwnFile::beside(&self.target, folders::ORDER, "")
     }
 
     /// The order of the backups as far as it is noted, also of some that are gone. Without the note nothing is
@@ -26,7 +28,7 @@ impl<'o> History<'o> {
         if matches!(self.naming, Naming::Numbers { .. }) {
             return Vec::new();
         }
-        let read = fsio::read_limited(&self.order_note(), MOST_NOTED as u64 * 512);
+        let read = self.order_note().read(MOST_NOTED as u64 * 512);
         let bytes = read.ok().flatten().map(|read| read.bytes);
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -89,7 +91,7 @@ impl<'o> History<'o> {
         &self,
         names: &[String],
         made: &Path,
-    ) -> Option<(PathBuf, Vec<String>)> {
+    ) -> Option<(OwnFile, Vec<String>)> {
         let (Naming::Protocol(_), Some(made)) = (&self.naming, made.file_name()) else {
             return None;
         };
@@ -103,9 +105,8 @@ impl<'o> History<'o> {
         order.extend(present);
         order.push(made.to_string_lossy().into_owned());
         let note = self.order_note();
-        let written = fsio::create_folder(fsio::parent_of(&note));
-        if let Err(error) = written.and_then(|()| write_order(&note, &order)) {
-            tracing::warn!(path = %note.display(), %error, "the order of backups is not noted");
+        if let Err(error) = write_order(&note, &order) {
+            tracing::warn!(path = %note.path().display(), %error, "the order of backups is not noted");
         }
         Some((note, before))
     }
@@ -115,17 +116,17 @@ impl<'o> History<'o> {
     pub(in crate::store::file) fn is_up_to(
         &self,
         entry: &Entry,
-        border: &Boundary,
+        boundary: &Boundary,
         noted: &[String],
     ) -> bool {
         let order = |id: &str| in_order(id);
-        let (entry_order, border_order) = (order(entry.id.as_str()), order(&border.entry));
+        let (entry_order, boundary_order) = (order(entry.id.as_str()), order(&boundary.entry));
         let saved = entry.saved.map(since_epoch);
         match &self.naming {
             // A number comes again only where somebody removed the history, and then with newer states.
             Naming::Numbers { .. } => {
-                let is_later = saved.zip(border.saved).is_some_and(|(is, was)| is > was);
-                entry_order <= border_order && !is_later
+                let is_later = saved.zip(boundary.saved).is_some_and(|(is, was)| is > was);
+                entry_order <= boundary_order && !is_later
             }
             Naming::Protocol(_) => {
                 let place = |id: &str| {
@@ -133,17 +134,39 @@ impl<'o> History<'o> {
                         .iter()
                         .position(|name| name.strip_suffix(".json") == Some(id))
                 };
-                match (place(entry.id.as_str()), place(&border.entry)) {
-                    (Some(entry), Some(border)) => entry <= border,
-                    _ => (saved, entry_order) <= (border.saved, border_order),
+                match (place(entry.id.as_str()), place(&boundary.entry)) {
+                    (Some(entry), Some(boundary)) => entry <= boundary,
+                    _ => (saved, entry_order) <= (boundary.saved, boundary_order),
                 }
             }
         }
     }
 }
 
-pub(super) fn write_order(note: &Path, order: &[String]) -> Result<(), FileError> {
+/// The newest entry of a task that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store::file) struct Boundary {
+    entry: String,
+    /// When that state was written, in seconds since 1970 and nanoseconds: the number of an entry may come
+    /// again where somebody removed the history.
+    saved: Option<(u64, u32)>,
+}
+
+impl Boundary {
+    pub(in crate::store::file) fn after(entry: &Entry) -> Boundary {
+        Boundary {
+            entry: entry.id.to_string(),
+            saved: entry.saved.map(since_epoch),
+        }
+    }
+}
+
+fn since_epoch(time: SystemTime) -> (u64, u32) {
+    let span = time.duration_since(UNIX_EPOCH);
+    span.map_or((0, 0), |span| (span.as_secs(), span.subsec_nanos()))
+}
+
+pub(super) fn write_order(note: &OwnFile, order: &[String]) -> Result<(), FileError> {
     let text = format!("{}\n", order.join("\n"));
-    let replace = Replace::new(note, Present::Whatever).durability(Durability::None);
-    replace.write(text.as_bytes()).map(drop)
+    note.write(text.as_bytes(), Present::Whatever, Durability::None)
 }

@@ -1,0 +1,182 @@
+//! Our own files beside a checkpoint's: how they are named, read and replaced.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::checkpoint::{Error, ErrorKind, Key, Layout, Result};
+use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
+
+/// The folders in our own, each with the files of one kind.
+pub(super) mod folders {
+    pub(in crate::store::file) const ARCHIVE: &str = "archive";
+    pub(in crate::store::file) const CLAIMS: &str = "claims";
+    pub(in crate::store::file) const DROPPED_LOG: &str = "overflow";
+    pub(in crate::store::file) const FINGERPRINTS: &str = "files";
+    pub(in crate::store::file) const HISTORY: &str = "history";
+    pub(in crate::store::file) const LOCKS: &str = "locks";
+    pub(in crate::store::file) const ORDER: &str = "order";
+    pub(in crate::store::file) const PINNED: &str = "pinned";
+    pub(in crate::store::file) const QUARANTINE: &str = "corrupt";
+    pub(in crate::store::file) const TASK_BOUNDARIES: &str = "lineage";
+
+    /// Those in which files are replaced, so that a killed writer leaves temporary ones there.
+    pub(in crate::store::file) const REPLACED: [&str; 6] = [
+        ARCHIVE,
+        CLAIMS,
+        FINGERPRINTS,
+        TASK_BOUNDARIES,
+        ORDER,
+        DROPPED_LOG,
+    ];
+}
+
+/// The path of what we keep of a checkpoint's file: `.agent-checkpoint/{folder}/{file}{ending}`.
+pub(super) fn path_beside(target: &Path, folder: &str, ending: &str) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
+    own.join(folder).join(name)
+}
+
+/// An ending for a whole file, `{ending}`, or for a slot of a host file, `@{slot}{ending}`.
+pub(super) fn of_slot(slot: Option<&str>, ending: &str) -> String {
+    match slot {
+        Some(slot) => format!("@{}{ending}", encoded(slot)),
+        None => ending.to_owned(),
+    }
+}
+
+/// A slot as part of a file name.
+pub(super) fn encoded(slot: &str) -> String {
+    let name = Key::new(slot).and_then(|key| (Layout::default().file_name)(&key));
+    name.map_or_else(
+        |_: Error| String::from("%"),
+        |name| name.strip_suffix(".json").unwrap_or(&name).to_owned(),
+    )
+}
+
+/// One of our files, which is only ever replaced.
+#[derive(Debug)]
+pub(super) struct OwnFile {
+    /// The checkpoint's file.
+    target: PathBuf,
+    path: PathBuf,
+}
+
+impl OwnFile {
+    pub(super) fn beside(target: &Path, folder: &str, ending: &str) -> Self {
+        OwnFile {
+            target: target.to_path_buf(),
+            path: path_beside(target, folder, ending),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    pub(super) fn is_there(&self) -> Result<bool, FileError> {
+        Ok(fsio::look(&self.path)?.is_some())
+    }
+
+    /// All of it, up to so many bytes. Most checkpoints have none: one look tells.
+    pub(super) fn read(&self, most: u64) -> Result<Option<Contents>, FileError> {
+        match self.is_there()? {
+            true => fsio::read_limited(&self.path, most),
+            false => Ok(None),
+        }
+    }
+
+    /// Replaces it, no wider open than the checkpoint's file, as durably as is asked for.
+    pub(super) fn write(
+        &self,
+        bytes: &[u8],
+        present: Present<'_>,
+        durability: Durability,
+    ) -> Result<(), FileError> {
+        let folder = fsio::parent_of(&self.path);
+        match durability {
+            Durability::None => fsio::create_folder(folder)?,
+            Durability::Data | Durability::Full => {
+                fsio::own_folder(fsio::parent_of(&self.target))?;
+                fsio::create_folder_durably(folder)?;
+            }
+        }
+        Replace::new(&self.path, present)
+            .like(&self.target)
+            .durability(durability)
+            .write(bytes)
+            .map(drop)
+    }
+
+    /// Removes it where it is there.
+    pub(super) fn remove(&self, durability: Durability) -> Result<(), FileError> {
+        fsio::remove(&self.path, durability)
+    }
+}
+
+/// What a record is to those who find it damaged.
+pub(super) struct Record {
+    /// What it is, such as "the record of claims".
+    pub(super) name: &'static str,
+    /// What is not known without it.
+    pub(super) unknown: &'static str,
+    /// The next step.
+    pub(super) remedy: &'static str,
+}
+
+impl Record {
+    /// The largest that is read.
+    const MAX_BYTES: u64 = 1024 * 1024;
+
+    /// What a file records as JSON, or that it is damaged, with the contents; nothing where it is not there.
+    pub(super) fn read<T: DeserializeOwned + Default>(
+        &self,
+        file: &OwnFile,
+    ) -> Result<(Result<T>, Option<Contents>)> {
+        let Some(read) = file.read(Self::MAX_BYTES)? else {
+            return Ok((Ok(T::default()), None));
+        };
+        let record = serde_json::from_slice(&read.bytes).map_err(|error| {
+            let Record {
+                name,
+                unknown,
+                remedy,
+            } = self;
+            Error::new(ErrorKind::Unreadable {
+                detail: format!("{name} is damaged, so it is unknown {unknown}: {error}; {remedy}"),
+            })
+            .with_path(file.path())
+        });
+        Ok((record, Some(read)))
+    }
+
+    /// The contents of its file.
+    pub(super) fn text<T: Serialize>(&self, record: &T) -> Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(record).map_err(|error| {
+            Error::new(ErrorKind::Edit {
+                detail: format!("{} cannot be written: {error}", self.name),
+            })
+        })?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_has_no_separator_in_a_name() {
+        assert_eq!(of_slot(Some("adhoc:1/x"), ".note"), "@adhoc%3A1%2Fx.note");
+        let path = path_beside(Path::new("a/b.json"), folders::CLAIMS, ".json");
+        assert_eq!(path, Path::new("a/.agent-checkpoint/claims/b.json.json"));
+    }
+}
