@@ -694,6 +694,27 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
 }
 
+/// A prune took the item of a task for a repetition of the same item of the task before, which it removed.
+#[test]
+fn an_item_that_two_tasks_dropped_stays_that_of_the_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path());
+    let item = Dropped::new("/steps/0", DropReason::Characters(300), "done".into());
+    let save = |text: &str| {
+        let document = Document::from_text(text).unwrap();
+        let put = Put::new(document).with_dropped(vec![item.clone()]);
+        store.put(&key("a"), put).unwrap();
+    };
+    save("{\"n\":1}");
+    store.delete(&key("a"), &DeleteOptions::new()).unwrap();
+    put(&store, "a", "{\"n\":2}");
+    save("{\"n\":3}");
+    for _ in 0..2 {
+        assert_eq!(store.beside().dropped(&key("a")).unwrap(), [item.clone()]);
+        store.prune(&key("a"), &Keep::newest(10)).unwrap();
+    }
+}
+
 /// A checkpoint that was deleted and restored had forgotten the steps that were moved out of it before.
 #[test]
 fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {

@@ -353,7 +353,14 @@ impl DroppedLog {
                         slot: begun.slot.as_deref(),
                         task: begun.slot.as_ref().and(begun.task.as_deref()),
                     };
-                    stay.retain(|(_, line)| !line.as_ref().is_some_and(|line| of_before.has(line)));
+                    stay.retain(|(text, line)| {
+                        let ended = line.as_ref().is_some_and(|line| of_before.has(line));
+                        if ended {
+                            // The next task may drop the same.
+                            known.remove(text);
+                        }
+                        !ended
+                    });
                 }
                 Ok(of_task) if known.insert(line) => stay.push((line, Some(of_task))),
                 Err(_) if !line.is_empty() => stay.push((line, None)),
