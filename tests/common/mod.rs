@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod children;
+pub(crate) mod only_swaps;
 
 use std::path::Path;
 

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::formats::Layout;
 use agent_checkpoint::store::{
-    Beside, BuilderStateStore, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive,
-    FileOptions, FileStore, Heartbeat, History, Keep, MemoryStore, Page, Put, Query, Recover,
-    Saved, Stored,
+    BuilderStateStore, CheckpointStore, FileOptions, FileStore, Keep, MemoryStore,
 };
 use agent_checkpoint::testkit::seam::fail_call;
 use agent_checkpoint::testkit::{MovableClock, Place};
@@ -51,62 +49,6 @@ impl Place for InMemory {
 
     fn can_be_damaged(&self) -> bool {
         false
-    }
-}
-
-/// A store with nothing but compare-and-swap.
-#[derive(Clone, Default)]
-pub(crate) struct OnlySwaps(MemoryStore);
-
-impl CheckpointStore for OnlySwaps {
-    fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        self.0.load(key)
-    }
-
-    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
-        self.0.put(key, put)
-    }
-
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
-    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.0.delete(key, options)
-    }
-
-    fn list(&self, query: &Query) -> Result<Page> {
-        self.0.list(query)
-    }
-
-    fn beside(&self) -> &dyn Beside {
-        self.0.beside()
-    }
-
-    fn claims(&self) -> Option<&dyn Claims> {
-        None
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        None
-    }
-
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::none()
-    }
-}
-
-impl Place for OnlySwaps {
-    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
-        Ok(Box::new(self.clone()))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Released versions of a format's schema: older ones stay readable, newer ones are not overwritten.
 
-use crate::common;
-
 use std::sync::Arc;
 
+use crate::common::key;
 use agent_checkpoint::formats::{Format, Inspection, SchemaVersion};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::resume::ResumeOptions;
@@ -15,7 +14,6 @@ use agent_checkpoint::{
     RuleContext, Timestamp,
 };
 use chrono::{DateTime, Utc};
-use common::key;
 use serde::{Deserialize, Serialize};
 
 /// A trip: version 1 had `stops` and minutes, version 2 calls them `left`, version 3 counts seconds.

@@ -6,16 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use std::time::Duration;
 
-use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
-    Keep, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
-};
+use agent_checkpoint::store::{CheckpointStore, Keep, MemoryStore};
 use agent_checkpoint::testkit::{Place, serve, store};
-use agent_checkpoint::{Clock, Error, ErrorKind, Expect, Key, Result};
+use agent_checkpoint::{Clock, Error, ErrorKind, Expect, Result};
 use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::broken::{Fault, broken};
-use crate::stores::{Files, OnlySwaps};
+use crate::common::only_swaps::OnlySwaps;
+use crate::stores::Files;
 
 /// A rule with a store that breaks it, and a part of what the rule then says.
 type Broken = (&'static str, Fault, &'static str, fn(&dyn Place));
@@ -341,65 +339,21 @@ fn a_store_that_keeps_whole_seconds_passes() {
 }
 
 /// Says to each thread once that it is locked, when a put expects something.
-#[derive(Clone, Default)]
-struct Locks(MemoryStore, Arc<Mutex<Vec<ThreadId>>>);
-
-impl CheckpointStore for Locks {
-    fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        self.0.load(key)
-    }
-
-    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
-        let thread = current().id();
-        let mut seen = self.1.lock().unwrap();
+fn that_asks_to_retry() -> OnlySwaps {
+    let seen = Mutex::new(Vec::<ThreadId>::new());
+    OnlySwaps::before_put(move |put| {
+        let (thread, mut seen) = (current().id(), seen.lock().unwrap());
         if *put.expect() != Expect::Any && !seen.contains(&thread) {
             seen.push(thread);
             return Err(Error::new(ErrorKind::ChangedMeanwhile));
         }
-        drop(seen);
-        self.0.put(key, put)
-    }
-
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
-    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.0.delete(key, options)
-    }
-
-    fn list(&self, query: &Query) -> Result<Page> {
-        self.0.list(query)
-    }
-
-    fn beside(&self) -> &dyn Beside {
-        self.0.beside()
-    }
-
-    fn claims(&self) -> Option<&dyn Claims> {
-        None
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        None
-    }
-
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::none()
-    }
+        Ok(())
+    })
 }
 
 #[test]
 fn a_store_that_asks_to_retry_passes() {
-    let place = || unusual(Locks::default());
+    let place = || unusual(that_asks_to_retry());
     store::one_of_many_threads_creates_a_document(&place());
     store::one_of_many_threads_replaces_a_revision(&place());
     store::every_transaction_of_many_threads_counts(&place());

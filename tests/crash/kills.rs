@@ -8,14 +8,14 @@
 //! `AGENT_CHECKPOINT_SEED` the seed, which is printed: the acts and the delays come from it, the very
 //! instruction at which a kill falls does not.
 
-use crate::common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::common::children::{Given, Running, say};
+use crate::common::{key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -25,8 +25,6 @@ use agent_checkpoint::store::{
     Put, RecoverOptions, Recovery, Stored,
 };
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, ErrorKind, Fence};
-use common::children::{Given, Running, say};
-use common::{key, task, time, tree};
 
 /// Numbers that look random and are the same for the same seed.
 struct Random(u64);

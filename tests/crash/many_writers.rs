@@ -3,8 +3,6 @@
 //! A test starts this very program again for the functions named `child_…`. The full run, with every save
 //! waiting for the disk, is `scripts/soak`.
 
-use crate::common;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +11,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::common::children::{Given, Running, open_gate, say, wait_at_gate, wait_until};
+use crate::common::{clock, key, task};
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
@@ -22,8 +22,6 @@ use agent_checkpoint::store::{
 };
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{Checkpoints, ClaimRequest, ErrorKind, Expect, Fence, Fenced, Limits};
-use common::children::{Given, Running, open_gate, say, wait_at_gate, wait_until};
-use common::{clock, key, task};
 
 const WRITERS: u64 = 8;
 const UPDATES: u64 = 500;

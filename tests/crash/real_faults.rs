@@ -2,8 +2,6 @@
 //!
 //! The tests start this very program again as a child, where the child is needed; see `CHILD`.
 
-use crate::common;
-
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::common::{key, time, tree};
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::json::Document;
@@ -19,7 +18,6 @@ use agent_checkpoint::store::{
     CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore, Put, RecoverOptions, Recovery,
 };
 use agent_checkpoint::{ClaimRequest, ErrorKind, Result};
-use common::{key, time, tree};
 
 /// Makes this program the child of a test: the folder to work in.
 const CHILD: &str = "AGENT_CHECKPOINT_REAL_FAULTS_CHILD";
@@ -103,6 +101,7 @@ fn has_run(output: &Output) -> bool {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let began = text.contains("BEGUN");
+    assert!(!text.contains("running 0 tests"), "no such test: {text}");
     assert!(
         !began || (output.status.success() && text.contains("DONE")),
         "{text}\n{errors}"

@@ -1,10 +1,9 @@
 //! The `agent-session` protocol: its rules, operations, recovery, file names and messages.
 
-use crate::common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::{clock, key, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
@@ -24,7 +23,6 @@ use agent_checkpoint::{
     OperationContext, RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
-use common::{clock, key, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

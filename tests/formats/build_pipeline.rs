@@ -4,6 +4,7 @@ use crate::common;
 
 use std::path::{Path, PathBuf};
 
+use crate::common::{clock, key, time};
 use agent_checkpoint::formats::build_pipeline::{
     AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, FOLDER, FidelityGate, Fix,
     PresenceGate, RenderProofWaiver, Verdict,
@@ -18,7 +19,6 @@ use agent_checkpoint::{
     OperationContext, RuleContext, SpecPhase, Status, Timestamp,
 };
 use chrono::TimeDelta;
-use common::{clock, key, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use crate::common::time;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -10,7 +11,6 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{convert, convert_from, members_not_held};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Checkpoint, DoneItem, Handoff};
-use common::time;
 use proptest::prelude::*;
 
 proptest! {

@@ -1,16 +1,14 @@
 //! The rules of each format, as files: `tests/rules/FORMAT/NAME.txt` has texts and the violations of each. The
 //! README beside them has the form; a new case is a new paragraph, a new rule a new file.
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 
+use crate::common::{key, time};
 use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Key, RuleContext};
 use chrono::{DateTime, Utc};
-use common::{key, time};
 use serde_json::Value;
 
 /// What is known from outside in a case, and in those after it.

@@ -5,6 +5,7 @@ use crate::common;
 use std::collections::HashSet;
 use std::path::Path;
 
+use crate::common::{clock, key, time};
 use agent_checkpoint::formats::sitebuilder::{
     Context, HEARTBEAT_INTERVAL, Heartbeat, STATUS_HEADING, SitebuilderCheckpoint, Subtask,
     SubtaskDone, SubtaskStatus, Subtasks, TaskError, TaskStatus,
@@ -22,7 +23,6 @@ use agent_checkpoint::{
     Status, StepDone, Timestamp,
 };
 use chrono::TimeDelta;
-use common::{clock, key, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,9 +1,8 @@
 //! The story-pipeline protocol: checkpoints of stories and the state of their pipeline.
 
-use crate::common;
-
 use std::path::Path;
 
+use crate::common::{clock, key, time};
 use agent_checkpoint::formats::story_pipeline::{
     AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, PipelineState,
     ProjectBrief, Spelling, StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState,
@@ -20,7 +19,6 @@ use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, ErrorKind, Operation, OperationContext, RuleContext, Status,
     Timestamp,
 };
-use common::{clock, key, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,8 +1,7 @@
 //! Every rule of `task` and `builder-state`, shown broken; and the operations that have no page of
 //! their own.
 
-use crate::common;
-
+use crate::common::{EXAMPLE, task, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, TaskCheckpoint};
 use agent_checkpoint::formats::{Formats, Interruption};
@@ -12,7 +11,6 @@ use agent_checkpoint::{
     Checkpoint, ContextLevel, ContextUse, Detail, ErrorKind, Operation, OperationContext,
     RuleContext, Status, Timestamp,
 };
-use common::{EXAMPLE, task, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

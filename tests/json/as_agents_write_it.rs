@@ -1,8 +1,7 @@
 //! Files as agents really write them: they load, typed, with violations; unchanged they come back as
 //! the same bytes; changing one value changes that value only.
 
-use crate::common;
-
+use crate::common::{clock, key, time};
 use agent_checkpoint::formats::Formats;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
@@ -15,7 +14,6 @@ use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::as_agents_write_it;
 use agent_checkpoint::{Checkpoint, Checkpoints, Limits, RuleContext};
-use common::{clock, key, time};
 use proptest::prelude::*;
 
 /// All that must hold for one text, whatever its format.

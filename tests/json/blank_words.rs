@@ -1,7 +1,6 @@
 //! What says nothing is refused by every format, and changes nothing.
 
-use crate::common;
-
+use crate::common::time;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -9,7 +8,6 @@ use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Checkpoint, Operation, OperationContext, StepDone};
-use common::time;
 
 fn blank_reports() -> Vec<Operation> {
     let text = || " ".to_owned();

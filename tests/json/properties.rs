@@ -1,7 +1,6 @@
 //! What holds for every checkpoint and for every text.
 
-use crate::common;
-
+use crate::common::{key, time};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::builder_state::BuilderState;
@@ -18,7 +17,6 @@ use agent_checkpoint::strategies::{json_object, restyled, valid};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, DropReason, Dropped, ErrorKind, Limits, RuleContext,
 };
-use common::{key, time};
 use proptest::prelude::*;
 
 fn stored(text: &str) -> MemoryStore {

@@ -1,8 +1,7 @@
 //! What changed between two states: told in words where the formats have words for it, by pointers else, and never not at
 //! all.
 
-use crate::common;
-
+use crate::common::{EXAMPLE, task, time};
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
@@ -13,7 +12,6 @@ use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{Document, pointer};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{Checkpoint, Handoff, RuleContext, StepDone};
-use common::{EXAMPLE, task, time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

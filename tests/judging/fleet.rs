@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::common::{clock, key, time, tree};
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::fleet::{
     EventKind, Finding, Fleet, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
@@ -18,7 +19,6 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Put,
 };
 use agent_checkpoint::{Checkpoint, ClaimRequest};
-use common::{clock, key, time, tree};
 
 const NOW: &str = "2026-03-02T08:05:00Z";
 

@@ -2,15 +2,13 @@
 //!
 //! The test runs itself as a child process, whose peak of resident memory the kernel tells (`VmHWM`).
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::common::time;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
-use common::time;
 
 /// Names the folder for the child; without it the child's test does nothing.
 const FOLDER: &str = "FLEET_MEMORY_FOLDER";

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use crate::common::{clock, key, time};
 use agent_checkpoint::formats::Formats;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::sitebuilder::{SitebuilderCheckpoint, supervisor_thresholds};
@@ -11,7 +12,6 @@ use agent_checkpoint::liveness::{Limit, Liveness, Pulse, SignalKind, Thresholds}
 use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Handoff, RuleContext, Status, Timestamp};
 use chrono::TimeDelta;
-use common::{clock, key, time};
 
 const T0: &str = "2026-03-02T08:00:00Z";
 

@@ -1,7 +1,6 @@
 //! Whatever stands in a checkpoint, the prompt has the structure of its template and no other.
 
-use crate::common;
-
+use crate::common::{clock, key};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -11,7 +10,6 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{PromptOptions, Prompts, Resume, ResumeOptions};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt};
-use common::{clock, key};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;

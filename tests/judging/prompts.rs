@@ -1,9 +1,8 @@
 //! Prompts and messages: every one of every format as it reads, templates of one's own, budgets, secrets.
 
-use crate::common;
-
 use std::fs;
 
+use crate::common::{clock, key, task};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -13,7 +12,6 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{Budget, PromptOptions, Prompts, Resume, ResumeOptions};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ErrorKind, Redaction};
-use common::{clock, key, task};
 use serde_json::{Value, json};
 
 const NAMES: [&str; 7] = [

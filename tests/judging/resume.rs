@@ -4,6 +4,7 @@ use crate::common;
 
 use std::fs;
 
+use crate::common::{EXAMPLE, clock, key, task, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
@@ -16,7 +17,6 @@ use agent_checkpoint::resume::{
 };
 use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ClaimRequest, ErrorKind};
-use common::{EXAMPLE, clock, key, task, time};
 
 fn resume_of(checkpoint: &TaskCheckpoint) -> Resume {
     let store = MemoryStore::new();

@@ -1,11 +1,10 @@
 //! Every status of every format, with files that are as they were, that may be, and that are not: each gives the
 //! decision that the table in `docs/resume.md` has.
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 
+use crate::common::{clock, key, time};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -15,7 +14,6 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{Resume, ResumeOptions};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt};
-use common::{clock, key, time};
 use serde_json::{Value, json};
 
 const STAMP: &str = "2026-03-02T08:00:00Z";

@@ -1,17 +1,15 @@
 //! Every way in which a file may change or seem to, each judged with what the save recorded and without.
 
-use crate::common;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::common::{key, task};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use agent_checkpoint::store::FileStore;
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Timestamp};
-use common::{key, task};
 
 /// The file that every row is about.
 const NAME: &str = "src/a.rs";

@@ -1,10 +1,9 @@
 //! A stale verdict stands until an agent reports work.
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 
+use crate::common::{key, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{AgentCheckpoint, TakeOver, take_over};
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -14,7 +13,6 @@ use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ContextUse, Error, FixedClock, Operation,
     OperationContext,
 };
-use common::{key, time};
 
 const FILES: [&str; 2] = ["h.rs", "k.rs"];
 

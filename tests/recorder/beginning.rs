@@ -4,11 +4,12 @@ use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeDecision;
-use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore};
+use agent_checkpoint::store::{CheckpointStore, FileStore};
 use agent_checkpoint::{CheckpointStoreExt, ErrorKind};
 
 use crate::common::key;
-use crate::scenes::{Plain, Scene, begun};
+use crate::common::only_swaps::OnlySwaps;
+use crate::scenes::{Scene, begun};
 use agent_checkpoint::Checkpoints;
 
 fn found(scene: &Scene, plan: &[&str]) -> agent_checkpoint::recorder::Found<TaskCheckpoint> {
@@ -59,7 +60,7 @@ fn whoever_starts_over_keeps_what_was_there() {
     assert_eq!(kept.checkpoint.completed_steps.len(), 1);
 
     // A store that keeps nothing does not start over.
-    let plain = Plain(MemoryStore::new());
+    let plain = OnlySwaps::default();
     let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     begun(&view, "x", "dev", &scene.first(&["a"]));
     let opened = Recorder::begin(&view, &key("x"), "dev", &scene.first(&["b"])).unwrap();
@@ -95,7 +96,7 @@ fn a_complete_task_is_not_carried_on_and_none_cannot_be_resumed() {
 #[test]
 fn an_agent_that_wrote_since_it_was_found_is_not_dead() {
     let scene = Scene::new();
-    let plain = Plain(MemoryStore::new());
+    let plain = OnlySwaps::default();
     let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let recorder = begun(&view, "x", "dev", &scene.first(&["a", "b"]));
     let there = Recorder::resume(&view, &key("x"), "other").unwrap();

@@ -7,10 +7,11 @@ use agent_checkpoint::formats::Interruption;
 use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::recorder::Recorder;
 use agent_checkpoint::resume::ResumeDecision;
-use agent_checkpoint::store::{CheckpointStore, MemoryStore};
+use agent_checkpoint::store::CheckpointStore;
 
 use crate::common::key;
-use crate::scenes::{Plain, Scene, begun};
+use crate::common::only_swaps::OnlySwaps;
+use crate::scenes::{Scene, begun};
 
 #[test]
 fn work_that_ends_well_leaves_the_checkpoint_as_it_is() {
@@ -106,7 +107,7 @@ fn where_no_checkpoint_can_be_made_the_error_says_that_too() {
         "{words}"
     );
     // One whose store has gone is not taken over.
-    let plain = Plain(MemoryStore::new());
+    let plain = OnlySwaps::default();
     let view = agent_checkpoint::Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let recorder = begun(&view, "x", "dev", &scene.first(&["a"]));
     let broken = recorder.scope(|_| {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions};
-use agent_checkpoint::store::{FileStore, MemoryStore};
+use agent_checkpoint::store::FileStore;
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind};
 use agent_checkpoint::{Operation, StepDone};
 
 use crate::common::children::{Given, Running, say};
 use crate::common::key;
-use crate::scenes::{Plain, Scene, begun};
+use crate::common::only_swaps::OnlySwaps;
+use crate::scenes::{Scene, begun};
 
 #[test]
 fn once_another_owner_has_the_task_every_call_is_refused_also_one_that_changes_nothing() {
@@ -91,7 +92,7 @@ fn a_task_that_was_given_back_is_free_at_once() {
 #[test]
 fn where_a_store_has_no_claims_the_checkpoint_tells_whose_it_is() {
     let scene = Scene::new();
-    let plain = Plain(MemoryStore::new());
+    let plain = OnlySwaps::default();
     let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let old = begun(&view, "x", "dev", &scene.first(&["a"]));
     assert_eq!(old.fence(), None);

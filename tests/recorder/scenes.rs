@@ -5,11 +5,8 @@ use std::sync::{Arc, Mutex};
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder, RecorderOptions};
-use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
-    MemoryStore, Page, Put, Query, Recover, Saved, Stored,
-};
-use agent_checkpoint::{Checkpoint, Checkpoints, Clock, Key, Result};
+use agent_checkpoint::store::MemoryStore;
+use agent_checkpoint::{Checkpoint, Checkpoints, Clock};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::common::{key, time};
@@ -82,55 +79,5 @@ pub(crate) fn begun<C: Checkpoint>(
         Opened::Found(found) | Opened::Complete(found) => {
             panic!("{name} was there: {}", found.loaded.document.text())
         }
-    }
-}
-
-/// A store that only has what every store must have.
-#[derive(Clone)]
-pub(crate) struct Plain(pub(crate) MemoryStore);
-
-impl CheckpointStore for Plain {
-    fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        self.0.load(key)
-    }
-
-    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
-        self.0.put(key, put)
-    }
-
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
-    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.0.delete(key, options)
-    }
-
-    fn list(&self, query: &Query) -> Result<Page> {
-        self.0.list(query)
-    }
-
-    fn beside(&self) -> &dyn Beside {
-        self.0.beside()
-    }
-
-    fn claims(&self) -> Option<&dyn Claims> {
-        None
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        None
-    }
-
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::none()
     }
 }

@@ -1,9 +1,8 @@
 //! The typed view: what a save changes, cuts, stamps, refuses and reports.
 
-use crate::common;
-
 use std::fs;
 
+use crate::common::{EXAMPLE, clock, key, task, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::{Phase, TaskCheckpoint};
 use agent_checkpoint::json::{Code, Document};
@@ -11,7 +10,6 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, Put,
 };
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind, Expect, PutMode, Redaction};
-use common::{EXAMPLE, clock, key, task, time};
 
 /// A memory store with one document.
 fn store_with(text: &str) -> MemoryStore {

@@ -1,11 +1,11 @@
 //! The contract of `CheckpointStore`, as the testkit has it, on every store of the library.
 
-use crate::common;
-use crate::stores;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::common::key;
+use crate::common::only_swaps::OnlySwaps;
+use crate::stores::{Files, host_file, in_memory};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::json::{CorruptCode, Document};
@@ -18,8 +18,6 @@ use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, ClaimRequest, Error, ErrorKind, Expect, Key, Revision,
     store_conformance,
 };
-use common::key;
-use stores::{Files, OnlySwaps, host_file, in_memory};
 
 store_conformance!(in_memory, in_memory());
 store_conformance!(only_compare_and_swap, OnlySwaps::default());

@@ -1,8 +1,6 @@
 //! What happened to users of other systems, and does not happen here: `docs/field-reports.md` names the reports.
 //! What many writers and kills do is in `many_writers.rs` and `kills.rs`.
 
-use crate::common;
-
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io;
@@ -10,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use crate::common::{clock, key, task};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{CorruptCode, Document};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions};
@@ -18,7 +17,6 @@ use agent_checkpoint::store::{
 };
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Expect, PutMode};
-use common::{clock, key, task};
 
 struct Store {
     folder: tempfile::TempDir,

@@ -1,7 +1,5 @@
 //! What is special to stores of files.
 
-use crate::common;
-
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
@@ -9,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::common::{EXAMPLE, key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
@@ -23,7 +22,6 @@ use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, DropReason, Dropped, ErrorKind,
     Expect,
 };
-use common::{EXAMPLE, key, task, time, tree};
 
 /// The sidecar of a lock, made if need be.
 fn sidecar(path: &Path) -> fs::File {
@@ -1412,6 +1410,8 @@ fn what_could_not_be_synced_is_written_anew_also_by_the_next_process() {
             let mut child = std::process::Command::new(program);
             child.args(["--exact", "file_store::child_saves_again"]);
             let done = child.env(CHILD, folder.path()).output().unwrap();
+            let text = String::from_utf8_lossy(&done.stdout);
+            assert!(text.contains("running 1 test"), "no such test: {text}");
             assert!(done.status.success(), "{done:?}");
             fs::metadata(&path).unwrap()
         };

@@ -1,10 +1,9 @@
 //! No key reaches what is not its own: twins in case, links that lead elsewhere, modes.
 
-use crate::common;
-
 use std::fs;
 use std::path::Path;
 
+use crate::common::{key, time, tree};
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::agent_session::{TakeOver, take_over};
@@ -13,7 +12,6 @@ use agent_checkpoint::store::{
     CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, Put, RecoverOptions, Recovery,
 };
 use agent_checkpoint::{Checkpoint, ClaimRequest, ErrorKind};
-use common::{key, time, tree};
 
 fn put(store: &FileStore, name: &str, text: &str) -> agent_checkpoint::Result<()> {
     let document = Document::from_text(text).unwrap();

@@ -1,19 +1,16 @@
 //! Every store against one model of what a store does, over random sequences of steps.
 
-use crate::model_of_a_store as model;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::common::only_swaps::OnlySwaps;
+use crate::model_of_a_store::{Subject, follow, steps};
+use agent_checkpoint::Key;
 use agent_checkpoint::store::{
-    Beside, BuilderStateStore, Capabilities, CheckpointStore, Claims, DeleteOptions, Durability,
-    Exclusive, FileOptions, FileStore, Heartbeat, History, Keep, MemoryStore, Page, Put, Query,
-    Recover, Saved, Stored,
+    BuilderStateStore, CheckpointStore, Durability, FileOptions, FileStore, Keep, MemoryStore,
 };
 use agent_checkpoint::testkit::MovableClock;
-use agent_checkpoint::{Key, Result};
-use model::{Subject, follow, steps};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -71,61 +68,15 @@ impl Subject for InMemory {
     }
 }
 
-/// A store that has nothing but compare-and-swap, and leaves all else to the trait.
+/// A store with nothing but compare-and-swap, and the clock of the store in memory that it is made of.
 struct Plain {
-    store: MemoryStore,
+    store: OnlySwaps,
     clock: MovableClock,
-}
-
-impl CheckpointStore for Plain {
-    fn load(&self, key: &Key) -> Result<Option<Stored>> {
-        self.store.load(key)
-    }
-
-    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
-        self.store.put(key, put.with_fence(None))
-    }
-
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
-    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.store.delete(key, &options.clone().with_fence(None))
-    }
-
-    fn list(&self, query: &Query) -> Result<Page> {
-        self.store.list(query)
-    }
-
-    fn beside(&self) -> &dyn Beside {
-        self.store.beside()
-    }
-
-    fn claims(&self) -> Option<&dyn Claims> {
-        None
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        None
-    }
-
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::none()
-    }
 }
 
 impl Subject for Plain {
     fn store(&self) -> &dyn CheckpointStore {
-        self
+        &self.store
     }
 
     fn clock(&self) -> &MovableClock {
@@ -258,7 +209,7 @@ proptest! {
 
     #[test]
     fn a_store_that_only_compares_and_swaps_does_what_the_model_says(steps in steps(40)) {
-        let store = MemoryStore::new();
+        let store = OnlySwaps::default();
         follow(&mut Plain { store, clock: MovableClock::new() }, &steps);
     }
 }

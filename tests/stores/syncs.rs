@@ -2,18 +2,16 @@
 //!
 //! A test starts this very program again under strace; see `CHILD`.
 
-use crate::common;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use crate::common::{EXAMPLE, key, task};
 use agent_checkpoint::Checkpoints;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileStore};
-use common::{EXAMPLE, key, task};
 
 /// Makes this program the child of a test: the folder to work in.
 const CHILD: &str = "AGENT_CHECKPOINT_SYNCS_CHILD";
