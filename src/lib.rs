@@ -128,11 +128,11 @@ mod template;
 pub mod testkit;
 
 pub use checkpoint::{
-    Checkpoint, Claim, ClaimRequest, Clock, ContextLevel, ContextUse, Counters, DecisionItem,
-    Detail, DoneItem, DropReason, Dropped, Error, ErrorKind, ExecutionSpec, Expect, Fence, Fenced,
-    FixedClock, Handoff, Key, Limits, OpenItem, Operation, OperationContext, OverBudget, Precision,
-    ProcessId, Progress, Report, Result, Revision, RuleContext, SpecPhase, SpecWorkstream, Status,
-    StepDone, SystemClock, Timestamp, Truncation, VerificationItem,
+    Checkpoint, Claim, ClaimRequest, Clock, ContextLevel, ContextUse, DecisionItem, Detail,
+    DoneItem, DropReason, Dropped, Error, ErrorKind, Expect, Fence, Fenced, FixedClock, Handoff,
+    Key, Limits, OpenItem, Operation, OperationContext, OverBudget, Precision, ProcessId, Progress,
+    Report, Result, Revision, RuleContext, Status, StepDone, SystemClock, Timestamp, Truncation,
+    VerificationItem,
 };
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
 pub use chrono;

@@ -388,6 +388,11 @@ impl Error {
         })
     }
 
+    /// An error about what was given to a call, which a caller can only report.
+    pub fn wrong_input(message: impl Into<String>) -> Error {
+        Error::other("failed", message)
+    }
+
     /// An error that no caller handles, with its code.
     pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Other {

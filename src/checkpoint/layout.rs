@@ -22,6 +22,8 @@ pub struct Layout {
     pub archive_stem: fn(stem: &str, archive: Archive, now: DateTime<Utc>) -> String,
     /// The protocol's own backups, where it has some.
     pub backups: Option<Backups>,
+    /// The one checkpoint of a folder, where the protocol has no more.
+    pub only_file: Option<&'static str>,
 }
 
 impl Layout {
@@ -145,6 +147,7 @@ impl Default for Layout {
                 format!("{stem}%{}-{}", archive.as_str(), now.timestamp())
             },
             backups: None,
+            only_file: None,
         }
     }
 }

@@ -9,7 +9,9 @@ mod context_use;
 mod error;
 mod evidence;
 mod file_name;
+mod given;
 mod handoff;
+mod inputs;
 mod inspection;
 mod interruption;
 mod judged;
@@ -47,8 +49,10 @@ pub use clock::{Clock, FixedClock, SystemClock};
 pub use context_use::{ContextLevel, ContextUse};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::Evidence;
+pub use given::{CheckpointFile, Given, GivenValue, Input, InputKind, Start};
 pub use handoff::{DecisionItem, DoneItem, Handoff, OpenItem, VerificationItem};
 pub(crate) use handoff::{DoneIndex, moved_to};
+pub use inputs::Inputs;
 pub use inspection::{FUTURE_TOLERANCE, Inspection};
 pub use interruption::Interruption;
 pub(crate) use judged::{Judged, judge};
@@ -67,7 +71,7 @@ pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
 pub use report::{OperationContext, Report};
 pub use revision::{Expect, Revision};
-pub use rule_context::{Counters, ExecutionSpec, RuleContext, SpecPhase, SpecWorkstream};
+pub use rule_context::RuleContext;
 pub use saved_files::SavedFiles;
 #[cfg(feature = "schema")]
 pub use shape::Shape;
@@ -139,6 +143,18 @@ pub trait Checkpoint:
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
+
+    /// Whether the files of a finished step are source files only, as [`SourceFiles`] has them.
+    const NAMES_SOURCES_ONLY: bool = false;
+
+    /// The options that the command has for this format.
+    const INPUTS: &'static [Input] = &[];
+
+    /// Whether each checkpoint is a task; false for one that supervises those of others.
+    const IS_TASK: bool = true;
+
+    /// Whether the name of an agent is that of a role, which another agent has in each task.
+    const AGENTS_ARE_ROLES: bool = false;
 
     /// The page to give an agent that keeps checkpoints of this format, in Markdown: when to write what, with examples, how
     /// to resume, and what to do when a checkpoint is stale.
@@ -300,6 +316,61 @@ pub trait Checkpoint:
         None
     }
 
+    /// A first checkpoint, as `ckpt start` begins it. The default makes one from a hand-off with the plan.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Start::needs`] and [`Error::wrong_input`].
+    fn start(start: &Start<'_>) -> Result<Self> {
+        let handoff = Handoff {
+            agent: start.agent.map(str::to_owned),
+            task: Some(start.key.to_string()),
+            pending: start.plan.to_vec(),
+            ..Handoff::default()
+        };
+        Self::from_handoff(&handoff, start.now).ok_or_else(|| {
+            let message = format!(
+                "a first checkpoint of {} is not begun like this",
+                Self::FORMAT
+            );
+            Error::wrong_input(message).with_path(start.file.path)
+        })
+    }
+
+    /// What the rules take from outside, made of the [inputs](Checkpoint::INPUTS) that were given.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading what was given.
+    fn take_inputs(_given: &Given, _file: &CheckpointFile<'_>) -> Result<Inputs> {
+        Ok(Inputs::default())
+    }
+
+    /// What the rules take from files that the protocol keeps beside the checkpoint's: of `report` where they are to judge
+    /// a report, and none where that needs nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the files.
+    fn inputs_beside(_file: &CheckpointFile<'_>, _report: Option<&Report>) -> Result<Inputs> {
+        Ok(Inputs::default())
+    }
+
+    /// Adds what the inputs have of the task that the checkpoint itself lacks, and gives the phase in which they have the
+    /// task where that is another than the checkpoint's.
+    fn supervised(&self, _context: &RuleContext<'_>, _judged: &mut Supervised) -> Option<String> {
+        None
+    }
+
+    /// Refuses a change of the file at this path, where no reader of the protocol looks.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] then.
+    fn check_place(_file: &CheckpointFile<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// The evidence that a file is of this format, from its path and its document; `None` for the
     /// document of a corrupt file.
     fn recognise(_path: &Path, _document: Option<&Document>) -> Option<Evidence> {
@@ -338,6 +409,18 @@ pub trait Checkpoint:
     fn shrink(&mut self, _limits: &Limits, _before: Option<&Self>) -> Truncation {
         Truncation::default()
     }
+}
+
+/// What is judged of a task that has a supervisor: see [`Checkpoint::supervised`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Supervised {
+    /// What the next agent needs.
+    pub handoff: Handoff,
+    /// By what its agent is judged alive or not.
+    pub pulse: Pulse,
+    /// How far it is.
+    pub progress: Progress,
 }
 
 /// All violations of a checkpoint: of its shape, from the reading, and of its format's rules.

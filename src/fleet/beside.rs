@@ -144,7 +144,7 @@ impl Scan<'_> {
         let owner = ClaimHolder::of(&claim, self.now);
         let task = key.to_string();
         let mut row = Row::new(Place::file(path), RowState::Claimed);
-        row.format = format.map(|format| format.name());
+        row.set_format(format.as_ref());
         row.agent = bounded::said(Some(&owner.name));
         row.task = bounded::said(Some(&task));
         if !owner.stands {

@@ -6,8 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use super::{Finding, PlanSummary, Row, RowState, bounded};
-use crate::checkpoint::{Checkpoint, Handoff, Key, ResumeDecision};
-use crate::formats::{PipelineState, SitebuilderCheckpoint};
+use crate::checkpoint::{Handoff, Key, ResumeDecision};
 use crate::registry::{Format, Formats};
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ impl Copies {
 /// was finished, or its whole text. Two tasks that have only their key in common are two.
 fn traces(key: &Key, of: &Identity<'_>) -> Vec<u64> {
     // The state of a pipeline is no task.
-    if of.format.name() == PipelineState::FORMAT {
+    if !of.format.is_task() {
         return Vec::new();
     }
     let trace = |with: &dyn Fn(&mut DefaultHasher)| {
@@ -350,9 +349,9 @@ fn are_several(group: &[usize], rows: &[Row]) -> bool {
     rows.any(|it| name(first) != name(it) && !follows(first, it) && !follows(it, first))
 }
 
-/// The agent of a row. The agent of a sitebuilder is a kind of agent, of which each task has one.
+/// The agent of a row.
 fn name(row: &Row) -> String {
-    if row.format == Some(SitebuilderCheckpoint::FORMAT)
+    if row.agent_is_role
         && let (Some(agent), Some(task)) = (&row.agent, &row.task)
     {
         return format!("{agent} ({task})");

@@ -1,5 +1,6 @@
 //! The checkpoints of a folder and its sub-folders, one file at a time.
 
+use std::collections::HashMap;
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,8 +9,9 @@ use super::compare::CheckoutFile;
 use super::inspect::Found;
 use super::scan::Scan;
 use super::{Place, Row, RowState, SkipReason, bounded};
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, FileRole, Key, Layout, Timestamp, read};
-use crate::formats::PipelineState;
+use crate::checkpoint::{
+    CheckpointFile, Error, ErrorKind, FileRole, Inputs, Key, Layout, Timestamp,
+};
 use crate::formats::builder_state::{Slot, SlotPlace};
 use crate::fsio;
 use crate::json::{CorruptCode, Document};
@@ -20,8 +22,8 @@ use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, T
 /// What is known of a folder while its files are read.
 #[derive(Default)]
 struct Surroundings {
-    /// The state of the pipeline whose stories lie here.
-    pipeline: Option<Box<PipelineState>>,
+    /// What the rules of each format take from other files that lie here.
+    inputs: HashMap<&'static str, Inputs>,
     /// Whether a store keeps claims or history here.
     has_store: bool,
     /// The checkout of a repository that the folder is in.
@@ -123,24 +125,12 @@ impl Scan<'_> {
     fn surroundings(&self, folder: &Path) -> Surroundings {
         let has_store = folder.join(fsio::OWN_FOLDER).is_dir();
         Surroundings {
-            pipeline: self.pipeline(folder),
+            inputs: HashMap::new(),
             has_store,
             checkout: Checkout::of(folder),
             has_checkpoints: has_store,
             damaged: Vec::new(),
         }
-    }
-
-    /// The state of the pipeline in a folder, with which its stories are judged.
-    fn pipeline(&self, folder: &Path) -> Option<Box<PipelineState>> {
-        let path = folder.join("state.json");
-        let document = self.read(&path).ok()??;
-        let format = self.format_of(&path, Some(&document)).ok()?;
-        if format.name() != PipelineState::FORMAT {
-            return None;
-        }
-        let state = read::<PipelineState>(&document).ok()?;
-        Some(Box::new(state.reading.value))
     }
 
     fn read(&self, path: &Path) -> Result<Option<Document>, Error> {
@@ -189,7 +179,13 @@ impl Scan<'_> {
         found.store = store
             .as_ref()
             .map(|(store, key)| (store as &dyn CheckpointStore, key.clone()));
-        self.checkpoint(found, around.pipeline.as_deref());
+        let beside = || {
+            let read = |path: &Path| self.read(path);
+            let file = CheckpointFile::new(path, &read).leniently();
+            format.inputs_beside(&file, None).unwrap_or_default()
+        };
+        let inputs = around.inputs.entry(format.name()).or_insert_with(beside);
+        self.checkpoint(found, inputs);
     }
 
     /// A host file: a row for each checkpoint in it.
@@ -208,7 +204,7 @@ impl Scan<'_> {
             let Some(document) = host.extract(&slot.pointer) else {
                 let reason = "no checkpoint object is where one belongs".to_owned();
                 let mut row = Row::new(place, RowState::Unreadable { reason });
-                row.format = Some(format.name());
+                row.set_format(Some(format));
                 row.task = bounded::said(slot.task.as_deref());
                 self.push(row);
                 continue;
@@ -236,7 +232,7 @@ impl Scan<'_> {
                 copy: around.copy_of(path, &name),
                 store: key.map(|key| (&store as &dyn CheckpointStore, key)),
             };
-            self.checkpoint(found, None);
+            self.checkpoint(found, &Inputs::default());
         }
     }
 }

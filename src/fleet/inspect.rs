@@ -10,11 +10,9 @@ use super::finding::MOST_LISTED;
 use super::scan::Scan;
 use super::{ClaimHolder, Finding, Place, PlanSummary, Row, RowState, bounded};
 use crate::checkpoint::{
-    Activity, Checkpoint, FileRole, Handoff, Key, Layout, Pulse, ResumeDecision, ResumeReason,
-    Revision, RuleContext, Timestamp, read,
+    Activity, FileRole, Inputs, Key, Layout, Pulse, ResumeDecision, ResumeReason, Revision,
+    RuleContext, Timestamp,
 };
-use crate::formats::story_pipeline::StoryState;
-use crate::formats::{PipelineState, StoryCheckpoint};
 use crate::json::{Code, Document};
 use crate::liveness::Liveness;
 use crate::registry::{Format, Inspected};
@@ -68,51 +66,35 @@ impl<'d> Found<'d> {
             store: None,
         }
     }
-
-    /// The id of the story, from the document or the file name.
-    fn story(&self) -> Option<String> {
-        let root = self.document.root();
-        let member = |name| Some(root.get(name)?.as_str()?.into_owned());
-        let inside = ["storyId", "story_id"].into_iter().find_map(member);
-        inside.or_else(|| Some(self.key.as_ref()?.to_string()))
-    }
 }
 
 impl Scan<'_> {
     /// Judges a checkpoint and adds its row.
-    pub(super) fn checkpoint(&mut self, found: Found<'_>, pipeline: Option<&PipelineState>) {
-        let pipeline = pipeline.filter(|_| found.format.name() == StoryCheckpoint::FORMAT);
-        let story = pipeline.zip(found.story());
-        let story = story.as_ref().map(|(state, id)| (*state, id.as_str()));
-        let stage = story.and_then(|(state, id)| state.story_state.get(id));
-        let mut rule_context = RuleContext::none().with_now(self.now);
+    pub(super) fn checkpoint(&mut self, found: Found<'_>, inputs: &Inputs) {
+        let rule_context = RuleContext::none().with_now(self.now);
+        let mut rule_context = rule_context.with_inputs(inputs);
         // An id is compared with the name of its file below; elsewhere the name alone is a key.
         rule_context.key = found.key.as_ref().filter(|_| found.names.is_none());
-        rule_context.story_state = stage.map(StoryState::as_str);
-        rule_context.counters = story.map(|(state, id)| state.counters(id));
         let surveyed = match found.format.inspect(found.document, &rule_context) {
             Ok(surveyed) => surveyed,
             Err(error) => {
                 let reason = bounded::text(&error.to_string());
                 let mut row = Row::new(found.place, RowState::Unreadable { reason });
-                row.format = Some(found.format.name());
+                row.set_format(Some(&found.format));
                 self.push(row);
                 return;
             }
         };
-        let pulse = pulse(&surveyed.pulse, &found.context, pipeline, stage);
+        let pulse = pulse(&surveyed.pulse, &found.context);
         let thresholds = self.options.thresholds_of(&found.format);
         let liveness = Liveness::judge(&pulse, &thresholds, self.now);
         let mut row = self.row(&found, &surveyed, liveness);
-        if let Some((state, id)) = story {
-            self.complete_story(&mut row, state, id, &found);
-        }
         if !may_be_estimated(&row) {
             row.progress.rest = None;
         }
         self.look_beside(&mut row, &found, &surveyed);
         self.check(&row, &found, &surveyed);
-        self.check_stage(&row, &surveyed.handoff, stage);
+        self.check_stage(&row, &surveyed, &found.format);
         self.check_claim(&row);
         let is_over = matches!(row.result(), "finished" | "stalled");
         let number = self.push(row);
@@ -144,8 +126,7 @@ impl Scan<'_> {
         let previous = &handoff.previous_agents;
         let newest = previous.len().saturating_sub(MOST_PREVIOUS);
         let previous = previous[newest..].iter();
-        Row {
-            format: Some(found.format.name()),
+        let mut row = Row {
             agent: bounded::said(handoff.agent.as_deref()),
             previous_agents: previous.map(|agent| bounded::text(agent)).collect(),
             task: bounded::said(task),
@@ -160,19 +141,9 @@ impl Scan<'_> {
             revision: Some(Revision::of(found.document.text().as_bytes())),
             message: message.as_deref().map(bounded::message),
             ..Row::new(found.place.clone(), RowState::Checkpoint { liveness })
-        }
-    }
-
-    /// Adds what only the state of the pipeline has of a story: its worker, and when its stage began.
-    fn complete_story(&self, row: &mut Row, state: &PipelineState, story: &str, found: &Found<'_>) {
-        if row.agent.is_none() {
-            row.agent = bounded::said(state.worker_map.get(story).map(String::as_str));
-        }
-        let is_begun = read::<StoryCheckpoint>(found.document)
-            .is_ok_and(|it| !it.reading.value.completed().is_empty());
-        let times = state.stage_timestamps.get(story).filter(|_| is_begun);
-        let elapsed = times.and_then(|times| times.duration(2, self.now));
-        row.progress = row.progress.with_times(elapsed, None);
+        };
+        row.set_format(Some(&found.format));
+        row
     }
 
     /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
@@ -260,20 +231,17 @@ impl Scan<'_> {
         }
     }
 
-    /// A stage that is not that of the pipeline's state, and work that is left in a finished task.
-    fn check_stage(&mut self, row: &Row, handoff: &Handoff, state: Option<&StoryState>) {
-        let number = |stage: &str| stage.strip_prefix("STAGE_")?.parse::<u8>().ok();
-        if let (Some(state), Some(stage)) = (state, handoff.phase.as_deref())
-            && number(stage).is_some_and(|number| !state.fits(number))
-        {
+    /// A stage that is not that of the task's supervisor, and work that is left in a finished task.
+    fn check_stage(&mut self, row: &Row, surveyed: &Inspected, format: &Format) {
+        let handoff = &surveyed.handoff;
+        if let (Some(state), Some(stage)) = (&surveyed.supervised_in, handoff.phase.as_deref()) {
             self.findings.push(Finding::StageMismatch {
                 place: row.place.to_string(),
                 stage: bounded::text(stage),
-                state: bounded::text(state.as_str()),
+                state: bounded::text(state),
             });
         }
-        let is_task = row.format != Some(PipelineState::FORMAT);
-        if !is_task || row.result() != "finished" {
+        if !format.is_task() || row.result() != "finished" {
             return;
         }
         let left = handoff.open_names();
@@ -323,23 +291,9 @@ fn may_be_estimated(row: &Row) -> bool {
     goes_on && rest.is_none_or(|rest| rest <= LONGEST_ESTIMATE)
 }
 
-/// The pulse with the heartbeat of the host or of the pipeline's lead, and with the state that the lead states for the
-/// story.
-fn pulse(
-    own: &Pulse,
-    context: &TaskContext,
-    pipeline: Option<&PipelineState>,
-    stage: Option<&StoryState>,
-) -> Pulse {
-    let lead = pipeline.and_then(|state| state.last_check.clone());
-    let mut pulse = own
-        .clone()
-        .with_heartbeat(context.heartbeat.clone().or(lead));
-    match stage {
-        Some(StoryState::Paused | StoryState::Queued) => pulse.activity = Activity::Waiting,
-        Some(StoryState::Done) => pulse.activity = Activity::Finished,
-        _ => {}
-    }
+/// The pulse with the heartbeat of the host.
+fn pulse(own: &Pulse, context: &TaskContext) -> Pulse {
+    let mut pulse = own.clone().with_heartbeat(context.heartbeat.clone());
     let bound = |stamp: &mut Option<Timestamp>| *stamp = stamp.as_ref().map(bounded::stamp);
     bound(&mut pulse.heartbeat);
     bound(&mut pulse.progress);

@@ -49,8 +49,7 @@ pub use options::{FleetOptions, Source};
 pub use row::{ClaimHolder, Place, PlanSummary, Row, RowState};
 pub use skipped::{SkipReason, Skipped};
 
-use crate::checkpoint::{Checkpoint, ResumePlan, seconds};
-use crate::formats::PipelineState;
+use crate::checkpoint::{ResumePlan, seconds};
 
 /// What a scan found.
 #[derive(Clone, Debug, Serialize)]
@@ -213,7 +212,7 @@ impl Totals {
             *totals.results.entry(row.result()).or_default() += 1;
             totals.resumable += usize::from(row.is_resumable());
             let is_taken_over = matches!(row.state, RowState::TakenOver { .. });
-            if row.format == Some(PipelineState::FORMAT) || is_taken_over {
+            if !row.is_task || is_taken_over {
                 continue;
             }
             let progress = &row.progress;

@@ -11,6 +11,7 @@ use crate::checkpoint::{
     Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp, moved_to,
 };
 use crate::liveness::Liveness;
+use crate::registry::Format;
 
 /// One checkpoint, or one that should be there.
 ///
@@ -56,6 +57,12 @@ pub struct Row {
     pub revision: Option<Revision>,
     /// The protocol's own message about an agent that is late or stalled, where it has one.
     pub message: Option<String>,
+    /// Whether it counts as a task.
+    #[serde(skip)]
+    pub(super) is_task: bool,
+    /// Whether its agent is known only together with its task.
+    #[serde(skip)]
+    pub(super) agent_is_role: bool,
 }
 
 /// Where a checkpoint is.
@@ -176,7 +183,15 @@ impl Row {
             violations: 0,
             revision: None,
             message: None,
+            is_task: true,
+            agent_is_role: false,
         }
+    }
+
+    pub(super) fn set_format(&mut self, format: Option<&Format>) {
+        self.format = format.map(Format::name);
+        self.is_task = format.is_none_or(Format::is_task);
+        self.agent_is_role = format.is_some_and(Format::agents_are_roles);
     }
 
     /// The result in one word: that of [`Liveness::as_str`], or `corrupt`, `unreadable`, `taken_over`, `claimed`,

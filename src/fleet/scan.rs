@@ -10,8 +10,7 @@ use super::options::Planned;
 use super::{
     Finding, Fleet, FleetOptions, Place, Row, RowState, SkipReason, Skipped, Totals, bounded,
 };
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key};
-use crate::formats::AgentCheckpoint;
+use crate::checkpoint::{Error, ErrorKind};
 use crate::json::Document;
 use crate::registry::Format;
 
@@ -66,7 +65,7 @@ impl<'o> Scan<'o> {
             _ => RowState::Unreadable { reason },
         };
         let mut row = Row::new(place, state);
-        row.format = format.map(|format| format.name());
+        row.set_format(format);
         self.push(row);
     }
 
@@ -155,9 +154,8 @@ fn missing(rows: &[Row], expected: &[String]) -> Vec<Row> {
     missing.map(row).collect()
 }
 
-/// The name of an agent's file, which is the same for all spellings of its id.
+/// The name of an agent's file, which is the same for all spellings of its id: that of `Agent-A` is `a.json`.
 fn file_of_agent(agent: &str) -> String {
-    let key = Key::new(agent).ok();
-    let name = key.and_then(|key| (AgentCheckpoint::layout().file_name)(&key).ok());
-    name.unwrap_or_else(|| agent.to_lowercase())
+    let plain = agent.to_lowercase().replace('-', "_");
+    format!("{}.json", plain.strip_prefix("agent_").unwrap_or(&plain))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::inspect::Found;
 use super::scan::Scan;
 use super::{Place, SkipReason};
-use crate::checkpoint::{Error, ErrorKind, Key, Layout};
+use crate::checkpoint::{Error, ErrorKind, Inputs, Key, Layout};
 use crate::registry::Format;
 use crate::store::{CheckpointStore, Query, Stored};
 
@@ -71,7 +71,7 @@ impl Scan<'_> {
                 copy: None,
                 store: Some((store, key.clone())),
             },
-            None,
+            &Inputs::default(),
         );
     }
 

@@ -10,11 +10,13 @@ pub mod sitebuilder;
 mod steps;
 pub mod story_pipeline;
 pub mod task;
+mod verb;
 
 pub use crate::checkpoint::{
-    Archive, Backups, Current, Evidence, FUTURE_TOLERANCE, FileRole, Inspection, Interruption,
-    ItemState, Layout, Migration, OpenEnum, SavedFiles, SchemaVersion, SourceFiles, UnreadableItem,
-    read, violations,
+    Archive, Backups, CheckpointFile, Current, Evidence, FUTURE_TOLERANCE, FileRole, Given,
+    GivenValue, Input, InputKind, Inputs, Inspection, Interruption, ItemState, Layout, Migration,
+    OpenEnum, SavedFiles, SchemaVersion, SourceFiles, Start, Supervised, UnreadableItem, read,
+    violations,
 };
 pub use crate::registry::{AnyCheckpoint, AnyCheckpoints, Detected, Format, Formats, Inspected};
 pub(crate) use agent_session::AgentCheckpoint;
@@ -24,6 +26,7 @@ pub use number::Number;
 pub(crate) use sitebuilder::SitebuilderCheckpoint;
 pub(crate) use story_pipeline::{PipelineState, StoryCheckpoint};
 pub(crate) use task::TaskCheckpoint;
+pub use verb::{OwnVerb, VerbCall, VerbDone};
 
 /// The templates of each format that has messages of its own.
 #[cfg(feature = "template")]

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::erased::Erased;
 use crate::checkpoint::{DoneItem, Handoff, Key, Operation, OperationContext, Result};
 use crate::checkpoints::Checkpoints;
+use crate::json::Document;
 use crate::resume::{Resume, ResumeOptions};
 use crate::staleness::Staleness;
 use crate::store::Saved;
@@ -58,6 +59,16 @@ impl fmt::Debug for AnyCheckpoints {
 impl AnyCheckpoints {
     pub(super) fn new(view: Checkpoints<()>, checkpoint: &'static dyn Erased) -> Self {
         AnyCheckpoints { view, checkpoint }
+    }
+
+    /// Saves a first checkpoint, such as [`Format::start`](crate::formats::Format::start) makes it; `None` where one is
+    /// already, which stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::begin`].
+    pub fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>> {
+        self.checkpoint.begin(&self.view, key, first)
     }
 
     /// Changes a checkpoint as one step that no other writer comes between: see [`Checkpoints::try_update`].

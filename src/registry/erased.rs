@@ -7,10 +7,11 @@ use chrono::{DateTime, Utc};
 
 use super::{AnyCheckpoint, Inspected};
 use crate::checkpoint::{
-    Checkpoint, DoneItem, Handoff, Judged, Key, Notice, Operation, OperationContext, Result,
-    RuleContext, UnreadableItem, judge, read, violations,
+    Checkpoint, CheckpointFile, DoneItem, Given, Handoff, Inputs, Judged, Key, Notice, Operation,
+    OperationContext, Report, Result, RuleContext, Start, Supervised, UnreadableItem, judge, read,
+    violations,
 };
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Begun, Checkpoints};
 use crate::formats::{Converted, convert};
 use crate::json::{Document, Violation};
 use crate::resume::{ForeignMember, Resume, ResumeOptions, foreign};
@@ -24,9 +25,14 @@ pub(super) type Change<'c> = &'c mut dyn FnMut(&mut dyn AnyCheckpoint) -> Result
 pub(super) trait Erased: Send + Sync {
     fn inspect(&self, document: &Document, context: &RuleContext<'_>) -> Result<Inspected>;
     fn foreign_members(&self, document: &Document) -> Result<Vec<ForeignMember>>;
+    fn start(&self, start: &Start<'_>) -> Result<Document>;
+    fn take_inputs(&self, given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs>;
+    fn inputs_beside(&self, file: &CheckpointFile<'_>, report: Option<&Report>) -> Result<Inputs>;
+    fn check_place(&self, file: &CheckpointFile<'_>) -> Result<()>;
     fn notice(&self, document: &Document, notice: Notice, now: DateTime<Utc>) -> Option<String>;
     fn check_change(&self, before: &Document, after: &Document) -> Result<()>;
 
+    fn begin(&self, view: &Checkpoints<()>, key: &Key, first: &Document) -> Result<Option<Saved>>;
     fn try_update(&self, view: &Checkpoints<()>, key: &Key, change: Change<'_>) -> Result<Saved>;
     fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume>;
     fn stale(&self, view: &Checkpoints<()>, key: &Key, root: &Path) -> Result<Staleness>;
@@ -83,15 +89,46 @@ impl<C: Checkpoint> Erased for Typed<C> {
         if context.now.is_none() {
             (progress.elapsed, progress.rest) = (None, None);
         }
+        let mut judged = Supervised {
+            handoff,
+            pulse,
+            progress,
+        };
+        let supervised_in = checkpoint.supervised(context, &mut judged);
         let files = checkpoint.exclusive_files().into_iter();
         Ok(Inspected {
             updated_at: checkpoint.updated_at().cloned(),
-            pulse,
-            progress,
+            pulse: judged.pulse,
+            progress: judged.progress,
             exclusive_files: files.map(str::to_owned).collect(),
             plan,
             violations,
-            handoff,
+            supervised_in,
+            handoff: judged.handoff,
+        })
+    }
+
+    fn start(&self, start: &Start<'_>) -> Result<Document> {
+        Ok(Document::new(&C::start(start)?)?)
+    }
+
+    fn take_inputs(&self, given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
+        C::take_inputs(given, file)
+    }
+
+    fn inputs_beside(&self, file: &CheckpointFile<'_>, report: Option<&Report>) -> Result<Inputs> {
+        C::inputs_beside(file, report)
+    }
+
+    fn check_place(&self, file: &CheckpointFile<'_>) -> Result<()> {
+        C::check_place(file)
+    }
+
+    fn begin(&self, view: &Checkpoints<()>, key: &Key, first: &Document) -> Result<Option<Saved>> {
+        let first = read::<C>(first)?.reading.value;
+        Ok(match view.of::<C>().begin(key, &first)? {
+            Begun::Created(saved) => Some(saved),
+            Begun::Found(_) => None,
         })
     }
 

@@ -17,15 +17,15 @@ use chrono::{DateTime, Utc};
 #[cfg(feature = "schema")]
 use crate::checkpoint::SchemaVersion;
 use crate::checkpoint::{
-    Checkpoint, Error, ErrorKind, Evidence, Handoff, Layout, Notice, Progress, Pulse, Result,
-    ResumePlan, RuleContext, Thresholds, Timestamp,
+    Checkpoint, CheckpointFile, Error, ErrorKind, Evidence, Given, Handoff, Input, Inputs, Layout,
+    Notice, Progress, Pulse, Report, Result, ResumePlan, RuleContext, Start, Thresholds, Timestamp,
 };
 use crate::checkpoints::Checkpoints;
 #[cfg(feature = "schema")]
 use crate::formats::builder_state::{self, BuilderState};
 use crate::formats::{
-    AgentCheckpoint, BuildCheckpoint, Converted, PipelineState, SitebuilderCheckpoint,
-    StoryCheckpoint, TaskCheckpoint,
+    AgentCheckpoint, BuildCheckpoint, Converted, OwnVerb, PipelineState, SitebuilderCheckpoint,
+    StoryCheckpoint, TaskCheckpoint, agent_session, story_pipeline,
 };
 use crate::json::{Code, Document, Violation};
 use crate::resume::ForeignMember;
@@ -59,6 +59,11 @@ pub struct Format {
     inside: &'static str,
     operations: &'static [&'static str],
     transient: &'static [(Code, &'static str)],
+    inputs: &'static [Input],
+    verbs: &'static [OwnVerb],
+    is_task: bool,
+    agents_are_roles: bool,
+    names_sources_only: bool,
     guide: Option<&'static str>,
     layout: fn() -> Layout,
     thresholds: fn() -> Thresholds,
@@ -87,6 +92,11 @@ impl Format {
             inside: C::FORMAT,
             operations: C::OPERATIONS,
             transient: C::TRANSIENT,
+            inputs: C::INPUTS,
+            verbs: &[],
+            is_task: C::IS_TASK,
+            agents_are_roles: C::AGENTS_ARE_ROLES,
+            names_sources_only: C::NAMES_SOURCES_ONLY,
             guide: C::GUIDE,
             layout: C::layout,
             thresholds: C::thresholds,
@@ -137,6 +147,82 @@ impl Format {
             convert: host::convert,
             ..Format::of::<TaskCheckpoint>()
         }
+    }
+
+    /// With verbs of its own in the command.
+    #[must_use]
+    pub fn with_verbs(mut self, verbs: &'static [OwnVerb]) -> Format {
+        self.verbs = verbs;
+        self
+    }
+
+    /// The [options](Checkpoint::INPUTS) that the command has for it.
+    #[must_use]
+    pub fn inputs(&self) -> &'static [Input] {
+        self.inputs
+    }
+
+    /// The verbs that the command has for it alone.
+    #[must_use]
+    pub fn verbs(&self) -> &'static [OwnVerb] {
+        self.verbs
+    }
+
+    /// Whether its finished steps [name source files only](Checkpoint::NAMES_SOURCES_ONLY).
+    #[must_use]
+    pub fn names_sources_only(&self) -> bool {
+        self.names_sources_only
+    }
+
+    /// Whether each of its checkpoints [is a task](Checkpoint::IS_TASK).
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        self.is_task
+    }
+
+    /// Whether its agents [are roles](Checkpoint::AGENTS_ARE_ROLES).
+    pub(crate) fn agents_are_roles(&self) -> bool {
+        self.agents_are_roles
+    }
+
+    /// A first checkpoint: see [`Checkpoint::start`]. [`adopt`](Format::adopt) puts it into a host file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoint::start`].
+    pub fn start(&self, start: &Start<'_>) -> Result<Document> {
+        self.checkpoint.start(start)
+    }
+
+    /// What its rules take from outside: see [`Checkpoint::take_inputs`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoint::take_inputs`].
+    pub fn take_inputs(&self, given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
+        self.checkpoint.take_inputs(given, file)
+    }
+
+    /// What its rules take from files beside the checkpoint's: see [`Checkpoint::inputs_beside`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoint::inputs_beside`].
+    pub fn inputs_beside(
+        &self,
+        file: &CheckpointFile<'_>,
+        report: Option<&Report>,
+    ) -> Result<Inputs> {
+        self.checkpoint.inputs_beside(file, report)
+    }
+
+    /// Refuses a change where no reader of the protocol looks: see [`Checkpoint::check_place`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoint::check_place`].
+    pub fn check_place(&self, file: &CheckpointFile<'_>) -> Result<()> {
+        self.checkpoint.check_place(file)
     }
 
     /// The released versions of its documents.
@@ -301,6 +387,8 @@ pub struct Inspected {
     pub plan: ResumePlan,
     /// What breaks the format's rules.
     pub violations: Vec<Violation>,
+    /// The phase in which its supervisor has the task, where that is another than the checkpoint's.
+    pub supervised_in: Option<String>,
 }
 
 /// The formats that a program knows.
@@ -325,10 +413,10 @@ impl Default for Formats {
         Formats(vec![
             ours::<TaskCheckpoint>(),
             Format::builder_state(),
-            ours::<AgentCheckpoint>(),
+            ours::<AgentCheckpoint>().with_verbs(agent_session::VERBS),
             ours::<SitebuilderCheckpoint>(),
             ours::<StoryCheckpoint>(),
-            ours::<PipelineState>(),
+            ours::<PipelineState>().with_verbs(story_pipeline::VERBS),
             ours::<BuildCheckpoint>(),
         ])
     }

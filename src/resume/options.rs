@@ -1,11 +1,12 @@
 //! What a resume takes from outside the checkpoint.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::ContractReader;
-use crate::checkpoint::{Counters, ExecutionSpec, Key, RuleContext};
+use crate::checkpoint::{Inputs, Key, RuleContext};
 
 /// What a resume takes from outside the checkpoint.
 #[derive(Clone, Debug, Default)]
@@ -17,14 +18,8 @@ pub struct ResumeOptions {
     pub task: Option<String>,
     /// The description of the task. If `None`: the store's.
     pub description: Option<String>,
-    /// The plan of a build, for the `build-pipeline` protocol.
-    pub execution_spec: Option<ExecutionSpec>,
-    /// The state of the story in its pipeline, for the `story-pipeline` protocol.
-    pub story_state: Option<String>,
-    /// How often the story was tried again, by its pipeline, for the `story-pipeline` protocol.
-    pub counters: Option<Counters>,
-    /// How long was worked on the task, for protocols that restart when it was little.
-    pub worked: Option<TimeDelta>,
+    /// What the format takes besides.
+    pub inputs: Inputs,
     /// The asking owner, as a claim names it: no other may go on while the claim lasts.
     pub asker: Option<String>,
     /// Whether claims do not count, for a caller that claims the task before going on.
@@ -53,31 +48,11 @@ impl ResumeOptions {
         self
     }
 
-    /// Gives the plan of a build.
+    /// Gives what the format takes besides, such as the
+    /// [`ExecutionSpec`](crate::formats::build_pipeline::ExecutionSpec) of a build.
     #[must_use]
-    pub fn with_execution_spec(mut self, spec: ExecutionSpec) -> Self {
-        self.execution_spec = Some(spec);
-        self
-    }
-
-    /// Gives the state of the story in its pipeline.
-    #[must_use]
-    pub fn with_story_state(mut self, state: impl Into<String>) -> Self {
-        self.story_state = Some(state.into());
-        self
-    }
-
-    /// Says how often the story was tried again.
-    #[must_use]
-    pub fn with_counters(mut self, counters: Counters) -> Self {
-        self.counters = Some(counters);
-        self
-    }
-
-    /// Says how long was worked on the task.
-    #[must_use]
-    pub fn with_worked(mut self, worked: TimeDelta) -> Self {
-        self.worked = Some(worked);
+    pub fn with_input<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.inputs = self.inputs.with(value);
         self
     }
 
@@ -135,10 +110,7 @@ impl ResumeOptions {
         RuleContext {
             now: Some(now),
             key,
-            execution_spec: self.execution_spec.as_ref(),
-            story_state: self.story_state.as_deref(),
-            counters: self.counters,
-            worked: self.worked,
+            inputs: Some(&self.inputs),
             ..RuleContext::none()
         }
     }

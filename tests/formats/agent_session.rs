@@ -7,10 +7,10 @@ use crate::common::{clock, key, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{
     AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
-    TakeOver, backups_in, corrupt_plan, messages, newest_backup, take_over, take_over_id,
+    TakeOver, Worked, backups_in, corrupt_plan, messages, newest_backup, take_over, take_over_id,
 };
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
+use agent_checkpoint::formats::{Archive, FileRole, Formats, Inputs, convert, violations};
 use agent_checkpoint::json::{Code, Document, Violation};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions};
 use agent_checkpoint::store::{
@@ -1281,8 +1281,8 @@ fn the_plan_follows_the_status() {
 #[test]
 fn little_work_is_restarted_and_more_is_not() {
     let worked = |minutes| {
-        let context = RuleContext::none().with_worked(TimeDelta::minutes(minutes));
-        example().resume_plan(&context)
+        let worked = Inputs::of(Worked(TimeDelta::minutes(minutes)));
+        example().resume_plan(&RuleContext::none().with_inputs(&worked))
     };
     let plan = worked(29);
     assert_eq!(plan.decision, ResumeDecision::Restart);
@@ -1292,13 +1292,15 @@ fn little_work_is_restarted_and_more_is_not() {
         plan.message
     );
     assert_eq!(worked(30).decision, ResumeDecision::Continue);
-    let context = RuleContext::none().with_worked(TimeDelta::minutes(5));
+    let worked = Inputs::of(Worked(TimeDelta::minutes(5)));
+    let context = RuleContext::none().with_inputs(&worked);
     // What cannot be resumed and is little is begun anew as well.
     let mut agent = example();
     agent.can_resume = Some(false);
     let little = agent.resume_plan(&context);
     assert_eq!(little.decision, ResumeDecision::Restart);
-    let more = RuleContext::none().with_worked(TimeDelta::minutes(45));
+    let worked = Inputs::of(Worked(TimeDelta::minutes(45)));
+    let more = RuleContext::none().with_inputs(&worked);
     assert_eq!(agent.resume_plan(&more).decision, ResumeDecision::Refuse);
     let complete = at(AgentStatus::Complete).resume_plan(&context);
     assert_eq!(complete.decision, ResumeDecision::Refuse);

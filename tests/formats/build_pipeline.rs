@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{clock, key, time};
 use agent_checkpoint::formats::build_pipeline::{
-    AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, FOLDER, FidelityGate, Fix,
-    PresenceGate, RenderProofWaiver, Verdict,
+    AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, ExecutionSpec, FOLDER,
+    FidelityGate, Fix, PresenceGate, RenderProofWaiver, SpecPhase, Verdict,
 };
-use agent_checkpoint::formats::{Evidence, FileRole, Formats, convert, violations};
+use agent_checkpoint::formats::{Evidence, FileRole, Formats, Inputs, convert, violations};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{CheckpointStore, FileStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, ExecutionSpec, Operation,
-    OperationContext, RuleContext, SpecPhase, Status, Timestamp,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ErrorKind, Operation, OperationContext,
+    RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -283,7 +283,8 @@ fn a_build_can_be_brought_from_its_plan_to_the_complete_example() {
         let files: Vec<&str> = wanted.files_of(&id).collect();
         // The plan tells which phase is finished.
         let here = at("2025-12-11T11:00:00Z");
-        let here = here.with_rules(RuleContext::none().with_execution_spec(&plan));
+        let inputs = Inputs::of(plan.clone());
+        let here = here.with_rules(RuleContext::none().with_inputs(&inputs));
         for operation in [start(&id), done(&id, &files), gate(passed)] {
             build.apply(&operation, &here).unwrap();
         }
@@ -433,8 +434,8 @@ fn a_complete_build_says_what_comes_after_it() {
 
 #[test]
 fn the_buckets_and_gates_are_those_of_the_plan() {
-    let spec = spec();
-    let context = RuleContext::none().with_execution_spec(&spec);
+    let spec = Inputs::of(spec());
+    let context = RuleContext::none().with_inputs(&spec);
     for count in [1, 2, 4, 5] {
         expect_with(&example(count), &context, &[]);
     }
@@ -748,13 +749,14 @@ fn the_phase_moves_only_where_it_is_named_or_the_plan_tells() {
     }
     let plan = spec();
     let here = at("2026-01-01T00:00:00Z");
-    let here = here.with_rules(RuleContext::none().with_execution_spec(&plan));
+    let inputs = Inputs::of(plan.clone());
+    let here = here.with_rules(RuleContext::none().with_inputs(&inputs));
     build.apply(&gate("lint"), &here).unwrap();
     assert_eq!(build.current_phase, Some(2.0));
     assert_eq!(build.finished_phase(&plan), None, "it is there already");
     // One phase is open: the checkpoint is further than the work.
     build.set_phase(7.0, false).unwrap();
-    let plan = build.resume_plan(&RuleContext::none().with_execution_spec(&plan));
+    let plan = build.resume_plan(&RuleContext::none().with_inputs(&inputs));
     assert!(
         plan.warnings[0].contains("is at phase 7"),
         "{:?}",
@@ -1209,8 +1211,7 @@ fn the_last_of_two_statuses_is_edited_and_nothing_else() {
 // Resume
 
 fn plan_of(build: &BuildCheckpoint) -> agent_checkpoint::resume::ResumePlan {
-    let spec = spec();
-    build.resume_plan(&RuleContext::none().with_execution_spec(&spec))
+    build.resume_plan(&RuleContext::none().with_inputs(&Inputs::of(spec())))
 }
 
 #[test]
@@ -1617,10 +1618,10 @@ proptest! {
     #[test]
     fn any_object_loads_or_is_reported_and_never_panics(text in json_object().prop_flat_map(restyled)) {
         let document = Document::from_text(text).unwrap();
-        let spec = spec();
+        let spec = Inputs::of(spec());
         let context = RuleContext::none()
             .with_now(time("2026-01-01T00:00:00Z"))
-            .with_execution_spec(&spec);
+            .with_inputs(&spec);
         let reading = document.read::<BuildCheckpoint>().unwrap();
         violations(&document, &reading, &context);
         let build = reading.value;
@@ -1875,7 +1876,11 @@ fn a_gate_may_name_its_workstream_after_a_colon() {
     assert!(build.gates_pending.is_empty());
     let plan = ExecutionSpec::new([], ["type-check", "test:unit"]);
     let value = serde_json::to_value(&build).unwrap();
-    expect_with(&value, &RuleContext::none().with_execution_spec(&plan), &[]);
+    expect_with(
+        &value,
+        &RuleContext::none().with_inputs(&Inputs::of(plan)),
+        &[],
+    );
 }
 
 /// As the protocol's own example of a failure leaves it.

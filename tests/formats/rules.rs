@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{key, time};
-use agent_checkpoint::formats::Formats;
+use agent_checkpoint::formats::story_pipeline::StoryState;
+use agent_checkpoint::formats::{Formats, Inputs};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Key, RuleContext};
 use chrono::{DateTime, Utc};
@@ -16,20 +17,17 @@ use serde_json::Value;
 struct Context {
     now: Option<DateTime<Utc>>,
     key: Option<Key>,
-    story_state: Option<String>,
+    inputs: Inputs,
 }
 
 impl Context {
     fn of_rules(&self) -> RuleContext<'_> {
-        let mut context = RuleContext::none();
+        let mut context = RuleContext::none().with_inputs(&self.inputs);
         if let Some(now) = self.now {
             context = context.with_now(now);
         }
         if let Some(key) = &self.key {
             context = context.with_key(key);
-        }
-        if let Some(state) = &self.story_state {
-            context = context.with_story_state(state);
         }
         context
     }
@@ -73,7 +71,10 @@ fn run(format: &str, path: &Path) -> usize {
                 }
                 "now" => context.now = known.map(time),
                 "key" => context.key = known.map(key),
-                "story-state" => context.story_state = known.map(str::to_owned),
+                "story-state" => {
+                    let state = known.map(|state| Inputs::of(StoryState::from(state)));
+                    context.inputs = state.unwrap_or_default();
+                }
                 "set" => {
                     let (pointer, new) = rest.split_once(' ').unwrap();
                     change(

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::common::{clock, key, time};
 use agent_checkpoint::formats::story_pipeline::{
-    AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, PipelineState,
-    ProjectBrief, Spelling, StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState,
-    Verdict, Waiting, checkpoint_path, is_story_id, pipeline_folder, pipeline_name,
+    AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, Pipeline,
+    PipelineState, ProjectBrief, Spelling, StageResults, StageTimes, StoryBrief, StoryCheckpoint,
+    StoryState, Verdict, Waiting, checkpoint_path, is_story_id, pipeline_folder, pipeline_name,
     require_absolute, resume_block, retry_name, state_path, when_to_write, worker_name,
 };
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Archive, FileRole, Formats, convert, violations};
+use agent_checkpoint::formats::{Archive, FileRole, Formats, Inputs, convert, violations};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
@@ -732,7 +732,8 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
     let back = |state: &PipelineState, force| {
         let mut story = fail.clone();
-        let context = state.context("SHOP-12");
+        let inputs = state.inputs("SHOP-12");
+        let context = RuleContext::none().with_inputs(&inputs);
         let here = OperationContext::at(now())
             .with_rules(context)
             .with_force(force);
@@ -760,7 +761,8 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     assert!(error.to_string().contains("PAUSED"), "{error}");
     assert!(back(&state, true).is_ok());
 
-    let here = OperationContext::at(now()).with_rules(state.context("SHOP-12"));
+    let inputs = state.inputs("SHOP-12");
+    let here = OperationContext::at(now()).with_rules(RuleContext::none().with_inputs(&inputs));
     for ends in [stage_operation("done"), Operation::Complete] {
         let error = fail.clone().apply(&ends, &here).unwrap_err();
         assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
@@ -769,7 +771,8 @@ fn the_pipelines_counters_limit_an_operation_as_well() {
     // Validation is tried again once.
     let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
     let again = |state: &PipelineState| {
-        let here = OperationContext::at(now()).with_rules(state.context("SHOP-12"));
+        let inputs = state.inputs("SHOP-12");
+        let here = OperationContext::at(now()).with_rules(RuleContext::none().with_inputs(&inputs));
         no_go.clone().apply(&stage_operation("1"), &here)
     };
     let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
@@ -955,7 +958,8 @@ fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
     assert_eq!(plan.decision, ResumeDecision::Refuse);
     assert_eq!((plan.resume_agent, plan.new_worker), (None, None));
     let decided = |state| {
-        let context = RuleContext::none().with_story_state(state);
+        let inputs = Inputs::of(StoryState::from(state));
+        let context = RuleContext::none().with_inputs(&inputs);
         story(2).resume_plan(&context).decision
     };
     assert_eq!(decided("STAGE_2"), ResumeDecision::Continue);
@@ -968,7 +972,10 @@ fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
 fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
     let mut state = PipelineState::default();
     let questions = |story: &StoryCheckpoint, state: &PipelineState| {
-        story.resume_plan(&state.context("SHOP-12")).questions
+        let inputs = state.inputs("SHOP-12");
+        story
+            .resume_plan(&RuleContext::none().with_inputs(&inputs))
+            .questions
     };
     let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
     assert_eq!(questions(&fail, &state), ["Is this still in the way: Slow"]);
@@ -1031,11 +1038,15 @@ fn a_new_worker_gets_all_its_prompt_takes() {
         format!("Execute the story.\n\n{}", resume_block(&story))
     );
     // Its worktree is gone: nobody begins there before somebody said what became of it.
-    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    let plan_in = |state: &PipelineState| {
+        let pipeline = Inputs::of(Pipeline::new(state.clone()).in_project(&root));
+        story.resume_plan(&RuleContext::none().with_inputs(&pipeline).with_now(now()))
+    };
+    let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Ask);
     assert!(plan.questions[0].contains(".worktrees/story-API-427 is not there"));
     std::fs::create_dir_all(root.join(".worktrees/story-API-427")).unwrap();
-    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Continue);
     assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
     let inputs = plan.new_worker.unwrap().inputs;
@@ -1055,7 +1066,7 @@ fn a_new_worker_gets_all_its_prompt_takes() {
     assert_eq!(inputs["worktree"], ".worktrees/story-API-427");
     assert_eq!(inputs["project_root"], root.display().to_string());
     state.story_state.insert("API-427".into(), StoryState::Done);
-    let plan = story.resume_in("API-427", &state, &root, now()).unwrap();
+    let plan = plan_in(&state);
     assert_eq!(
         (plan.decision, plan.new_worker),
         (ResumeDecision::Refuse, None)

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{clock, key, time};
-use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::agent_session::{AgentCheckpoint, Worked};
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
-use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
+use agent_checkpoint::formats::story_pipeline::{
+    Counters, PipelineState, StoryCheckpoint, StoryState,
+};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{Resume, ResumeOptions};
@@ -167,7 +169,7 @@ fn agents(rows: &mut Rows<'_>) {
     rows.add::<AgentCheckpoint>("no status", &with(agent.clone(), json!({"status": null})));
     let refused = with(agent.clone(), json!({"can_resume": false}));
     rows.add::<AgentCheckpoint>("`IN_PROGRESS`, `can_resume` false", &refused);
-    let little = ResumeOptions::default().with_worked(chrono::TimeDelta::minutes(20));
+    let little = ResumeOptions::default().with_input(Worked(chrono::TimeDelta::minutes(20)));
     rows.add_with::<AgentCheckpoint>("`IN_PROGRESS`, 20 minutes of work", &agent, little);
 }
 
@@ -258,13 +260,13 @@ fn stories(rows: &mut Rows<'_>) {
         json!({"tasksCompleted": ["SHOP-13"], "tasksRemaining": ["SHOP-14"]}),
     );
     for state in ["STAGE_2", "STAGE_1", "QUEUED", "PAUSED", "DONE"] {
-        let options = ResumeOptions::default().with_story_state(state);
+        let options = ResumeOptions::default().with_input(StoryState::from(state));
         let status = format!("stage 2, `{state}` in the pipeline");
         rows.add_with::<StoryCheckpoint>(&status, &running, options);
     }
-    let mut counters = agent_checkpoint::Counters::default();
+    let mut counters = Counters::default();
     counters.crashes = 1;
-    let options = ResumeOptions::default().with_counters(counters);
+    let options = ResumeOptions::default().with_input(counters);
     rows.add_with::<StoryCheckpoint>("stage 2, crashed once before", &running, options);
 
     let state =

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use agent_checkpoint::StepDone;
-use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::build_pipeline::{BuildCheckpoint, ExecutionSpec, SpecPhase};
 use agent_checkpoint::formats::builder_state::BuilderState;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
@@ -175,10 +175,7 @@ fn the_lead_of_a_pipeline_beats_and_formats_without_a_heartbeat_of_their_own_ref
     let now = scene.watch.now();
     let story = StoryCheckpoint::planned("PROJ-1", "a", 4_u8.into(), ["PROJ-2"], now).unwrap();
     refuses(&begun(&scene.view(), "PROJ-1", "a", &story));
-    let spec = agent_checkpoint::ExecutionSpec::new(
-        [agent_checkpoint::SpecPhase::new(1, [("WS1", "x")])],
-        ["lint"],
-    );
+    let spec = ExecutionSpec::new([SpecPhase::new(1, [("WS1", "x")])], ["lint"]);
     let build = BuildCheckpoint::initialize("PRD-001", "x", &spec, now).unwrap();
     refuses(&begun(&scene.view(), "PRD-001", "a", &build));
     assert!(lead.beating(Duration::ZERO, || ()).is_err());

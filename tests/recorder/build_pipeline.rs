@@ -1,8 +1,8 @@
 //! Workstreams and gates, and a build whose work fails.
 
 use agent_checkpoint::Operation;
-use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
-use agent_checkpoint::{Checkpoint, Clock, ExecutionSpec, SpecPhase, Status};
+use agent_checkpoint::formats::build_pipeline::{BuildCheckpoint, ExecutionSpec, SpecPhase};
+use agent_checkpoint::{Checkpoint, Clock, Status};
 
 use crate::scenes::{Scene, begun};
 

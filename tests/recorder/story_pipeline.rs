@@ -1,10 +1,10 @@
 //! "Worker Write Protocol" of the story-pipeline document: what each stage writes, after which event.
 
 use agent_checkpoint::Operation;
-use agent_checkpoint::formats::story_pipeline::{Gate, Number, StoryCheckpoint, Verdict};
+use agent_checkpoint::formats::story_pipeline::{Counters, Gate, Number, StoryCheckpoint, Verdict};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeOptions;
-use agent_checkpoint::{Checkpoint, Clock, Counters, ErrorKind};
+use agent_checkpoint::{Checkpoint, Clock, ErrorKind};
 
 use crate::common::key;
 use crate::scenes::{Scene, begun};
@@ -134,7 +134,7 @@ fn write_protocol_stage_3_after_quality_gate() {
     let counted = |cycles| {
         let mut counters = Counters::default();
         counters.quality_cycles = cycles;
-        let known = ResumeOptions::default().with_counters(counters);
+        let known = ResumeOptions::default().with_input(counters);
         let options = RecorderOptions::new("abc-123").resuming_with(known);
         let found = Recorder::resume(&scene.view(), &key("PROJ-42"), options);
         found.unwrap().carry_on().unwrap()

@@ -4,6 +4,7 @@ use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::formats::AnyCheckpoints;
+use agent_checkpoint::formats::CheckpointFile;
 use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Format, Layout};
@@ -22,7 +23,7 @@ use chrono::{DateTime, Utc};
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given::refuse_worktree;
+use crate::inputs;
 use crate::read;
 
 /// One checkpoint: its file, its format and its place in a store.
@@ -64,8 +65,15 @@ impl Target {
         };
         let path = store_file(store, global)?;
         let target = Target::open(path, global, FileOptions::default())?;
-        refuse_worktree(&target.path, target.format.name(), global)?;
+        target.check_place(global)?;
         Ok(target)
+    }
+
+    /// Refuses a change where no reader of the protocol looks.
+    fn check_place(&self, global: &Global) -> Result<(), Failure> {
+        let read = inputs::reader(global);
+        let file = CheckpointFile::new(&self.path, &read);
+        Ok(self.format.check_place(&file)?)
     }
 
     /// Fails unless the file is there, so that a change of nothing makes no folders.
@@ -81,7 +89,7 @@ impl Target {
     /// damaged or missing.
     pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         let target = Target::damaged(file, global, FileOptions::default())?;
-        refuse_worktree(&target.path, target.format.name(), global)?;
+        target.check_place(global)?;
         Ok(target)
     }
 

@@ -1,17 +1,18 @@
 //! The command line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_checkpoint::formats::Formats;
 use agent_checkpoint::formats::builder_state::Slot;
+use agent_checkpoint::formats::{Formats, Given};
 use agent_checkpoint::{ContextUse, Fence, Timestamp};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::inputs;
 use crate::output::Outcome;
 
 /// What follows the list of verbs in `ckpt --help`.
@@ -98,6 +99,9 @@ pub(crate) struct Global {
     /// The formats that this program knows.
     #[arg(skip)]
     pub(crate) formats: Formats,
+    /// The values of the formats' own options.
+    #[arg(skip)]
+    pub(crate) given: Given,
 }
 
 /// What to do.
@@ -116,8 +120,6 @@ pub(crate) enum Verb {
         /// The files, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
-        #[command(flatten)]
-        known: Known,
     },
     /// Show a checkpoint: task, agent, status, progress, steps, decisions, blockers, files, age
     Show {
@@ -179,48 +181,15 @@ pub(crate) enum Verb {
         /// Begin with the line "Resuming from checkpoint (created by …)"
         #[arg(long)]
         header: bool,
-        /// How long was worked on the task, such as `20m`: some protocols begin anew when it was little
-        #[arg(long, value_name = "TIME", value_parser = worked)]
-        worked: Option<TimeDelta>,
-        #[command(flatten)]
-        known: Known,
     },
     /// Begin a checkpoint in --store
     ///
     /// Where a checkpoint is already, it is shown with its resume verdict and not touched: exit 1.
     Start {
-        /// The steps of the plan, in order; of a sitebuilder task the ids of its subtasks, of a story those of its tasks, of
-        /// a pipeline's state those of its stories
+        /// The steps of the plan, in order; where the plan has ids, such as those of subtasks or stories, these
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
-        /// What it is for: the feature of an agent-session, the task id of a sitebuilder task, the document of a build
-        #[arg(long, value_name = "ID", value_parser = words)]
-        task: Option<String>,
-        /// What it is called: a sitebuilder task, or the document of a build
-        #[arg(long, value_name = "TEXT", value_parser = words)]
-        title: Option<String>,
-        /// The plan of a build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
-        #[arg(long, value_name = "FILE")]
-        spec: Option<PathBuf>,
-        /// The revision of the protocol that a build's file follows: 2 has created_at and updated_at
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
-        revision: u8,
-        /// What the agent is called, such as Riley (sitebuilder)
-        #[arg(long, value_name = "NAME", value_parser = words)]
-        agent_name: Option<String>,
-        /// The acceptance criteria, none of which is met yet (sitebuilder)
-        #[arg(long, value_name = "NAME", num_args = 1.., value_parser = words)]
-        criteria: Vec<String>,
-        /// How many subtasks there are, where --plan does not list all of them (sitebuilder)
-        #[arg(long, value_name = "N", allow_negative_numbers = true)]
-        total: Option<u32>,
-        /// What success is measured by, such as US-003.verificationContract (task, builder-state)
-        #[arg(long, value_name = "REF", value_parser = words)]
-        contract: Option<String>,
     },
-    /// Report what the lead of a pipeline does; --store is .pipeline/state.json or its folder
-    #[command(subcommand)]
-    Lead(Lead),
     /// Show all checkpoints of these folders in one table: who works on what, how far it is, who is alive
     ///
     /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or
@@ -232,11 +201,7 @@ pub(crate) enum Verb {
     ///
     /// Each has "op", such as "step done", and what the verb takes: {"op": "step done", "text": "Wired it"}.
     /// A line that is wrong or refused: nothing is written, and the line is named.
-    Batch {
-        /// The pipeline's state, such as .pipeline/state.json: limits how often the stages of a story are tried again
-        #[arg(long, value_name = "FILE")]
-        state: Option<PathBuf>,
-    },
+    Batch,
     /// Print the same hand-off in another format
     ///
     /// What that format cannot hold is listed on standard error: exit 1.
@@ -444,59 +409,6 @@ pub(crate) enum Contract {
     Write,
 }
 
-/// The states of a story in its pipeline's state.
-const STORY_STATES: [&str; 7] = [
-    "QUEUED", "STAGE_0", "STAGE_1", "STAGE_2", "STAGE_3", "DONE", "PAUSED",
-];
-
-/// What a judgement takes from outside the file.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Known {
-    /// The plan of the build, as JSON: {"phases": [{"n", "workstreams": [{"id", "title"}]}], "gates": []}
-    #[arg(long, value_name = "FILE")]
-    pub(crate) spec: Option<PathBuf>,
-    /// The state of the story in its pipeline's state
-    #[arg(long, value_name = "S", value_parser = STORY_STATES)]
-    pub(crate) story_state: Option<String>,
-    /// The pipeline's state, such as .pipeline/state.json: where the story is, and how often it was tried again
-    #[arg(long, value_name = "FILE", conflicts_with = "story_state")]
-    pub(crate) state: Option<PathBuf>,
-}
-
-/// What the lead of a pipeline does.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Lead {
-    /// A story that waits begins
-    Begin {
-        /// The story
-        #[arg(value_name = "STORY", value_parser = words)]
-        story: String,
-        /// The stage that it begins with; those before are skipped
-        #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
-        stage: u8,
-    },
-    /// A story's stage is at its end: move the story on by the checkpoint that its worker wrote, and say what follows
-    ///
-    /// Exit 1 when the story has to wait; nothing is changed then.
-    Record {
-        /// The story
-        #[arg(value_name = "STORY", value_parser = words)]
-        story: String,
-    },
-    /// A story's worker crashed and cannot be resumed: it is started anew once, then the story is paused
-    Crashed {
-        /// The story
-        #[arg(value_name = "STORY", value_parser = words)]
-        story: String,
-    },
-    /// A story is at its end, or without STORY the pipeline is
-    Finish {
-        /// The story
-        #[arg(value_name = "STORY", value_parser = words)]
-        story: Option<String>,
-    },
-}
-
 /// What an agent or a supervisor reports; not every format has each.
 #[derive(Debug, Serialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
@@ -701,14 +613,6 @@ pub(crate) struct To {
     /// The agent
     #[arg(long, value_name = "AGENT", value_parser = words)]
     pub(crate) to: String,
-    /// Why, in the new agent's checkpoint (agent-session)
-    #[serde(skip)]
-    #[arg(long, value_name = "TEXT", value_parser = words)]
-    pub(crate) because: Option<String>,
-    /// Leave the old agent's file in place; else it is archived as crashed (agent-session)
-    #[serde(skip)]
-    #[arg(long)]
-    pub(crate) beside: bool,
 }
 
 /// What is entered or passed.
@@ -725,28 +629,6 @@ pub(crate) struct Stage {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,
-    /// The pipeline's state: limits how often the stages of a story are tried again [default: the state.json beside it]
-    #[serde(skip)]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) state: Option<PathBuf>,
-}
-
-impl Report {
-    /// The pipeline's state that the report is to be judged by.
-    pub(crate) fn state(&self) -> Option<&Path> {
-        match self {
-            Report::Stage(report) => report.what.state.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// The plan of the build that the report is to be judged by.
-    pub(crate) fn spec(&self) -> Option<&Path> {
-        match self {
-            Report::Gate(Gate::Pass(report)) => report.what.spec.as_deref(),
-            _ => None,
-        }
-    }
 }
 
 /// A reason.
@@ -954,10 +836,6 @@ pub(crate) struct GatePass {
     /// The phase that it ends
     #[arg(long, value_name = "N")]
     pub(crate) phase: Option<u32>,
-    /// The plan of the build, as JSON, which shows the phase that is finished
-    #[serde(skip)]
-    #[arg(long, value_name = "FILE", conflicts_with = "phase")]
-    pub(crate) spec: Option<PathBuf>,
 }
 
 /// A gate that was not passed.
@@ -982,7 +860,7 @@ pub(crate) struct GateFail {
 
 /// A text that says something: an unset shell variable must not become a step. What names a planned step is looked up in
 /// the plan, and may be as empty as that step is.
-fn words(text: &str) -> Result<String, String> {
+pub(crate) fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         Err("it is empty; say it in a few words".to_owned())
     } else {
@@ -1007,7 +885,7 @@ fn claimed_for(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a claim cannot stand for that long; give a time such as 15m".to_owned())
 }
 
-fn worked(text: &str) -> Result<TimeDelta, String> {
+pub(crate) fn worked(text: &str) -> Result<TimeDelta, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     TimeDelta::from_std(time).map_err(|error| error.to_string())
 }
@@ -1024,10 +902,23 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
 }
 
 /// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
-pub(crate) fn parse(formats: Formats) -> Result<Args, Outcome> {
-    let parsed = Args::try_parse().map(|mut args| {
-        args.global.formats = formats;
-        args
+pub(crate) fn parse(formats: Formats) -> Result<Line, Outcome> {
+    let command = inputs::command(Args::command(), &formats);
+    let parsed = command.clone().try_get_matches().and_then(|matches| {
+        let (verb, given) = inputs::given(&matches, &formats);
+        let is_own = matches
+            .subcommand_name()
+            .is_some_and(|name| !Verb::has_subcommand(name));
+        let mut line = match is_own {
+            true => Line::Own(Global::from_arg_matches(&matches)?, verb),
+            false => Line::Common(Box::new(Args::from_arg_matches(&matches)?)),
+        };
+        let global = match &mut line {
+            Line::Common(args) => &mut args.global,
+            Line::Own(global, _) => global,
+        };
+        (global.formats, global.given) = (formats, given);
+        Ok(line)
     });
     parsed.map_err(|error| {
         let text = error.render().to_string();
@@ -1037,7 +928,7 @@ pub(crate) fn parse(formats: Formats) -> Result<Args, Outcome> {
                 ..Outcome::new()
             },
             _ => {
-                let outcome = Outcome::from(usage(&text));
+                let outcome = Outcome::from(usage(&text, &command));
                 // Nothing was parsed, so nothing else says how the result is wanted.
                 match std::env::args_os().any(|word| word == "--json") {
                     true => outcome.with_error_as_json(),
@@ -1048,8 +939,17 @@ pub(crate) fn parse(formats: Formats) -> Result<Args, Outcome> {
     })
 }
 
+/// What a command line says.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// A verb that all formats have.
+    Common(Box<Args>),
+    /// The words of one that a single format has.
+    Own(Global, String),
+}
+
 /// The several lines of a usage error as one.
-fn usage(text: &str) -> Failure {
+fn usage(text: &str, command: &clap::Command) -> Failure {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
@@ -1078,7 +978,7 @@ fn usage(text: &str) -> Failure {
     let verb = verb
         .and_then(|line| line.split_once(" ["))
         .map(|(verb, _)| verb);
-    let command = verb.and_then(|verb| Args::command().find_subcommand(verb).cloned());
+    let command = verb.and_then(|verb| command.find_subcommand(verb));
     match command {
         Some(command) => {
             let (verb, words) = (command.get_name(), command.get_subcommands());
@@ -1125,7 +1025,8 @@ mod tests {
     #[test]
     fn the_users_reference_has_every_verb_and_option_and_no_other() {
         let (mut verbs, mut options) = (BTreeSet::new(), BTreeSet::new());
-        collect(&Args::command(), "", &mut verbs, &mut options);
+        let command = inputs::command(Args::command(), &Formats::default());
+        collect(&command, "", &mut verbs, &mut options);
         let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
         let reference = std::fs::read_to_string(reference).unwrap();
 

@@ -14,7 +14,7 @@ mod address;
 mod args;
 mod exit;
 mod failure;
-mod given;
+mod inputs;
 mod output;
 mod read;
 mod report;

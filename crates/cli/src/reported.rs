@@ -95,7 +95,7 @@ mod tests {
             ("pause --force", r#"{"op":"pause","force":true}"#),
             ("complete", r#"{"op":"complete"}"#),
             ("phase a", r#"{"op":"phase","name":"a"}"#),
-            ("stage 2 --state f", r#"{"op":"stage","name":2}"#),
+            ("stage 2", r#"{"op":"stage","name":2}"#),
             ("sync a", r#"{"op":"sync","name":"a"}"#),
             ("restart --because a", r#"{"op":"restart","because":"a"}"#),
             (
@@ -120,7 +120,7 @@ mod tests {
                 "gate pass a --phase 2",
                 r#"{"op":"gate pass","name":"a","phase":2}"#,
             ),
-            ("gate pass a --spec f", r#"{"op":"gate pass","name":"a"}"#),
+            ("gate pass a", r#"{"op":"gate pass","name":"a"}"#),
             (
                 "gate fail a --because b --workstream c --file d --line 4",
                 r#"{"op":"gate fail","name":"a","because":"b","workstream":"c","file":"d","line":4}"#,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::formats::{Evidence, Inspection, SchemaVersion};
+use agent_checkpoint::formats::{Evidence, Input, InputKind, Inspection, SchemaVersion, Start};
 use agent_checkpoint::json::Document;
 #[cfg(feature = "schema")]
 use agent_checkpoint::schema::Shape;
@@ -90,6 +90,22 @@ impl Checkpoint for Errand {
     const GUIDE: Option<&'static str> = Some("# Errands\n\nReport each stop that you make.\n");
 
     const OPERATIONS: &'static [&'static str] = &["step start", "step done", "block", "unblock"];
+
+    /// `ckpt start` has an option for errands.
+    const INPUTS: &'static [Input] = &[Input::new(
+        "seconds-per-stop",
+        InputKind::Number(1, 3600),
+        "How long a stop takes",
+        &["start"],
+    )];
+
+    fn start(start: &Start<'_>) -> Result<Self> {
+        let seconds = start.given.number("seconds-per-stop");
+        Ok(Errand {
+            seconds_per_stop: seconds.and_then(|seconds| seconds.try_into().ok()),
+            ..Errand::new(start.plan, start.now)
+        })
+    }
 
     /// What a recorder reports. An operation that is refused leaves the errand as it was.
     fn apply(&mut self, operation: &Operation, _: &OperationContext<'_>) -> Result<()> {

@@ -63,6 +63,28 @@ fn every_verb_knows_an_errand() {
         assert!(run(0, &["schema", "errand"]).contains("errand.1.read"));
     }
 
+    let begin = [
+        "start", "--store", "new.json", "--format", "errand", "--plan", "baker", "bank",
+    ];
+    let begun = run(0, &[&begin[..], &["--seconds-per-stop", "90"]].concat());
+    assert_eq!(begun, "started new.json: 2 steps, first: baker\n");
+    let text = fs::read_to_string(folder.join("new.json")).unwrap();
+    assert!(text.contains("\"seconds_per_stop\": 90"), "{text}");
+    assert!(run(1, &begin).contains("was not touched"));
+    let other = [
+        "start",
+        "--store",
+        "t.json",
+        "--format",
+        "task",
+        "--seconds-per-stop",
+        "90",
+    ];
+    assert!(run(2, &other).contains("leave --seconds-per-stop out"));
+    run(2, &[&begin[..], &["--seconds-per-stop", "0"]].concat());
+    assert!(run(0, &["start", "--help"]).contains("How long a stop takes (errand)"));
+    fs::remove_file(folder.join("new.json")).unwrap();
+
     run(0, &["set", "shopping.json", r#"/mood="fine""#]);
     let converted = run(
         1,

@@ -32,6 +32,7 @@ pub(super) fn layout() -> Layout {
             Backups::new(BACKUPS, backup_stem, is_backup, BACKUPS_KEPT)
                 .with_stamp_in(last_checkpoint),
         ),
+        only_file: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod backups;
 mod handoff;
+mod inputs;
 mod layout;
 pub mod messages;
 mod operations;
@@ -20,10 +21,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use backups::{Backup, BackupAge, NewestBackup, backups_in, newest_backup};
+pub(crate) use inputs::VERBS;
 pub use layout::{same_agent, take_over_id};
 pub use operations::StageEntry;
 pub use recovery::RESTART_BELOW;
-pub use resume::corrupt_plan;
+pub use resume::{Worked, corrupt_plan};
 pub use status::{AgentStatus, AgentType};
 pub use take_over::{TakeOver, TakenOver, take_over};
 
@@ -31,8 +33,9 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Evidence, Handoff, Inspection, ItemState, Layout, Operation, OperationContext,
-    Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Thresholds, Timestamp,
+    Checkpoint, CheckpointFile, Evidence, Given, Handoff, Input, Inputs, Inspection, ItemState,
+    Layout, Operation, OperationContext, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
+    Start, Status, Thresholds, Timestamp,
 };
 use crate::json::Document;
 
@@ -185,6 +188,7 @@ impl Checkpoint for AgentCheckpoint {
         ("/next_steps/*", ItemState::Pending),
         ("/blockers/*", ItemState::Blocker),
     ];
+    const INPUTS: &'static [Input] = inputs::INPUTS;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
@@ -267,6 +271,14 @@ impl Checkpoint for AgentCheckpoint {
 
     fn message_values(&self, rule_context: &RuleContext<'_>) -> serde_json::Value {
         messages::values(self, rule_context.now.unwrap_or_default())
+    }
+
+    fn start(start: &Start<'_>) -> Result<Self> {
+        inputs::start(start)
+    }
+
+    fn take_inputs(given: &Given, _: &CheckpointFile<'_>) -> Result<Inputs> {
+        Ok(inputs::take(given))
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -8,12 +8,18 @@ use crate::checkpoint::{
     RuleContext, Status,
 };
 use crate::quoted;
+use chrono::TimeDelta;
+
+/// How long was worked on a task: of little work nothing is lost by beginning anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worked(pub TimeDelta);
 
 pub(super) fn plan(agent: &AgentCheckpoint, context: &RuleContext<'_>) -> ResumePlan {
     let mut plan = ResumePlan::of(&agent.handoff());
     plan.message = found(agent);
     ask(agent, &mut plan);
-    if let Some(worked) = context.worked.filter(|worked| *worked < RESTART_BELOW) {
+    let worked = context.input().map(|Worked(time)| *time);
+    if let Some(worked) = worked.filter(|worked| *worked < RESTART_BELOW) {
         plan.restart(format!(
             "Only {} minutes of work: restart {} from scratch",
             worked.num_minutes(),

@@ -1,7 +1,7 @@
 //! What the protocol says to people.
 
+use super::ExecutionSpec;
 use super::{BuildCheckpoint, phase};
-use crate::checkpoint::ExecutionSpec;
 
 impl BuildCheckpoint {
     /// What the build is called in a sentence.

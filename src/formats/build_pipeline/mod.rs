@@ -4,6 +4,7 @@ mod artifacts;
 mod error;
 mod gates;
 mod handoff;
+mod inputs;
 mod layout;
 mod messages;
 mod operations;
@@ -17,6 +18,7 @@ mod review;
 mod rules;
 #[cfg(feature = "schema")]
 mod schema;
+mod spec;
 mod states;
 #[cfg(feature = "proptest")]
 mod strategies;
@@ -31,15 +33,16 @@ use serde_json::Value;
 
 pub use gates::{FidelityGate, PresenceGate, gate_name, gate_workstream};
 pub use layout::{FOLDER, is_build_id};
+pub use spec::{ExecutionSpec, SpecPhase, SpecWorkstream};
 pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Activity, Checkpoint, Dropped, Error, Evidence, Handoff, Inspection, ItemState, Layout, Limits,
-    Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
-    Status, Timestamp, Truncation, open_enum,
+    Activity, Checkpoint, CheckpointFile, Dropped, Error, Evidence, Given, Handoff, Input, Inputs,
+    Inspection, ItemState, Layout, Limits, Operation, OperationContext, Progress, Pulse, Result,
+    ResumePlan, RuleContext, SchemaVersion, Start, Status, Timestamp, Truncation, open_enum,
 };
 use crate::json::{Code, Document, Identity};
 
@@ -339,6 +342,7 @@ impl Checkpoint for BuildCheckpoint {
     /// Between two workstreams, or one and its gate, nothing is in progress.
     const TRANSIENT: &'static [(Code, &'static str)] =
         &[(Code::STATUS_RULE, "/in_progress_workstreams")];
+    const INPUTS: &'static [Input] = inputs::INPUTS;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
@@ -399,6 +403,14 @@ impl Checkpoint for BuildCheckpoint {
         operations::apply(self, operation, context)
     }
 
+    fn start(start: &Start<'_>) -> Result<Self> {
+        inputs::start(start)
+    }
+
+    fn take_inputs(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
+        inputs::take(given, file)
+    }
+
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
         recognise::recognise(path, document)
     }
@@ -428,7 +440,7 @@ impl Checkpoint for BuildCheckpoint {
 
     /// The display, the phase and the last gate: where the build stands, for the prompt.
     fn message_values(&self, context: &RuleContext<'_>) -> Value {
-        let spec = context.execution_spec;
+        let spec = context.input::<ExecutionSpec>();
         let section = |(title, lines)| serde_json::json!({ "title": title, "lines": lines });
         let sections: Vec<Value> = self.sections(spec).map(section).collect();
         serde_json::json!({ "stands": {

@@ -5,12 +5,12 @@ use chrono::{DateTime, Utc};
 
 use super::gates::{FidelityGate, PresenceGate};
 use super::{
-    AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, PresenceClass,
-    RenderProofWaiver, Verdict, artifacts, gate_name, gate_workstream, is_build_id, phase, states,
+    AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, ExecutionSpec,
+    PresenceClass, RenderProofWaiver, Verdict, artifacts, gate_name, gate_workstream, is_build_id,
+    phase, states,
 };
 use crate::checkpoint::{
-    Checkpoint, Error, ExecutionSpec, OpenEnum, Operation, OperationContext, Result, Timestamp,
-    have_names,
+    Checkpoint, Error, OpenEnum, Operation, OperationContext, Result, Timestamp, have_names,
 };
 
 const STACK_DOWN: &str = "a stack that is down is never waived; start it and look again";
@@ -613,7 +613,7 @@ pub(super) fn apply(
         Operation::WorkstreamAdd { id } => build.add_workstream(id),
         Operation::WorkstreamDormant { id, because } => build.leave_out(id, because),
         Operation::GatePass { name, phase } => {
-            let spec = context.rules.execution_spec;
+            let spec = context.rules.input::<ExecutionSpec>();
             let finished = || build.finished_phase(spec?);
             let phase = phase.or_else(finished);
             build.pass_gate(name, phase, force)

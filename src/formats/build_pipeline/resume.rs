@@ -1,9 +1,7 @@
 //! Whether and where a build goes on.
 
-use super::{Bucket, BuildCheckpoint, BuildStatus, phase, states};
-use crate::checkpoint::{
-    Checkpoint, ExecutionSpec, ResumeDecision, ResumePlan, ResumeReason, RuleContext,
-};
+use super::{Bucket, BuildCheckpoint, BuildStatus, ExecutionSpec, phase, states};
+use crate::checkpoint::{Checkpoint, ResumeDecision, ResumePlan, ResumeReason, RuleContext};
 
 impl BuildCheckpoint {
     /// The last phase of the plan that is finished, as all before it are: no workstream of theirs is left.
@@ -91,7 +89,7 @@ pub(super) fn remarks(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> 
 }
 
 pub(super) fn plan(build: &BuildCheckpoint, context: &RuleContext<'_>) -> ResumePlan {
-    let spec = context.execution_spec;
+    let spec = context.input::<ExecutionSpec>();
     // What the hand-off alone would ask is asked here in the protocol's words.
     let mut plan = ResumePlan::of(&crate::checkpoint::Handoff::default());
     plan.decision = ResumeDecision::Continue;

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::gates::{FidelityGate, PresenceGate};
 use super::review::MOST_ATTEMPTS;
 use super::{
-    AdversarialReview, BuildCheckpoint, BuildStatus, Verdict, error, gate_name, is_build_id,
+    AdversarialReview, BuildCheckpoint, BuildStatus, ExecutionSpec, Verdict, error, gate_name,
+    is_build_id,
 };
-use crate::checkpoint::{ExecutionSpec, Inspection};
+use crate::checkpoint::Inspection;
 use crate::json::{Code, pointer};
 
 impl BuildCheckpoint {
@@ -32,7 +33,7 @@ pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) 
         inspection.within("adversarial_review", |inspection| review(made, inspection));
     }
     proofs(build, inspection);
-    if let Some(spec) = inspection.context().execution_spec {
+    if let Some(spec) = inspection.context().input::<ExecutionSpec>() {
         all_workstreams(build, spec, inspection);
         all_gates(build, spec, inspection);
     }

@@ -15,6 +15,7 @@ pub(super) fn layout() -> Layout {
         key_in: Some(key_in),
         archive_stem,
         backups: None,
+        only_file: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod estimate;
 mod handoff;
+mod inputs;
 mod layout;
 mod messages;
 mod operations;
@@ -30,9 +31,9 @@ use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Evidence, Handoff, Inspection, ItemState, Key, Layout, OpenEnum, Operation,
-    OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status,
-    Thresholds, Timestamp, open_enum,
+    Checkpoint, Evidence, Handoff, Input, Inspection, ItemState, Key, Layout, OpenEnum, Operation,
+    OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Start,
+    Status, Thresholds, Timestamp, open_enum,
 };
 use crate::json::{Document, Identity};
 
@@ -327,6 +328,8 @@ impl Checkpoint for SitebuilderCheckpoint {
         ("/errors/*", ItemState::Blocker),
     ];
     const WORK_HAS_IDS: bool = true;
+    const INPUTS: &'static [Input] = inputs::INPUTS;
+    const AGENTS_ARE_ROLES: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
     const HAS_HEARTBEAT: bool = true;
@@ -425,6 +428,10 @@ impl Checkpoint for SitebuilderCheckpoint {
 
     fn message_values(&self, _: &RuleContext<'_>) -> serde_json::Value {
         self.values()
+    }
+
+    fn start(start: &Start<'_>) -> Result<Self> {
+        inputs::start(start)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    Counters, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES, Number, StoryCheckpoint, Verdict,
-};
+use super::{MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES, Number, StoryCheckpoint, Verdict};
 
 /// A story has at most this many tasks.
 pub const MAX_TASKS: usize = 8;
@@ -12,6 +10,18 @@ pub const MAX_TASKS: usize = 8;
 pub const MIN_READINESS: u32 = 5;
 /// A story with less does not pass its quality gate, unless that is waived.
 pub const MIN_QUALITY_SCORE: u32 = 70;
+
+/// How often work was tried again, counted by the orchestrator. All zero by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Times that it went back to be mended after it had failed its quality gate.
+    pub quality_cycles: u64,
+    /// Times that its plan was validated again after a refusal.
+    pub validation_retries: u64,
+    /// Times that its worker was started again after a crash.
+    pub crashes: u64,
+}
 
 /// What follows for a story.
 #[derive(Clone, Debug, PartialEq)]

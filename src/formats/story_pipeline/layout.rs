@@ -58,6 +58,7 @@ pub(super) fn state() -> Layout {
             FileRole::Archive if name.starts_with("state%") => FileRole::Archive,
             _ => FileRole::Foreign,
         },
+        only_file: Some(STATE_FILE),
         ..Layout::default()
     }
 }

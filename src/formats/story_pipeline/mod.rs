@@ -6,6 +6,7 @@
 
 mod guards;
 mod handoff;
+mod inputs;
 mod layout;
 mod messages;
 mod operations;
@@ -27,8 +28,10 @@ use serde::{Deserialize, Serialize};
 
 pub use super::Number;
 use super::fields;
-pub use crate::checkpoint::Counters;
-pub use guards::{MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting};
+pub use guards::{
+    Counters, MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting,
+};
+pub use inputs::Pipeline;
 #[cfg(feature = "template")]
 pub(crate) use messages::TEMPLATES;
 #[cfg(feature = "template")]
@@ -38,6 +41,7 @@ pub use operations::Gate;
 pub use resume::WorkerSpawn;
 pub use root::{checkpoint_path, pipeline_folder, require_absolute, state_path};
 pub use spelling::Spelling;
+pub(crate) use state::VERBS;
 pub use state::{
     AfterCrash, GitStats, InfraIssue, MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
     PipelineState, ProjectBrief, StageResults, StageTimes, StorageMode, StoryBrief, StoryState,
@@ -46,9 +50,10 @@ pub use state::{
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Dropped, Evidence, Handoff, Inspection, Interruption, ItemState, Layout, Limits,
-    Operation, OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
-    Truncation, open_enum,
+    Checkpoint, CheckpointFile, Dropped, Evidence, Given, Handoff, Input, Inputs, Inspection,
+    Interruption, ItemState, Layout, Limits, Operation, OperationContext, Report, Result,
+    ResumePlan, RuleContext, SchemaVersion, Start, Status, Supervised, Timestamp, Truncation,
+    open_enum,
 };
 use crate::json::{Code, Document};
 
@@ -238,6 +243,7 @@ impl Checkpoint for StoryCheckpoint {
         (Code::MISSING, "/quality_score"),
     ];
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const INPUTS: &'static [Input] = inputs::INPUTS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
     fn updated_at(&self) -> Option<&Timestamp> {
@@ -306,6 +312,26 @@ impl Checkpoint for StoryCheckpoint {
 
     fn message_values(&self, context: &RuleContext<'_>) -> serde_json::Value {
         messages::values(self, context.unreadable)
+    }
+
+    fn start(start: &Start<'_>) -> Result<Self> {
+        inputs::start(start)
+    }
+
+    fn take_inputs(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
+        inputs::take(given, file)
+    }
+
+    fn inputs_beside(file: &CheckpointFile<'_>, report: Option<&Report>) -> Result<Inputs> {
+        inputs::beside(file, report)
+    }
+
+    fn supervised(&self, context: &RuleContext<'_>, judged: &mut Supervised) -> Option<String> {
+        inputs::supervised(self, context, judged)
+    }
+
+    fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
+        inputs::check_place(file)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -5,7 +5,9 @@ use crate::shown::quoted_all;
 use chrono::{DateTime, Utc};
 
 use super::spelling::{self, Name, Spelling};
-use super::{Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, is_story_id};
+use super::{
+    Counters, NextStep, Number, StoryCheckpoint, StoryState, Verdict, inputs, is_story_id,
+};
 use crate::checkpoint::{
     DropReason, Dropped, Error, ErrorKind, Interruption, Operation, OperationContext, Result,
     RuleContext, Timestamp,
@@ -666,7 +668,8 @@ pub(super) fn apply(
         },
         Operation::Complete if force => story.force_complete(),
         Operation::Complete => {
-            story.complete_with(context.rules.counters.unwrap_or_default())?;
+            let counters = inputs::counters(story, &context.rules);
+            story.complete_with(counters.unwrap_or_default())?;
         }
         Operation::TaskStart { id } => story.start(id, force)?,
         Operation::TaskDone { id, files } => {
@@ -713,7 +716,8 @@ fn enter(story: &mut StoryCheckpoint, name: &str, context: &OperationContext<'_>
             story.force_complete();
             return Ok(());
         }
-        return story.complete_with(context.rules.counters.unwrap_or_default());
+        let counters = inputs::counters(story, &context.rules);
+        return story.complete_with(counters.unwrap_or_default());
     }
     let number = upper.strip_prefix("STAGE_").unwrap_or(&upper);
     let stage = match number.parse::<u8>() {
@@ -723,20 +727,24 @@ fn enter(story: &mut StoryCheckpoint, name: &str, context: &OperationContext<'_>
     if force {
         return story.force_stage(stage, now);
     }
-    let state = context.rules.story_state.map(StoryState::from);
-    if state == Some(StoryState::Paused) {
+    let state = inputs::state(story, &context.rules);
+    if state == Some(&StoryState::Paused) {
         return Err(Error::refused(
             "the pipeline has PAUSED the story; a decision is needed before it goes on",
         ));
     }
-    story.enter_stage(stage, before_granted(&context.rules, stage), now)
+    story.enter_stage(stage, before_granted(story, &context.rules, stage), now)
 }
 
 /// The counters as they were before the lead granted this stage once more. A counter counts what was granted, so a story at
 /// its limit may enter the one stage that the pipeline has it in.
-pub(super) fn before_granted(context: &RuleContext<'_>, stage: u8) -> Counters {
-    let mut counters = context.counters.unwrap_or_default();
-    let state = context.story_state.map(StoryState::from);
+pub(super) fn before_granted(
+    story: &StoryCheckpoint,
+    context: &RuleContext<'_>,
+    stage: u8,
+) -> Counters {
+    let mut counters = inputs::counters(story, context).unwrap_or_default();
+    let state = inputs::state(story, context);
     if state.and_then(|state| state.stage()) == Some(stage) {
         let counter = match stage {
             1 => &mut counters.validation_retries,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::operations::before_granted;
 use super::{
-    Counters, MAX_CRASHES, NextStep, PipelineState, StoryCheckpoint, StoryState, messages,
+    Counters, MAX_CRASHES, NextStep, PipelineState, StoryCheckpoint, StoryState, inputs, messages,
     pipeline_name, root,
 };
 use crate::checkpoint::{
@@ -41,16 +41,46 @@ pub(super) fn plan(story: &StoryCheckpoint, rule_context: &RuleContext<'_>) -> R
                 .with_input("subagent_type", SUBAGENT_TYPE),
         );
     }
-    if let Some(state) = rule_context.story_state.map(StoryState::from) {
-        heed_state(&mut plan, &state, stage);
+    if let Some(state) = inputs::state(story, rule_context) {
+        heed_state(&mut plan, state, stage);
     }
-    if let Some(counters) = rule_context.counters {
+    if let Some(counters) = inputs::counters(story, rule_context) {
         heed_counters(&mut plan, story, counters, rule_context);
+    }
+    if plan.new_worker.is_some() && plan.decision != ResumeDecision::Refuse {
+        heed_pipeline(&mut plan, story, rule_context);
     }
     if plan.decision == ResumeDecision::Refuse {
         (plan.resume_agent, plan.new_worker) = (None, None);
     }
     plan
+}
+
+/// Gives the worker that takes the story over what its prompt takes from the pipeline's state.
+fn heed_pipeline(plan: &mut ResumePlan, story: &StoryCheckpoint, context: &RuleContext<'_>) {
+    let Some((pipeline, id)) = inputs::pipeline(story, context) else {
+        return;
+    };
+    let Some(root) = &pipeline.root else { return };
+    let now = context.now.unwrap_or_default();
+    let worker = match story.retry_worker(id, &pipeline.state, root, now) {
+        Ok(worker) => worker,
+        Err(error) => return plan.refuse(error.to_string()),
+    };
+    let worktree = worker.worktree.as_deref().filter(|it| !it.is_empty());
+    if let Some(worktree) = worktree.filter(|it| !root.join(it).is_dir()) {
+        plan.ask(format!(
+            "The story's worktree {worktree} is not there. Was its work merged, or is the worktree to be made anew?"
+        ));
+        plan.because(ResumeReason::Mismatch);
+    }
+    let answers: serde_json::Map<String, Value> = worker.business_answers.into_iter().collect();
+    plan.new_worker = plan.new_worker.take().map(|new| {
+        new.with_input("team_name", worker.team_name)
+            .with_input("business_answers", answers)
+            .with_input("worktree", worker.worktree)
+            .with_input("project_root", worker.project_root.display().to_string())
+    });
 }
 
 /// The pipeline's state of the story must fit the checkpoint.
@@ -85,14 +115,14 @@ fn heed_counters(
 ) {
     let stage = story.stage_number();
     let next = match stage {
-        Some(1) => before_granted(rule_context, 1),
-        _ => before_granted(rule_context, 2),
+        Some(1) => before_granted(story, rule_context, 1),
+        _ => before_granted(story, rule_context, 2),
     };
     if let NextStep::Pause(reason) = story.next_step(next) {
         plan.ask(format!("The story is paused: {reason}. Shall it go on?"));
         plan.because(ResumeReason::TriedEnough);
     }
-    let state = rule_context.story_state.map(StoryState::from);
+    let state = inputs::state(story, rule_context);
     let is_named = stage.is_some() && state.and_then(|state| state.stage()) == stage;
     let allowed = u64::from(MAX_CRASHES) + u64::from(is_named);
     if counters.crashes >= allowed {
@@ -181,51 +211,5 @@ impl StoryCheckpoint {
             #[cfg(feature = "template")]
             block: messages::resume_block(self),
         })
-    }
-
-    /// The plan of resuming with all that the pipeline knows: the story's state is heeded, and the new
-    /// worker has its prompt's inputs.
-    ///
-    /// # Errors
-    ///
-    /// Refused as [`retry_worker`](Self::retry_worker) is.
-    pub fn resume_in(
-        &self,
-        story: &str,
-        state: &PipelineState,
-        project_root: &Path,
-        now: DateTime<Utc>,
-    ) -> Result<ResumePlan> {
-        let worker = self.retry_worker(story, state, project_root, now)?;
-        let rule_context = state.context(&worker.story).with_now(now);
-        let mut plan = self.resume_plan(&rule_context);
-        if plan.decision == ResumeDecision::Refuse {
-            return Ok(plan);
-        }
-        if let Some(worktree) = &worker.worktree
-            && !worktree.is_empty()
-            && !project_root.join(worktree).is_dir()
-        {
-            plan.ask(format!(
-                "The story's worktree {worktree} is not there. Was its work merged, or is the worktree to be made anew?"
-            ));
-            plan.because(ResumeReason::Mismatch);
-        }
-        let answers: serde_json::Map<String, Value> = worker.business_answers.into_iter().collect();
-        let new_worker = NewWorker::new(worker.name);
-        #[cfg(feature = "template")]
-        let new_worker = new_worker.with_block(worker.block);
-        plan.new_worker = Some(
-            new_worker
-                .with_input("stage", worker.stage)
-                .with_input("team_name", worker.team_name)
-                .with_input("model", worker.model)
-                .with_input("mode", worker.mode)
-                .with_input("subagent_type", worker.subagent_type)
-                .with_input("business_answers", answers)
-                .with_input("worktree", worker.worktree)
-                .with_input("project_root", worker.project_root.display().to_string()),
-        );
-        Ok(plan)
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of a story's checkpoint.
 
 use super::spelling::{self, Name, Spelling, spelling_in};
-use super::{Number, StoryCheckpoint, StoryState, Verdict, is_said, is_story_id};
+use super::{Number, StoryCheckpoint, Verdict, inputs, is_said, is_story_id};
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
 use crate::quoted;
@@ -20,7 +20,7 @@ pub(super) fn inspect(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) 
     lists(story, spelling, inspection);
     if let Some(stage) = story.stage_number() {
         of_stage(story, stage, spelling, inspection);
-        state_of_pipeline(stage, inspection);
+        state_of_pipeline(story, stage, inspection);
     }
 }
 
@@ -218,8 +218,8 @@ fn require_either(name: Name, spelling: Spelling, inspection: &mut Inspection<'_
 }
 
 /// On recovery the pipeline's state of the story must fit the checkpoint's stage.
-fn state_of_pipeline(stage: u8, inspection: &mut Inspection<'_>) {
-    let Some(state) = inspection.context().story_state.map(StoryState::from) else {
+fn state_of_pipeline(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) {
+    let Some(state) = inputs::state(story, inspection.context()) else {
         return;
     };
     if !state.fits(stage) {

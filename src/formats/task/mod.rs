@@ -20,9 +20,9 @@ pub use operations::StepStarted;
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Evidence, Handoff, Inspection, Interruption, ItemState, Limits, Operation,
-    OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp,
-    Truncation, open_enum,
+    Checkpoint, Evidence, Handoff, Input, InputKind, Inspection, Interruption, ItemState, Limits,
+    Operation, OperationContext, Result, ResumePlan, RuleContext, SchemaVersion, Start, Status,
+    Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -310,6 +310,13 @@ impl Checkpoint for TaskCheckpoint {
     ];
     const STATUS_IS_DERIVED: bool = true;
 
+    const NAMES_SOURCES_ONLY: bool = true;
+    const INPUTS: &'static [Input] = &[Input::new(
+        "contract",
+        InputKind::Text,
+        "What success is measured by, such as US-003.verificationContract",
+        &["start"],
+    )];
     const OPERATIONS: &'static [&'static str] = reports::OPERATIONS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
@@ -364,6 +371,15 @@ impl Checkpoint for TaskCheckpoint {
         let mut maker = self.handoff();
         maker.agent = self.left_by().map(str::to_owned);
         ResumePlan::of(&maker)
+    }
+
+    fn start(start: &Start<'_>) -> Result<Self> {
+        let agent = start.agent.unwrap_or("ckpt");
+        let checkpoint = TaskCheckpoint::begin(agent, start.plan, start.now);
+        Ok(match start.given.text("contract") {
+            Some(contract) => checkpoint.with_contract(contract),
+            None => checkpoint,
+        })
     }
 
     fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -7,8 +7,8 @@ mod detect;
 mod diff;
 mod guide;
 mod history;
-mod lead;
 mod operate;
+mod own;
 mod recover;
 mod restore;
 mod resume;
@@ -19,7 +19,6 @@ mod show;
 mod stale;
 mod start;
 mod status;
-mod take_over;
 mod validate;
 
 use std::path::PathBuf;
@@ -27,13 +26,27 @@ use std::path::PathBuf;
 use agent_checkpoint::store::{Keep, Recovery};
 use chrono::{DateTime, Utc};
 
-use crate::args::{Args, Global, Verb};
+use crate::args::{Args, Global, Line, Verb};
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::stdin;
 
 /// Does what the command line says.
-pub(crate) fn run(mut args: Args) -> Outcome {
+pub(crate) fn run(line: Line) -> Outcome {
+    let mut args = match line {
+        Line::Common(args) => *args,
+        Line::Own(global, verb) => {
+            settle(&global);
+            let store = global.store.as_deref();
+            let outcome = own::run(&verb, &global);
+            let outcome =
+                outcome.unwrap_or_else(|failure| failure.at(store, global.key.as_deref()).into());
+            return match global.json {
+                true => outcome.with_error_as_json(),
+                false => outcome,
+            };
+        }
+    };
     let input = stdin::AsFile::take(&mut args.verb, args.global.max_bytes);
     let is_json = args.global.json;
     let (input, mut outcome) = match input {
@@ -52,12 +65,17 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     outcome
 }
 
-fn run_on(args: Args, is_stdin: bool) -> Outcome {
-    let global = &args.global;
+/// Heeds the options that concern all that is printed.
+fn settle(global: &Global) {
     if global.show_secrets {
         crate::output::show_secrets();
     }
     crate::failure::advise_for(global);
+}
+
+fn run_on(args: Args, is_stdin: bool) -> Outcome {
+    let global = &args.global;
+    settle(global);
     let does_more_than_look = does_more_than_look(&args.verb, global);
     let file = named_file(&args.verb, global);
     if let Err(failure) = stdin::refuse(file.as_deref()) {
@@ -65,7 +83,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
     }
     let outcome: Result<Outcome, Failure> = match args.verb {
         Verb::Detect { files } => detect::run(&files, global),
-        Verb::Validate { files, known } => validate::run(&files, &known, global),
+        Verb::Validate { files } => validate::run(&files, global),
         Verb::Show { file } => show::run(file.as_deref(), global),
         Verb::Set { words, expect } => set::run(&words, expect.as_deref(), global),
         Verb::Revision { file } => revision::run(file.as_deref(), global),
@@ -78,8 +96,6 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             budget_tokens,
             description,
             header,
-            worked,
-            known,
         } => {
             let how = resume::How {
                 name: &message,
@@ -88,40 +104,14 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
                 budget_tokens,
                 description: description.as_deref(),
                 header,
-                worked,
-                known: &known,
                 is_stdin,
             };
             resume::run(file.as_deref(), &how, global)
         }
-        Verb::Start {
-            plan,
-            task,
-            title,
-            spec,
-            revision,
-            agent_name,
-            criteria,
-            total,
-            contract,
-        } => {
-            let what = start::What {
-                revision,
-                plan: &plan,
-                task: task.as_deref(),
-                title: title.as_deref(),
-                spec: spec.as_deref(),
-                agent_name: agent_name.as_deref(),
-                criteria: &criteria,
-                total,
-                contract: contract.as_deref(),
-            };
-            start::run(&what, global)
-        }
-        Verb::Lead(lead) => lead::run(&lead, global),
+        Verb::Start { plan } => start::run(&plan, global),
         Verb::Status(how) => status::run(&how, global),
         Verb::Report(verb) => operate::run(&verb, global),
-        Verb::Batch { state } => operate::batch(state.as_deref(), global),
+        Verb::Batch => operate::batch(global),
         Verb::Convert { file, to, out } => {
             convert::run(file.as_deref(), &to, out.as_deref(), is_stdin, global)
         }
@@ -204,7 +194,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
 /// The one place that a command line names, for the errors that name none.
 fn named_file(verb: &Verb, global: &Global) -> Option<PathBuf> {
     let file = match verb {
-        Verb::Detect { files } | Verb::Validate { files, .. } if files.len() == 1 => files.first(),
+        Verb::Detect { files } | Verb::Validate { files } if files.len() == 1 => files.first(),
         Verb::Show { file }
         | Verb::Revision { file }
         | Verb::Stale { file }

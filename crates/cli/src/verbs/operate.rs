@@ -2,47 +2,22 @@
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::quoted;
-use std::path::Path;
 
-use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
-use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
-use agent_checkpoint::formats::story_pipeline::PipelineState;
-use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{SourceFiles, builder_state};
+use agent_checkpoint::formats::{Format, GivenValue, Inputs, SourceFiles};
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::Saved;
 use agent_checkpoint::{
-    Checkpoint, ContextLevel, ContextUse, ErrorKind, ExecutionSpec, Handoff, Operation,
-    OperationContext, Report, RuleContext,
+    ContextLevel, ContextUse, ErrorKind, Handoff, Operation, OperationContext, Report, RuleContext,
 };
 
 use crate::address::Target;
 use crate::args::{self, Global};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given;
+use crate::inputs;
 use crate::output::Outcome;
 use crate::report::{plan, saved};
 use crate::reported;
-
-/// What a report is judged by besides the checkpoint.
-#[derive(Default)]
-struct Beside {
-    state: Option<PipelineState>,
-    spec: Option<ExecutionSpec>,
-}
-
-impl Beside {
-    fn read(state: Option<&Path>, spec: Option<&Path>, global: &Global) -> Result<Beside, Failure> {
-        Ok(Beside {
-            state: state
-                .map(|path| given::state_of(path, global))
-                .transpose()?,
-            spec: spec.map(|path| given::spec_of(path, global)).transpose()?,
-        })
-    }
-}
 
 /// What a report did.
 #[derive(Default)]
@@ -57,14 +32,16 @@ struct Told {
 pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failure> {
     if let args::Report::Reassign(reassigned) = verb {
         let target = Target::to_write(global)?;
-        if target.format.name() == AgentCheckpoint::FORMAT {
-            return super::take_over::run(&reassigned.what, &target, global);
+        let mut verbs = target.format.verbs().iter();
+        if let Some(own) = verbs.find(|own| own.name == "reassign") {
+            let mut given = global.given.clone();
+            given.set("to", GivenValue::Text(reassigned.what.to.clone()));
+            return super::own::run_on(&target, own, &given, global);
         }
-        if reassigned.what.because.is_some() || reassigned.what.beside {
+        if let Some(name) = global.given.names().next() {
             return Err(Failure::new(format!(
-                "{}: --because and --beside are for {}, and this is {}; leave them out",
+                "{}: {} has no place for --{name}; leave --{name} out",
                 target.path.display(),
-                AgentCheckpoint::FORMAT,
                 target.format.name()
             )));
         }
@@ -72,7 +49,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
     let report = reported::report(verb)?;
     if report.operation == Operation::Heartbeat {
         let target = Target::to_write(global)?;
-        if target.format.name() == builder_state::FORMAT {
+        if target.format.is_host() {
             return beat(&target, global);
         }
     }
@@ -81,12 +58,11 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
     {
         return Ok(outcome);
     }
-    let beside = Beside::read(verb.state(), verb.spec(), global)?;
     let given_to = match &report.operation {
         Operation::Reassign { to } => Some(to.clone()),
         _ => None,
     };
-    let mut outcome = change(vec![(None, report)], beside, global)?;
+    let mut outcome = change(vec![(None, report)], global)?;
     if let Some((fence, to)) = global.fence.zip(given_to) {
         let target = Target::to_write(global)?;
         let held = target.store().claimed(&target.key).ok().flatten();
@@ -146,8 +122,7 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
 }
 
 /// Several reports as one change, from standard input.
-pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
-    let beside = Beside::read(state, None, global)?;
+pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
     let bytes = crate::stdin::read(global.max_bytes)?;
     if bytes.len() as u64 > global.max_bytes {
         return Err(Failure::new(format!(
@@ -175,50 +150,25 @@ pub(super) fn batch(state: Option<&Path>, global: &Global) -> Result<Outcome, Fa
             "standard input has no line; write one JSON object a line, such as {\"op\": \"step done\"}",
         ));
     }
-    change(reports, beside, global)
+    change(reports, global)
 }
 
 /// Makes one change of all reports; the number is that of a line.
-fn change(
-    mut reports: Vec<(Option<usize>, Report)>,
-    mut beside: Beside,
-    global: &Global,
-) -> Result<Outcome, Failure> {
+fn change(mut reports: Vec<(Option<usize>, Report)>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     let mut outcome = Outcome::new();
-    if let Some(state) = &beside.state {
-        given::say_unused_state(&target.path, target.format.name(), &mut outcome);
-        if let Some(document) = target.load()? {
-            given::say_unknown(
-                state,
-                &target.path,
-                &document,
-                target.format.name(),
-                &mut outcome,
-            );
+    let mut taken = inputs::of_file(&target.format, &target.path, global, &mut outcome)?;
+    for (_, report) in &reports {
+        if taken.is_empty() {
+            taken = inputs::beside(&target, Some(report), global)?;
         }
     }
-    let is_judged = |report: &Report| {
-        use Operation::{Complete, Stage};
-        !report.force && matches!(report.operation, Stage { .. } | Complete)
-    };
-    if beside.state.is_none() && reports.iter().any(|(_, reported)| is_judged(reported)) {
-        beside.state = given::state_beside(&target.path, target.format.name(), global)?;
-    }
-    if beside.spec.is_some() && target.format.name() != BuildCheckpoint::FORMAT {
-        return Err(Failure::new(format!(
-            "{}: --spec is for {}, and this is {}; leave it out",
-            target.path.display(),
-            BuildCheckpoint::FORMAT,
-            target.format.name()
-        )));
-    }
-    if [TaskCheckpoint::FORMAT, builder_state::FORMAT].contains(&target.format.name()) {
+    if target.format.names_sources_only() {
         for (_, reported) in &mut reports {
             sort_files(&mut reported.operation, global, &mut outcome);
         }
     }
-    let (saved, told) = apply(&target, &reports, &beside, global)?;
+    let (saved, told) = apply(&target, &reports, &taken, global)?;
     let mut lines = Vec::new();
     let mut left = Vec::new();
     for Told {
@@ -269,7 +219,7 @@ fn sort_files(operation: &mut Operation, global: &Global, outcome: &mut Outcome)
 fn apply(
     target: &Target,
     reports: &[(Option<usize>, Report)],
-    beside: &Beside,
+    inputs: &Inputs,
     global: &Global,
 ) -> Result<(Saved, Vec<Told>), Failure> {
     target.require_file()?;
@@ -294,18 +244,15 @@ fn apply(
                 at_operation = Some(operation);
                 // In the words of `status` and `resume`: what could not be read counts.
                 let before = checkpoint.handoff();
-                let mut rule_context = RuleContext::none();
-                if let Some(state) = &beside.state {
-                    let story = before.task.as_deref().unwrap_or(target.key.as_str());
-                    rule_context = state.context(story);
-                }
-                rule_context.execution_spec = beside.spec.as_ref();
+                let rule_context = RuleContext::none()
+                    .with_inputs(inputs)
+                    .with_key(&target.key);
                 let context = context.with_force(reported.force).with_rules(rule_context);
                 let is_changed = checkpoint.apply(operation, &context)?;
                 let after = checkpoint.handoff();
                 let mut this = tell(operation, is_changed, &before, &after);
                 this.notes
-                    .extend(phase_stays(operation, beside, is_changed, &before, &after));
+                    .extend(phase_stays(operation, inputs, is_changed, &before, &after));
                 let said = context.agent;
                 this.notes
                     .extend(who_has_it(operation, said, &before, &after));
@@ -319,7 +266,7 @@ fn apply(
             let is_refused = matches!(error.kind(), ErrorKind::Refused { .. });
             let mut failure = target.error(error);
             let operation = at_operation.filter(|_| lacks).map(Operation::name);
-            let other = operation.and_then(|name| instead_of(name, target.format.name()));
+            let other = operation.and_then(|name| instead_of(name, &target.format));
             failure.message.extend(other);
             failure.message.extend(
                 at_operation
@@ -361,13 +308,13 @@ fn of_unclear_step(operation: &Operation) -> Option<&'static str> {
 }
 
 /// How a format comes to what an operation does that it lacks.
-fn instead_of(operation: &str, format: &str) -> Option<&'static str> {
-    match (operation, format) {
-        ("heartbeat", _) => Some("; each report of it shows that its agent is alive"),
-        ("pause", TaskCheckpoint::FORMAT | builder_state::FORMAT) => {
+fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
+    match operation {
+        "heartbeat" => Some("; each report of it shows that its agent is alive"),
+        "pause" if format.operations().contains(&"block") => {
             Some("; what is in the way is reported with `ckpt block`")
         }
-        ("restart", TaskCheckpoint::FORMAT | SitebuilderCheckpoint::FORMAT) => Some(
+        "restart" if format.is_task() => Some(
             "; put the checkpoint aside with `ckpt archive --as aborted` and begin anew with `ckpt start`",
         ),
         _ => None,
@@ -457,13 +404,13 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
 /// That a gate was passed and nobody said whether its phase is finished.
 fn phase_stays(
     operation: &Operation,
-    beside: &Beside,
+    inputs: &Inputs,
     is_changed: bool,
     before: &Handoff,
     after: &Handoff,
 ) -> Option<String> {
     let silent = matches!(operation, Operation::GatePass { phase: None, .. });
-    let stays = silent && is_changed && beside.spec.is_none() && before.phase == after.phase;
+    let stays = silent && is_changed && inputs.is_empty() && before.phase == after.phase;
     stays.then(|| {
         let phase = after.phase.as_deref().unwrap_or("unknown");
         format!(

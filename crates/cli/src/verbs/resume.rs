@@ -4,9 +4,6 @@ use std::path::Path;
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::fleet::{Finding, Fleet, FleetOptions, Source};
-use agent_checkpoint::formats;
-use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::json::{Code, Violation};
 use agent_checkpoint::resume::{
     ForeignMember, PromptOptions, Prompts, Rendered, Resume, ResumeDecision, ResumeOptions,
@@ -14,17 +11,16 @@ use agent_checkpoint::resume::{
 };
 use agent_checkpoint::staleness::{Reason, TrackedFile};
 use agent_checkpoint::store::EntryId;
-use agent_checkpoint::{Checkpoint, Error, ErrorKind};
-use chrono::TimeDelta;
+use agent_checkpoint::{Error, ErrorKind};
 use serde::Serialize;
 
 use super::claim::owner;
 use super::validate::Corruption;
 use crate::address::{Target, file_or_store};
-use crate::args::{Global, Known};
+use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given::{Given, state_beside};
+use crate::inputs;
 use crate::output::Outcome;
 use crate::read;
 use crate::report::resume::{goes_on, verdict};
@@ -39,8 +35,6 @@ pub(super) struct How<'a> {
     pub(super) budget_tokens: Option<usize>,
     pub(super) description: Option<&'a str>,
     pub(super) header: bool,
-    pub(super) worked: Option<TimeDelta>,
-    pub(super) known: &'a Known,
     /// Whether the checkpoint came on standard input: there is no file to look into or to report to.
     pub(super) is_stdin: bool,
 }
@@ -84,7 +78,6 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         return corrupt(&path, file, error, corruption, global);
     }
     let prompts = prompts(how, global)?;
-    let mut given = Given::read(how.known, global)?;
     let target = Target::to_read(file, global)?;
     // An unknown message name is an error whatever the verdict is.
     prompts
@@ -95,16 +88,12 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         options = options.with_file(&target.path);
     }
     options.description = how.description.map(str::to_owned);
-    options.worked = how.worked;
     let mut outcome = Outcome::new();
     if !ABOUT_THE_TASK.contains(&how.name) {
         refuse_taken_over(&target, global)?;
     }
-    let judged = judge(&target, &mut given, options, global, &mut outcome)?;
-    let (mut resume, restarts) = judged;
-    if let Some(state) = &given.state {
-        give_inputs(&mut resume, state, &target, global)?;
-    }
+    let judged = judge(&target, options, global, &mut outcome)?;
+    let (resume, restarts) = judged;
     let mut render = PromptOptions::new().with_redaction(crate::output::redaction());
     render.header = how.header;
     if let Some(tokens) = how.budget_tokens {
@@ -153,30 +142,20 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
 /// Whether and how to go on, and whether the format has the operation that begins anew. `status` asks the same.
 pub(super) fn judge(
     target: &Target,
-    given: &mut Given,
     mut options: ResumeOptions,
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<(Resume, bool), Failure> {
-    let format = target.format.name();
-    given.say_unused(&target.path, format, outcome);
-    let is_named = given.state.is_some();
-    if !is_named && given.story_state.is_none() {
-        match state_beside(&target.path, format, global) {
-            Ok(state) => given.state = state,
+    options.inputs = inputs::of_file(&target.format, &target.path, global, outcome)?;
+    if options.inputs.is_empty() {
+        match inputs::beside(target, None, global) {
+            Ok(beside) => options.inputs = beside,
             Err(failure) => {
                 outcome.warn(format!("{}; nothing of it is heeded", failure.message));
                 outcome.found();
             }
         }
     }
-    if let Some(document) = target.load()? {
-        let context = given.context(&target.path, &document);
-        options.story_state = context.story_state.map(str::to_owned);
-        options.counters = context.counters;
-        given.say_unknown(&target.path, &document, format, outcome);
-    }
-    options.execution_spec.clone_from(&given.spec);
     let operations = target.format.operations();
     if options.file.is_some() {
         options.recording = recording(target, operations, global);
@@ -188,7 +167,8 @@ pub(super) fn judge(
 /// Refuses a checkpoint whose work another agent took over into one of its own beside it, as `status` finds it: two would
 /// do the same work.
 fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
-    if target.format.name() != AgentCheckpoint::FORMAT {
+    // Only where the file of each agent is named after it can another's take its place.
+    if target.format.layout().key_in.is_none() {
         return Ok(());
     }
     let folder = target
@@ -329,48 +309,6 @@ pub(super) fn of(
         .any_checkpoints(global)
         .resume(&target.key, options)
         .map_err(|error| target.error(error))
-}
-
-/// Gives the worker that takes a story over what its prompt takes from the pipeline's state.
-fn give_inputs(
-    resume: &mut Resume,
-    state: &PipelineState,
-    target: &Target,
-    global: &Global,
-) -> Result<(), Failure> {
-    if target.format.name() != StoryCheckpoint::FORMAT || resume.plan.new_worker.is_none() {
-        return Ok(());
-    }
-    let Some(document) = target.load()? else {
-        return Ok(());
-    };
-    let story = formats::read::<StoryCheckpoint>(&document);
-    let story = story.map_err(|error| target.error(error))?.reading.value;
-    let whole = |path: &Path| {
-        std::path::absolute(path)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
-    };
-    // The protocol keeps its files in `.pipeline` of the project's root.
-    let place = whole(&target.path)?;
-    let folder = place
-        .parent()
-        .filter(|folder| folder.ends_with(".pipeline"));
-    let root = match folder.and_then(Path::parent) {
-        Some(root) => root.to_path_buf(),
-        None => whole(&global.root)?,
-    };
-    let id = story.story().unwrap_or(target.key.as_str());
-    let plan = story.resume_in(id, state, &root, super::now(global))?;
-    resume.plan.new_worker = plan.new_worker;
-    for question in plan.questions {
-        if !resume.plan.questions.contains(&question) {
-            resume.plan.ask(question);
-        }
-    }
-    for reason in plan.reasons {
-        resume.plan.because(reason);
-    }
-    Ok(())
 }
 
 /// What is said of a corrupt file: that there is nothing to resume from yet, and whether to recover or to

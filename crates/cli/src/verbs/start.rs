@@ -1,200 +1,82 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
-use std::path::Path;
-
-use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
-use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
-use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{FileRole, builder_state};
+use agent_checkpoint::formats::{CheckpointFile, FileRole, Start};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::read_document;
-use agent_checkpoint::{Begun, Checkpoint, Error};
+use agent_checkpoint::{Handoff, RuleContext};
 
 use super::show::view;
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given::spec_of;
+use crate::inputs;
 use crate::output::Outcome;
 use crate::report::{count, plan, resume, saved};
 
-/// What is begun.
-pub(super) struct What<'a> {
-    pub(super) plan: &'a [String],
-    pub(super) task: Option<&'a str>,
-    pub(super) title: Option<&'a str>,
-    pub(super) spec: Option<&'a Path>,
-    /// The revision of the protocol.
-    pub(super) revision: u8,
-    pub(super) agent_name: Option<&'a str>,
-    pub(super) criteria: &'a [String],
-    pub(super) total: Option<u32>,
-    pub(super) contract: Option<&'a str>,
-}
-
-pub(super) fn run(what: &What<'_>, global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
-    let now = super::now(global);
-    let agent = global.agent.as_deref();
-    let format = target.format.name();
-    let place = target.path.display();
-    let missing =
-        |what: &str| Failure::new(format!("{place}: a checkpoint of {format} needs {what}"));
-    refuse_unused(&target, what)?;
-    let What { plan, task, .. } = *what;
-    match format {
-        TaskCheckpoint::FORMAT | builder_state::FORMAT => {
-            let agent = agent.unwrap_or("ckpt");
-            let mut checkpoint = TaskCheckpoint::begin(agent, plan, now);
-            if let Some(contract) = what.contract {
-                checkpoint = checkpoint.with_contract(contract);
-            }
-            begin(&target, &checkpoint, agent, plan, global)
-        }
-        AgentCheckpoint::FORMAT => {
-            let key = target.key.as_str();
-            let agent = agent.or(global.key.as_ref().map(|_| key));
-            let agent = agent.ok_or_else(|| missing("the agent's id: name it with --agent"))?;
-            let session = global.session.as_deref();
-            let session = session.ok_or_else(|| missing("a session: name it with --session"))?;
-            let feature = task.ok_or_else(|| missing("a feature: name it with --task"))?;
-            let checkpoint = AgentCheckpoint::begin(agent, session, feature, plan, now);
-            begin(&target, &checkpoint, agent, plan, global)
-        }
-        SitebuilderCheckpoint::FORMAT => {
-            let agent = agent.ok_or_else(|| missing("an agent: name it with --agent"))?;
-            let task = task.ok_or_else(|| missing("a task id: name it with --task"))?;
-            let mut checkpoint =
-                SitebuilderCheckpoint::begin(agent, task, plan, now).with_criteria(what.criteria);
-            if let Some(name) = what.agent_name {
-                checkpoint = checkpoint.with_agent_name(name);
-            }
-            if let Some(total) = what.total {
-                checkpoint = checkpoint.with_total(total);
-            }
-            if let Some(title) = what.title {
-                checkpoint = checkpoint.with_title(title);
-            }
-            begin(&target, &checkpoint, agent, plan, global)
-        }
-        BuildCheckpoint::FORMAT => {
-            let spec = what
-                .spec
-                .ok_or_else(|| missing("its plan: name the file with --spec"))?;
-            let spec = spec_of(spec, global)?;
-            let id = task.unwrap_or(target.key.as_str());
-            let title = what.title.unwrap_or_default();
-            let mut checkpoint = BuildCheckpoint::initialize(id, title, &spec, now)
-                .map_err(|error| target.error(error))?;
-            checkpoint.prd_title = what.title.map(str::to_owned);
-            if what.revision == 2 {
-                checkpoint = checkpoint.in_later_revision();
-            }
-            let plan = checkpoint.pending_workstreams.clone();
-            begin(&target, &checkpoint, id, &plan, global)
-        }
-        StoryCheckpoint::FORMAT => {
-            let agent = agent.ok_or_else(|| missing("the worker's id: name it with --agent"))?;
-            let checkpoint = StoryCheckpoint::begin(target.key.as_str(), agent, plan, now)
-                .map_err(|error| target.error(error))?;
-            begin(&target, &checkpoint, agent, plan, global)
-        }
-        PipelineState::FORMAT => {
-            let checkpoint =
-                PipelineState::begin(plan, now).map_err(|error| target.error(error))?;
-            begin(
-                &target,
-                &checkpoint,
-                agent.unwrap_or("the lead"),
-                plan,
-                global,
-            )
-        }
-        other => Err(Failure::new(format!(
-            "{place}: `start` cannot begin a checkpoint of {other}: the first is written by its pipeline, or made \
-             from another format with `ckpt convert FILE --to {other} --out {place}`"
-        ))),
-    }
-}
-
-/// Fails when something is given that a format has no place for.
-fn refuse_unused(target: &Target, what: &What<'_>) -> Result<(), Failure> {
-    let format = target.format.name();
-    let has = |formats: &[&str]| formats.contains(&format);
-    let (site, build) = (SitebuilderCheckpoint::FORMAT, BuildCheckpoint::FORMAT);
-    let unused = [
-        ("--plan", !what.plan.is_empty() && has(&[build])),
-        (
-            "--task",
-            what.task.is_some()
-                && has(&[
-                    TaskCheckpoint::FORMAT,
-                    builder_state::FORMAT,
-                    StoryCheckpoint::FORMAT,
-                    PipelineState::FORMAT,
-                ]),
-        ),
-        ("--revision 2", what.revision != 1 && !has(&[build])),
-        ("--title", what.title.is_some() && !has(&[site, build])),
-        ("--spec", what.spec.is_some() && !has(&[build])),
-        ("--agent-name", what.agent_name.is_some() && !has(&[site])),
-        ("--criteria", !what.criteria.is_empty() && !has(&[site])),
-        ("--total", what.total.is_some() && !has(&[site])),
-        (
-            "--contract",
-            what.contract.is_some() && !has(&[TaskCheckpoint::FORMAT, builder_state::FORMAT]),
-        ),
-    ];
-    match unused.into_iter().find(|(_, is_unused)| *is_unused) {
-        None => Ok(()),
-        Some((option, _)) => Err(Failure::new(format!(
-            "{}: a first checkpoint of {format} has no place for {option}; leave {option} out",
-            target.path.display()
-        ))),
-    }
-}
-
-fn begin<C: Checkpoint>(
-    target: &Target,
-    checkpoint: &C,
-    agent: &str,
-    plan: &[String],
-    global: &Global,
-) -> Result<Outcome, Failure> {
+    refuse_unused(&target, global)?;
     let at = |error| target.error(error);
-    refuse_other_name(target, checkpoint, global)?;
-    refuse_second_file::<C>(target)?;
-    let checkpoints = target.checkpoints::<C>(global);
-    match checkpoints.begin(&target.key, checkpoint).map_err(at)? {
-        Begun::Created(created) => {
-            let mut outcome = Outcome::new();
-            let place = match &target.slot {
-                Some(slot) => format!("{}, slot {slot}", target.path.display()),
-                None => target.path.display().to_string(),
-            };
-            let line = format!(
-                "started {place} for {agent}: {}",
-                match plan {
-                    [] => "no plan yet".to_owned(),
-                    [first, ..] => format!("{}, first: {first}", count(plan.len(), "step")),
-                }
-            );
-            saved::report(&mut outcome, target, global, &created, &[line]);
-            for note in plan::twice(plan) {
-                outcome.note(note);
-            }
-            Ok(outcome)
+    let read = inputs::reader(global);
+    let file = CheckpointFile::new(&target.path, &read).in_project(&global.root);
+    let mut start = Start::new(&target.key, plan, &global.given, file, super::now(global));
+    start.key_is_named = global.key.is_some();
+    start.agent = global.agent.as_deref();
+    start.session = global.session.as_deref();
+    let first = target.format.start(&start).map_err(at)?;
+    refuse_other_name(&target, &first, global)?;
+    refuse_second_file(&target)?;
+    let checkpoints = target.any_checkpoints(global);
+    let Some(created) = checkpoints.begin(&target.key, &first).map_err(at)? else {
+        return already_there(&target, global);
+    };
+    let mut outcome = Outcome::new();
+    let place = match &target.slot {
+        Some(slot) => format!("{}, slot {slot}", target.path.display()),
+        None => target.path.display().to_string(),
+    };
+    let begun = target
+        .format
+        .inspect(&first, &RuleContext::none())
+        .map_err(at)?;
+    let Handoff {
+        agent,
+        task,
+        pending,
+        ..
+    } = begun.handoff;
+    let owner = agent.or(task).or(global.agent.clone());
+    let line = format!(
+        "started {place}{}: {}",
+        owner.map_or_else(String::new, |owner| format!(" for {owner}")),
+        match pending.as_slice() {
+            [] => "no plan yet".to_owned(),
+            [first, ..] => format!("{}, first: {first}", count(pending.len(), "step")),
         }
-        _ => already_there(target, global),
+    );
+    saved::report(&mut outcome, &target, global, &created, &[line]);
+    for note in plan::twice(&pending) {
+        outcome.note(note);
+    }
+    Ok(outcome)
+}
+
+/// Fails when something is given that the format has no place for.
+fn refuse_unused(target: &Target, global: &Global) -> Result<(), Failure> {
+    match inputs::unused(&target.format, global).next() {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(format!(
+            "{}: a first checkpoint of {} has no place for --{name}; leave --{name} out",
+            target.path.display(),
+            target.format.name()
+        ))),
     }
 }
 
 /// Fails when another file of the folder holds the checkpoint of this key, under another name.
-fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
-    let layout = C::layout();
+fn refuse_second_file(target: &Target) -> Result<(), Failure> {
+    let layout = target.format.layout();
     let (Some(key_in), Some(_)) = (layout.key_in, target.files()) else {
         return Ok(());
     };
@@ -220,7 +102,7 @@ fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
         let is_ours = key_in(&document)
             .and_then(|key| (layout.file_name)(&key).ok())
             .is_some_and(|usual| usual == own_name)
-            && C::recognise(&path, Some(&document)).is_some();
+            && target.format.recognise(&path, Some(&document)).is_some();
         if is_ours {
             let path = path.display();
             return Err(Failure::exiting(
@@ -241,17 +123,12 @@ fn refuse_second_file<C: Checkpoint>(target: &Target) -> Result<(), Failure> {
 const MOST_OF_OTHER: u64 = 1 << 20;
 
 /// Fails when the key in a folder is not the one that the checkpoint itself has.
-fn refuse_other_name<C: Checkpoint>(
-    target: &Target,
-    checkpoint: &C,
-    global: &Global,
-) -> Result<(), Failure> {
-    let layout = C::layout();
+fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Result<(), Failure> {
+    let layout = target.format.layout();
     let (Some(key), Some(key_in)) = (&global.key, layout.key_in) else {
         return Ok(());
     };
-    let document = Document::new(checkpoint).map_err(Error::from)?;
-    let Some(own) = key_in(&document) else {
+    let Some(own) = key_in(first) else {
         return Ok(());
     };
     let name = (layout.file_name)(&own)?;

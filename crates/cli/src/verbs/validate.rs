@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::json::{Document, Violation};
-use agent_checkpoint::{Error, ErrorKind, Key};
+use agent_checkpoint::{Error, ErrorKind, Key, RuleContext};
 use serde::Serialize;
 
 use crate::address::files_or_store;
-use crate::args::{Global, Known};
+use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given::Given;
+use crate::inputs;
 use crate::output::{Outcome, one_line};
 use crate::read;
 use crate::report::{count, violation};
@@ -61,12 +61,11 @@ impl Corruption {
     }
 }
 
-pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<Outcome, Failure> {
-    let given = Given::read(known, global)?;
+pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
     let mut verdicts = Vec::new();
     for file in files_or_store(files, global)? {
-        match judge(&file, &given, global, &mut outcome) {
+        match judge(&file, global, &mut outcome) {
             Ok(verdict) => verdicts.push(verdict),
             Err(failure) => outcome.fail(&failure),
         }
@@ -81,12 +80,7 @@ pub(super) fn run(files: &[PathBuf], known: &Known, global: &Global) -> Result<O
     Ok(outcome)
 }
 
-fn judge(
-    file: &Path,
-    given: &Given,
-    global: &Global,
-    outcome: &mut Outcome,
-) -> Result<Verdict, Failure> {
+fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict, Failure> {
     let formats = &global.formats;
     let verdict = |format: Option<String>, outcome| Verdict {
         file: file.display().to_string(),
@@ -118,7 +112,8 @@ fn judge(
         Some(name) => *formats.get(name).map_err(|error| error.with_path(file))?,
         None => formats.detect(file, Some(&document))?.format,
     };
-    let mut context = given.context(file, &document);
+    let inputs = inputs::of_file(&format, file, global, outcome)?;
+    let mut context = RuleContext::none().with_inputs(&inputs);
     if let Some(now) = global.now {
         context = context.with_now(now);
     }
@@ -130,8 +125,6 @@ fn judge(
     let found = format
         .violations(&document, &context)
         .map_err(|error| error.with_path(file))?;
-    given.say_unused(file, format.name(), outcome);
-    given.say_unknown(file, &document, format.name(), outcome);
     let word = if found.is_empty() {
         "valid"
     } else {

@@ -57,7 +57,7 @@ fn a_plan_that_is_none_is_told() {
     let project = Project::with("t.json", TASK);
     for (text, says) in [
         ("", "no plan of a build"),
-        ("[]", "no workstreams"),
+        ("[]", "no plan of a build"),
         ("{}", "no workstreams"),
         ("{\"phases\": 1}", "no plan of a build"),
     ] {

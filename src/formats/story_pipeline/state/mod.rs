@@ -2,6 +2,7 @@
 //! heartbeat.
 
 mod handoff;
+mod lead;
 mod operations;
 mod rules;
 mod times;
@@ -17,12 +18,15 @@ pub use operations::AfterCrash;
 
 #[cfg(feature = "schema")]
 use super::schema;
-use super::{Counters, Number, layout, recognise};
+pub(crate) use lead::VERBS;
+
+use super::{Counters, Number, inputs, layout, recognise};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, Evidence, Handoff, Inspection, ItemState, Layout, Operation, OperationContext,
-    Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Status, Timestamp, open_enum,
+    Checkpoint, CheckpointFile, Evidence, Handoff, Inputs, Inspection, ItemState, Layout,
+    Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
+    Start, Status, Timestamp, open_enum,
 };
 use crate::formats::fields::null_is_default;
 use crate::json::{Document, Identity};
@@ -436,11 +440,11 @@ impl PipelineState {
     /// What the state says about a story, for judging and changing its checkpoint: where the story is, and
     /// how often it was tried again.
     #[must_use]
-    pub fn context(&self, story: &str) -> RuleContext<'_> {
-        let context = RuleContext::none().with_counters(self.counters(story));
+    pub fn inputs(&self, story: &str) -> Inputs {
+        let inputs = Inputs::of(self.counters(story));
         match self.story_state.get(story) {
-            Some(state) => context.with_story_state(state.as_str()),
-            None => context,
+            Some(state) => inputs.with(state.clone()),
+            None => inputs,
         }
     }
 }
@@ -461,6 +465,7 @@ impl Checkpoint for PipelineState {
     ];
     const WORK_HAS_IDS: bool = true;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
+    const IS_TASK: bool = false;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
     const HAS_HEARTBEAT: bool = true;
     const WRITES_ALL: bool = true;
@@ -515,6 +520,14 @@ impl Checkpoint for PipelineState {
 
     fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
         operations::apply(self, operation, context)
+    }
+
+    fn start(start: &Start<'_>) -> Result<Self> {
+        PipelineState::begin(start.plan, start.now)
+    }
+
+    fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
+        inputs::check_place(file)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

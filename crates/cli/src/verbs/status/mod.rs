@@ -18,7 +18,6 @@ use crate::address::Target;
 use crate::args::{Global, Status};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::given::Given;
 use crate::output::{Outcome, one_line};
 use busy::Busy;
 
@@ -69,8 +68,7 @@ fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     let options = resume::options(&global);
     // `resume` says the rest itself.
     let mut unsaid = Outcome::new();
-    let mut given = Given::default();
-    Ok(resume::judge(&target, &mut given, options, &global, &mut unsaid)?.0)
+    Ok(resume::judge(&target, options, &global, &mut unsaid)?.0)
 }
 
 fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failure> {

@@ -1,0 +1,75 @@
+//! The verbs that one format has for itself.
+
+use agent_checkpoint::formats::{CheckpointFile, Given, OwnVerb, VerbCall};
+use serde_json::json;
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::inputs;
+use crate::output::Outcome;
+use crate::report::saved;
+
+/// Does what words say that only one format has.
+pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
+    let mut formats = global.formats.iter();
+    let is_named = |own: &&OwnVerb| own.name == verb;
+    let found = formats.find_map(|format| Some((format, format.verbs().iter().find(is_named)?)));
+    let Some((format, own)) = found else {
+        return Err(Failure::usage("no verb; `ckpt --help` lists them"));
+    };
+    let mut global = global.clone();
+    let file = format.layout().only_file;
+    // Where the protocol has one file, its folder names it.
+    if let (Some(folder), Some(file)) = (global.store.as_ref().filter(|it| it.is_dir()), file) {
+        global.store = Some(folder.join(file));
+        global.key = None;
+    }
+    let target = Target::to_write(&global)?;
+    if target.format.name() != format.name() {
+        return Err(Failure::new(format!(
+            "{}: `ckpt {verb}` is for {}, and this is {}; name another file with --store",
+            target.path.display(),
+            format.name(),
+            target.format.name()
+        )));
+    }
+    run_on(&target, own, &global.given, &global)
+}
+
+pub(super) fn run_on(
+    target: &Target,
+    verb: &OwnVerb,
+    given: &Given,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    target.require_file()?;
+    let read = inputs::reader(global);
+    let (view, now) = (target.checkpoints(global), super::now(global));
+    let file = CheckpointFile::new(&target.path, &read).in_project(&global.root);
+    let mut call = VerbCall::new(view, &target.key, file, given, now);
+    call.files = target.files();
+    call.session = global.session.as_deref();
+    call.fence = global.fence;
+    let mut done = (verb.run)(&call).map_err(|error| target.error(error))?;
+    let mut outcome = Outcome::new();
+    if global.json
+        && let Some(waits) = done.waits
+    {
+        outcome.json(&json!({ "message": done.line, "waits": waits, "saved": done.saved }));
+    } else {
+        if !global.json {
+            // The line has it.
+            done.saved.archive = None;
+        }
+        saved::report(&mut outcome, target, global, &done.saved, &[done.line]);
+    }
+    for note in done.notes {
+        outcome.note(note);
+    }
+    outcome.is_done = true;
+    if done.waits == Some(true) {
+        outcome.found();
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,272 @@
+//! What the command takes for one format: its options, and the values that were given for them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Error, Key, Result};
+use crate::json::Document;
+
+/// An option that the command has for a format.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Input {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: InputKind,
+    /// What it is, for `--help`. The command adds the names of the formats that have it.
+    pub help: &'static str,
+    /// The verbs that take it, such as `start` and `gate pass`.
+    pub verbs: &'static [&'static str],
+    /// Options that cannot be given beside it.
+    pub excludes: &'static [&'static str],
+}
+
+impl Input {
+    /// An option of these verbs.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        kind: InputKind,
+        help: &'static str,
+        verbs: &'static [&'static str],
+    ) -> Self {
+        Input {
+            name,
+            kind,
+            help,
+            verbs,
+            excludes: &[],
+        }
+    }
+
+    /// One that cannot be given beside these.
+    #[must_use]
+    pub const fn excluding(mut self, others: &'static [&'static str]) -> Self {
+        self.excludes = others;
+        self
+    }
+}
+
+/// What an [`Input`] takes.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum InputKind {
+    /// A text that is not blank.
+    Text,
+    /// One or more of them.
+    Texts,
+    /// A whole number from the first to the second.
+    Number(u64, u64),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A length of time, such as `20m`.
+    Time,
+    /// The name of a file.
+    File,
+    /// Nothing: it is given or not.
+    Flag,
+    /// A text that stands behind the verb without a name of its own; required or not.
+    Argument(bool),
+}
+
+/// The values that were given for the [inputs](Input) of a verb, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<String, GivenValue>);
+
+/// A value of [`Given`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GivenValue {
+    /// A text.
+    Text(String),
+    /// Several texts.
+    Texts(Vec<String>),
+    /// A whole number.
+    Number(u64),
+    /// A length of time.
+    Time(TimeDelta),
+    /// A file.
+    File(PathBuf),
+    /// The flag is there.
+    Flag,
+}
+
+impl Given {
+    /// Gives a value.
+    pub fn set(&mut self, name: impl Into<String>, value: GivenValue) {
+        self.0.insert(name.into(), value);
+    }
+
+    /// The names of what was given, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Whether there is a value of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            GivenValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Several texts; none where there is no such value.
+    #[must_use]
+    pub fn texts(&self, name: &str) -> &[String] {
+        match self.0.get(name) {
+            Some(GivenValue::Texts(texts)) => texts,
+            _ => &[],
+        }
+    }
+
+    /// A whole number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.0.get(name)? {
+            GivenValue::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A length of time.
+    #[must_use]
+    pub fn time(&self, name: &str) -> Option<TimeDelta> {
+        match self.0.get(name)? {
+            GivenValue::Time(time) => Some(*time),
+            _ => None,
+        }
+    }
+
+    /// A file.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<&Path> {
+        match self.0.get(name)? {
+            GivenValue::File(path) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// A checkpoint's file, and how files that belong to it are read.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct CheckpointFile<'a> {
+    /// Its path. It need not be there.
+    pub path: &'a Path,
+    /// The project's folder.
+    pub root: Option<&'a Path>,
+    /// Whether parts of other files that cannot be read are passed over, as by a survey; else they are errors.
+    pub lenient: bool,
+    /// Reads another file; `None` where there is none.
+    pub read: &'a dyn Fn(&Path) -> Result<Option<Document>>,
+}
+
+impl fmt::Debug for CheckpointFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CheckpointFile").field(&self.path).finish()
+    }
+}
+
+impl<'a> CheckpointFile<'a> {
+    /// A file.
+    pub fn new(path: &'a Path, read: &'a dyn Fn(&Path) -> Result<Option<Document>>) -> Self {
+        CheckpointFile {
+            path,
+            root: None,
+            lenient: false,
+            read,
+        }
+    }
+
+    /// Passes over what cannot be read.
+    #[must_use]
+    pub fn leniently(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
+    /// In the project in this folder.
+    #[must_use]
+    pub fn in_project(mut self, root: &'a Path) -> Self {
+        self.root = Some(root);
+        self
+    }
+
+    /// Reads a file that the caller named.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading it, and one when it is not there.
+    pub fn read_named(&self, path: &Path) -> Result<Document> {
+        let missing =
+            || Error::wrong_input("there is no such file; check the path").with_path(path);
+        (self.read)(path)?.ok_or_else(missing)
+    }
+}
+
+/// What a first checkpoint is begun with: see [`Checkpoint::start`](super::Checkpoint::start).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Start<'a> {
+    /// The key of the checkpoint.
+    pub key: &'a Key,
+    /// Whether the caller named the key; else it is that of the file's name.
+    pub key_is_named: bool,
+    /// The agent that begins.
+    pub agent: Option<&'a str>,
+    /// Its session.
+    pub session: Option<&'a str>,
+    /// The steps of the plan.
+    pub plan: &'a [String],
+    /// The format's own inputs.
+    pub given: &'a Given,
+    /// Where the checkpoint will be.
+    pub file: CheckpointFile<'a>,
+    /// The present time.
+    pub now: DateTime<Utc>,
+}
+
+impl<'a> Start<'a> {
+    /// Begins with a plan.
+    pub fn new(
+        key: &'a Key,
+        plan: &'a [String],
+        given: &'a Given,
+        file: CheckpointFile<'a>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Start {
+            key,
+            key_is_named: true,
+            agent: None,
+            session: None,
+            plan,
+            given,
+            file,
+            now,
+        }
+    }
+
+    /// What the format cannot do without.
+    ///
+    /// # Errors
+    ///
+    /// One that says `what` is needed, when it was not given.
+    pub fn needs(&self, value: Option<&'a str>, format: &str, what: &str) -> Result<&'a str> {
+        value.ok_or_else(|| {
+            Error::wrong_input(format!("a checkpoint of {format} needs {what}"))
+                .with_path(self.file.path)
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! What the rules of a story take from its pipeline's state.
+
+use std::path::{Path, PathBuf};
+
+use super::layout::STATE_FILE;
+use super::{Counters, PipelineState, StoryCheckpoint, StoryState, root};
+use crate::checkpoint::{
+    Activity, Checkpoint, CheckpointFile, Error, FileRole, Given, Input, InputKind, Inputs,
+    Operation, Report, Result, RuleContext, Start, Supervised, read,
+};
+use crate::json::{Code, Document};
+
+const STATES: &[&str] = &[
+    "QUEUED", "STAGE_0", "STAGE_1", "STAGE_2", "STAGE_3", "DONE", "PAUSED",
+];
+
+pub(super) const INPUTS: &[Input] = &[
+    Input::new(
+        "story-state",
+        InputKind::OneOf(STATES),
+        "The state of the story in its pipeline's state",
+        &["validate", "resume"],
+    ),
+    Input::new(
+        "state",
+        InputKind::File,
+        "The pipeline's state, such as .pipeline/state.json: where the story is, and how often it was tried again",
+        &["validate", "resume"],
+    )
+    .excluding(&["story-state"]),
+    Input::new(
+        "state",
+        InputKind::File,
+        "The pipeline's state: limits how often the stages of a story are tried again [default: the state.json beside it]",
+        &["stage", "batch"],
+    ),
+];
+
+/// The pipeline that a story is in: an input of its rules, which look the story up in it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Pipeline {
+    /// Its state.
+    pub state: PipelineState,
+    /// The project's root, which the prompt of a new worker has.
+    pub root: Option<PathBuf>,
+    /// The story that the name of the checkpoint's file names.
+    story: Option<String>,
+}
+
+impl Pipeline {
+    /// A pipeline in this state.
+    #[must_use]
+    pub fn new(state: PipelineState) -> Self {
+        Pipeline {
+            state,
+            root: None,
+            story: None,
+        }
+    }
+
+    /// In the project with this root.
+    #[must_use]
+    pub fn in_project(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    fn of(state: PipelineState, file: &CheckpointFile<'_>) -> Result<Self> {
+        let path = absolute(file.path)?;
+        let folder = path
+            .parent()
+            .filter(|folder| folder.ends_with(root::FOLDER));
+        Ok(Pipeline {
+            state,
+            // The protocol keeps its files in `.pipeline` of the project's root.
+            root: match (folder.and_then(Path::parent), file.root) {
+                (Some(root), _) => Some(root.to_path_buf()),
+                (None, root) => root.map(absolute).transpose()?,
+            },
+            story: story_in_name(&path),
+        })
+    }
+
+    /// The story's id, where the state says where the story is.
+    fn id<'a>(&'a self, story: &'a StoryCheckpoint, context: &RuleContext<'a>) -> Option<&'a str> {
+        let id = story.story().or(self.story.as_deref());
+        let id = id.or(context.key.map(|key| key.as_str()))?;
+        self.state.story_state.contains_key(id).then_some(id)
+    }
+}
+
+/// The pipeline of a story, and the story's id in it.
+pub(super) fn pipeline<'a>(
+    story: &'a StoryCheckpoint,
+    context: &RuleContext<'a>,
+) -> Option<(&'a Pipeline, &'a str)> {
+    let pipeline = context.input::<Pipeline>()?;
+    Some((pipeline, pipeline.id(story, context)?))
+}
+
+/// Where the pipeline has the story.
+pub(super) fn state<'a>(
+    story: &'a StoryCheckpoint,
+    context: &RuleContext<'a>,
+) -> Option<&'a StoryState> {
+    context.input().or_else(|| {
+        let (pipeline, id) = pipeline(story, context)?;
+        pipeline.state.story_state.get(id)
+    })
+}
+
+/// How often the story was tried again.
+pub(super) fn counters(story: &StoryCheckpoint, context: &RuleContext<'_>) -> Option<Counters> {
+    context.input().copied().or_else(|| {
+        let (pipeline, id) = pipeline(story, context)?;
+        Some(pipeline.state.counters(id))
+    })
+}
+
+pub(super) fn take(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
+    let mut inputs = Inputs::default();
+    if let Some(state) = given.text("story-state") {
+        inputs = inputs.with(StoryState::from(state));
+    }
+    if let Some(path) = given.file("state") {
+        let document = file.read_named(path)?;
+        if PipelineState::recognise(path, Some(&document)).is_none() {
+            return Err(Error::wrong_input(
+                "is no state of a pipeline, such as .pipeline/state.json; name that with --state",
+            )
+            .with_path(path));
+        }
+        let state = read_state(path, &document, file, "mend it, or leave --state out")?;
+        let pipeline = Pipeline::of(state, file)?;
+        let inside = (file.read)(file.path).ok().flatten();
+        let story = inside
+            .and_then(|document| Some(read::<StoryCheckpoint>(&document).ok()?.reading.value));
+        let id = story.as_ref().and_then(|story| story.story());
+        let id = id.or(pipeline.story.as_deref());
+        if id.is_none_or(|id| !pipeline.state.story_state.contains_key(id)) {
+            inputs = inputs.with_note(format!(
+                "the pipeline's state does not say where the story {} is",
+                id.unwrap_or("(no id)")
+            ));
+        }
+        inputs = inputs.with(pipeline);
+    }
+    Ok(inputs)
+}
+
+/// The state that the protocol keeps beside the story's checkpoint; of another tool's file nothing is taken.
+pub(super) fn beside(file: &CheckpointFile<'_>, report: Option<&Report>) -> Result<Inputs> {
+    let is_judged = |report: &Report| {
+        use Operation::{Complete, Stage};
+        !report.force && matches!(report.operation, Stage { .. } | Complete)
+    };
+    let path = file.path.with_file_name(STATE_FILE);
+    if report.is_some_and(|report| !is_judged(report)) || !path.exists() {
+        return Ok(Inputs::default());
+    }
+    let document = (file.read)(&path)?;
+    let ours = document.filter(|it| PipelineState::recognise(&path, Some(it)).is_some());
+    let Some(document) = ours else {
+        return Ok(Inputs::default());
+    };
+    let state = read_state(&path, &document, file, "mend it first")?;
+    Ok(Inputs::default().with(Pipeline::of(state, file)?))
+}
+
+/// What a story's checkpoint is judged by in its pipeline's state.
+const JUDGING: [&str; 4] = [
+    "/story_state",
+    "/quality_cycles",
+    "/validation_retries",
+    "/crash_count",
+];
+
+fn read_state(
+    path: &Path,
+    document: &Document,
+    file: &CheckpointFile<'_>,
+    advice: &str,
+) -> Result<PipelineState> {
+    let reading = read::<PipelineState>(document)
+        .map_err(|error| error.with_path(path))?
+        .reading;
+    // A count that cannot be read is not zero.
+    let unreadable = reading.violations.iter().find(|found| {
+        let judges = |member: &&str| found.pointer.starts_with(*member);
+        found.code != Code::DUPLICATE_KEY && JUDGING.iter().any(judges)
+    });
+    match unreadable.filter(|_| !file.lenient) {
+        Some(found) => Err(Error::wrong_input(format!(
+            "{}: {}; {advice}",
+            found.pointer, found.message
+        ))
+        .with_path(path)),
+        None => Ok(reading.value),
+    }
+}
+
+fn story_in_name(path: &Path) -> Option<String> {
+    match (StoryCheckpoint::layout().role)(path.file_name()?.to_str()?) {
+        FileRole::Current(key) => key.map(|key| key.to_string()),
+        _ => None,
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::wrong_input(error.to_string()).with_path(path))
+}
+
+pub(super) fn start(start: &Start<'_>) -> Result<StoryCheckpoint> {
+    let agent = start.needs(
+        start.agent,
+        StoryCheckpoint::FORMAT,
+        "the worker's id: name it with --agent",
+    )?;
+    StoryCheckpoint::begin(start.key.as_str(), agent, start.plan, start.now)
+}
+
+/// Adds what only the state of the pipeline has of a story: its worker, when its stage began, the heartbeat of the lead,
+/// and whether the story waits or is over.
+pub(super) fn supervised(
+    story: &StoryCheckpoint,
+    context: &RuleContext<'_>,
+    judged: &mut Supervised,
+) -> Option<String> {
+    let whole = &context.input::<Pipeline>()?.state;
+    let pulse = judged.pulse.clone();
+    judged.pulse = pulse.with_heartbeat(whole.last_check.clone());
+    let (_, id) = pipeline(story, context)?;
+    if judged.handoff.agent.is_none() {
+        judged.handoff.agent = whole.worker_map.get(id).cloned();
+    }
+    let is_begun = !story.completed().is_empty();
+    if let Some(times) = whole.stage_timestamps.get(id).filter(|_| is_begun) {
+        let elapsed = times.duration(2, context.now.unwrap_or_default());
+        judged.progress = judged.progress.with_times(elapsed, None);
+    }
+    let state = whole.story_state.get(id)?;
+    match state {
+        StoryState::Paused | StoryState::Queued => judged.pulse.activity = Activity::Waiting,
+        StoryState::Done => judged.pulse.activity = Activity::Finished,
+        _ => {}
+    }
+    let fits = story.stage_number().is_none_or(|stage| state.fits(stage));
+    (!fits).then(|| state.as_str().to_owned())
+}
+
+/// Refuses a change of a pipeline's file inside of a worktree, where no lead looks for it.
+pub(super) fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
+    let path = file.path;
+    let whole = absolute(path)?;
+    let folder = whole
+        .parent()
+        .filter(|folder| folder.ends_with(root::FOLDER));
+    let Some(root) = folder.and_then(Path::parent) else {
+        return Ok(());
+    };
+    let git = root.ancestors().map(|above| above.join(".git"));
+    let nearest = git.into_iter().find(|git| git.exists());
+    // The file of a worktree leads to a folder among those of the repository; that of a submodule does not.
+    let is_worktree = nearest.is_some_and(|git| {
+        let text = std::fs::read_to_string(git).unwrap_or_default();
+        text.replace('\\', "/").contains("/worktrees/")
+    });
+    if path.is_relative() && is_worktree {
+        let error = Error::refused(
+            "the path is relative, and this is a git worktree: its .pipeline is not the one that the lead reads; name \
+             the checkpoint by its absolute path",
+        );
+        return Err(error.with_path(path));
+    }
+    // An unreadable state says nothing about worktrees here; the caller that needs it reports the error.
+    let state = (file.read)(&whole.with_file_name(STATE_FILE));
+    if let Ok(Some(document)) = state
+        && let Ok(current) = read::<PipelineState>(&document)
+    {
+        current.reading.value.check_root(root)?;
+    }
+    Ok(())
+}
