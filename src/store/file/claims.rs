@@ -46,23 +46,17 @@ impl ClaimsFile {
         Ok(self.read()?.remove(name(slot)))
     }
 
-    /// Whether a write that shows this fence may go through.
+    /// Whether a write that shows this fence may go through: one to the slot, or one that changes the whole file,
+    /// for which no claim at all may stand on it but one that the fence opens.
     pub(in crate::store) fn check(
         &self,
         slot: Option<&str>,
         fence: Option<Fence>,
         now: DateTime<Utc>,
     ) -> Result<()> {
-        Claim::check(self.last(slot)?.as_ref(), fence, now)
-    }
-
-    /// Whether no claim at all stands on the file, but for one that `fence` opens: for what changes the
-    /// file as a whole.
-    pub(in crate::store) fn check_all(
-        &self,
-        fence: Option<Fence>,
-        now: DateTime<Utc>,
-    ) -> Result<()> {
+        if slot.is_some() {
+            return Claim::check(self.last(slot)?.as_ref(), fence, now);
+        }
         let claims = self.read()?;
         if claims.is_empty() {
             return Claim::check(None, fence, now);

@@ -39,14 +39,14 @@ struct Piece {
     value: Value,
 }
 
-/// Whose pieces they are.
+/// Of which checkpoint the lines are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::store) struct Owner<'a> {
+pub(in crate::store) struct LinesOf<'a> {
     pub(in crate::store) slot: Option<&'a str>,
     pub(in crate::store) task: Option<&'a str>,
 }
 
-impl Owner<'_> {
+impl LinesOf<'_> {
     fn has(self, line: &Line) -> bool {
         let same_task = match (self.task, &line.task) {
             (Some(task), Some(of)) => task == of,
@@ -146,9 +146,9 @@ impl DroppedLog {
 
     /// What a save adds: the pieces, and where a checkpoint begins. Nothing is read for that: a piece that a
     /// killed writer added already is added again, since nobody knows whether it was synced.
-    pub(in crate::store) fn entries(
+    pub(in crate::store) fn lines(
         &self,
-        owner: Owner<'_>,
+        of: LinesOf<'_>,
         begins: bool,
         dropped: &[Dropped],
     ) -> Result<DroppedLines> {
@@ -164,12 +164,12 @@ impl DroppedLog {
         };
         let begins = begins && self.is_there()?;
         if begins {
-            add(&mut lines, &owner.line(None))?;
+            add(&mut lines, &of.line(None))?;
         }
         for piece in dropped {
             let start = lines.len();
             let line = |text, value: &Value| {
-                owner.line(Some(Piece {
+                of.line(Some(Piece {
                     pointer: piece.pointer.clone(),
                     reason: piece.reason,
                     text,
@@ -349,7 +349,7 @@ impl DroppedLog {
             let line = without_zeros(line);
             match serde_json::from_slice::<Line>(line) {
                 Ok(begun) if begun.dropped.is_none() => {
-                    let of_before = Owner {
+                    let of_before = LinesOf {
                         slot: begun.slot.as_deref(),
                         task: begun.slot.as_ref().and(begun.task.as_deref()),
                     };
@@ -395,18 +395,18 @@ impl DroppedLog {
     }
 
     /// What was left out since the checkpoint was created, oldest first.
-    pub(in crate::store) fn read(&self, owner: Owner<'_>) -> Result<Vec<Dropped>> {
+    pub(in crate::store) fn read(&self, of: LinesOf<'_>) -> Result<Vec<Dropped>> {
         loop {
             let beginning = self.beginning()?;
             let mut found = Found::default();
             for file in self.files() {
                 let bytes = fsio::read_end(file.path(), u64::MAX)?.unwrap_or_default();
-                found.take(&bytes, owner, file.path());
+                found.take(&bytes, of, file.path());
             }
             let Some(lines) = beginning else {
                 return Ok(found.pieces);
             };
-            found.take(&lines, owner, self.begins.path());
+            found.take(&lines, of, self.begins.path());
             // A save that took it into the log meanwhile may have added to that.
             if self.begins.is_there()? {
                 return Ok(found.pieces);
@@ -415,20 +415,20 @@ impl DroppedLog {
     }
 
     /// The newest `most` of these. Reads the end of the log, and more of it only as far as it has to.
-    pub(in crate::store) fn newest(&self, owner: Owner<'_>, most: usize) -> Result<Vec<Dropped>> {
+    pub(in crate::store) fn newest(&self, of: LinesOf<'_>, most: usize) -> Result<Vec<Dropped>> {
         let mut size = END;
         let mut pieces = loop {
             if self.begins.is_there()? {
-                break self.read(owner)?;
+                break self.read(of)?;
             }
             let bytes = fsio::read_end(self.path(), size)?.unwrap_or_default();
             if (bytes.len() as u64) < size {
-                break self.read(owner)?;
+                break self.read(of)?;
             }
             // The first line may have lost its beginning.
             let whole = bytes.iter().position(|byte| *byte == b'\n');
             let mut found = Found::default();
-            found.take(&bytes[whole.unwrap_or(bytes.len())..], owner, self.path());
+            found.take(&bytes[whole.unwrap_or(bytes.len())..], of, self.path());
             if found.began || found.pieces.len() >= most {
                 break found.pieces;
             }
@@ -458,11 +458,11 @@ struct Found {
 
 impl Found {
     /// A torn line is passed over: what it was to record was not dropped.
-    fn take(&mut self, bytes: &[u8], owner: Owner<'_>, path: &Path) {
+    fn take(&mut self, bytes: &[u8], of: LinesOf<'_>, path: &Path) {
         for line in bytes.split(|byte| *byte == b'\n') {
             let line = without_zeros(line);
             match serde_json::from_slice::<Line>(line) {
-                Ok(found) if !owner.has(&found) => {}
+                Ok(found) if !of.has(&found) => {}
                 Ok(Line { dropped: None, .. }) => {
                     *self = Found {
                         began: true,

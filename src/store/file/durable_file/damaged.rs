@@ -47,7 +47,7 @@ impl DurableFile<'_> {
         };
         let beside = self.beside(&target);
         // The file is mended as a whole, with all slots that it may have.
-        beside.claims.check_all(fence, beside.now)?;
+        beside.claims.check(None, fence, beside.now)?;
         Ok(Some(Damaged {
             contents,
             file: self,

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 pub(in crate::store) use damaged::Damaged;
 pub(in crate::store) use write::{Next, Undo};
 
+use super::FileOptions;
 use super::claims::ClaimsFile;
+use super::dropped_log::DroppedLog;
 use super::fingerprints::FingerprintsFile;
 use super::history::History;
 use super::saved::SavedNote;
-use super::{DroppedLog, FileOptions};
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
 use crate::fsio;
 use crate::store::ClaimChange;
@@ -87,6 +88,10 @@ impl<'o> DurableFile<'o> {
             fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
         }
         Ok(found)
+    }
+
+    pub(in crate::store) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// How many bytes the file has; 0 where that cannot be said.

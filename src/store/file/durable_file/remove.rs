@@ -64,7 +64,7 @@ impl DurableFile<'_> {
         }
         let _lock = self.lock(&target)?;
         let beside = self.beside(&target);
-        beside.claims.check_all(fence, beside.now)?;
+        beside.claims.check(None, fence, beside.now)?;
         if !any_will_do {
             check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
         }
@@ -107,7 +107,7 @@ impl DurableFile<'_> {
         }
         let _lock = self.lock(&target)?;
         let beside = self.beside(&target);
-        beside.claims.check_all(fence, beside.now)?;
+        beside.claims.check(None, fence, beside.now)?;
         for _ in 0..FOREIGN_CHANGES {
             let Some((stored, contents)) = self.read(&target)? else {
                 check(None)?;

@@ -8,9 +8,8 @@ use super::{DurableFile, FOREIGN_CHANGES};
 use crate::checkpoint::{Error, ErrorKind, Result, Revision};
 use crate::fsio::{self, Contents, Durability, FileError, InPlace, Present, Replace};
 use crate::store::Stored;
-use crate::store::file::DroppedLog;
 use crate::store::file::claims::ClaimsFile;
-use crate::store::file::dropped_log::DroppedLines;
+use crate::store::file::dropped_log::{DroppedLines, DroppedLog};
 use crate::store::file::fingerprints::FingerprintsFile;
 use crate::store::file::history::{History, Kept};
 use crate::store::file::saved::Noted;
@@ -21,7 +20,7 @@ pub(in crate::store) struct Next {
     pub(in crate::store) text: String,
     /// The revision of the checkpoint in it; `None` where a slot is emptied.
     pub(in crate::store) revision: Option<Revision>,
-    pub(in crate::store) record: DroppedLines,
+    pub(in crate::store) dropped: DroppedLines,
     /// The fingerprints that are kept beside the checkpoint of this revision.
     pub(in crate::store) fingerprints: Option<String>,
     /// Whether what it replaces is no state of the history.
@@ -30,6 +29,21 @@ pub(in crate::store) struct Next {
     pub(in crate::store) continues_task: bool,
     /// What was done for it already.
     pub(in crate::store) undo: Undo,
+}
+
+impl Next {
+    /// A text with nothing beside it.
+    pub(in crate::store) fn only(text: String, revision: Option<Revision>) -> Self {
+        Next {
+            text,
+            revision,
+            dropped: DroppedLines::default(),
+            fingerprints: None,
+            skips_history: false,
+            continues_task: false,
+            undo: Undo::default(),
+        }
+    }
 }
 
 /// What was done for a text before it was written, to be undone when it is not written after all.
@@ -154,7 +168,7 @@ impl DurableFile<'_> {
         let mut kept = Kept::default();
         let mut added = None;
         let mut before_rename = || {
-            let lines = dropped_log.add(&next.record, &next.text, durability);
+            let lines = dropped_log.add(&next.dropped, &next.text, durability);
             added = lines.map_err(FileError::of_a_step)?;
             if let (Some(history), Some((stored, contents)), false) =
                 (&history, present, next.skips_history)
@@ -186,7 +200,7 @@ impl DurableFile<'_> {
                     _ => Revision::of(next.text.as_bytes()),
                 };
                 noting.done(next.revision.as_ref(), &whole, &replaced, durability);
-                dropped_log.begun(&next.record, durability);
+                dropped_log.begun(&next.dropped, durability);
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history.filter(|_| !next.skips_history) {
                     history.prune_after(kept);

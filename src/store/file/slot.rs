@@ -1,0 +1,220 @@
+//! A slot of a host file as the checkpoint of a key.
+
+use std::borrow::Cow;
+
+use super::DurableFile;
+use super::history::Entry;
+use super::saved::Noted;
+use crate::checkpoint::{Error, ErrorKind, Result, Revision, Timestamp};
+use crate::formats::builder_state::{Slot, SlotPlace};
+use crate::json::{Document, Kind};
+use crate::store::{Put, Stored};
+
+/// Where a host shows that its session is alive.
+pub(super) const HEARTBEAT: &str = "/lastHeartbeat";
+
+/// A host as it was read, at one of its slots.
+pub(super) struct InHost<'h> {
+    pub(super) host: Cow<'h, Stored>,
+    pub(super) place: SlotPlace,
+    /// The checkpoint in the slot.
+    pub(super) present: Option<Stored>,
+}
+
+impl<'h> InHost<'h> {
+    /// The slot in a host that is about to be changed. Only the slot `top` needs no host that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchSlot`] where the host has no such place.
+    pub(super) fn open(
+        slot: &Slot,
+        host: Option<&'h Stored>,
+        file: &DurableFile<'_>,
+        noted: &Noted,
+    ) -> Result<Self> {
+        let host = match host {
+            Some(host) => Cow::Borrowed(host),
+            None if *slot == Slot::Top => Cow::Owned(Stored::new(Document::from_text("{}\n")?)),
+            None => return Err(no_host(slot)),
+        };
+        let place = slot.find(&host.document)?;
+        let mut present = stored(&host, &place)?;
+        if let Some(present) = &mut present {
+            say_former_task(file, slot, &host.document, present)?;
+            let changed = noted.changed_without(&present.revision);
+            present.changed_without = Some(changed.is_some());
+        }
+        Ok(InHost {
+            host,
+            place,
+            present,
+        })
+    }
+
+    /// The host with a document in the slot, and the revision of the slot then: a text that comes from elsewhere is
+    /// reindented.
+    pub(super) fn with(&self, document: &Document) -> Result<(String, Revision)> {
+        let mut changed = self.host.document.clone();
+        changed.graft(&self.place.pointer, document)?;
+        let node = changed.get(&self.place.pointer);
+        let revision = node.map(|node| Revision::of(node.raw().as_bytes()));
+        let revision = revision.ok_or_else(|| no_host(&self.place.slot))?;
+        Ok((changed.into_text(), revision))
+    }
+
+    /// What is kept beside the slot with a put: a checkpoint stays that of its task until another begins in its place.
+    pub(super) fn kept_beside(&self, file: &DurableFile<'_>, put: &Put) -> Result<String> {
+        let before = match (&self.present, put.archive) {
+            (Some(present), None) => saved_for(file, &self.place.slot, &present.revision)?,
+            _ => None,
+        };
+        let task = before.or_else(|| self.place.task.clone());
+        let task = serde_json::Value::from(task).to_string();
+        Ok(match put.fingerprints() {
+            Some(text) => format!("{task}\n{text}"),
+            None => task,
+        })
+    }
+}
+
+/// Takes [`kept_beside`](InHost::kept_beside) apart: the task that a checkpoint was saved for, and the fingerprints.
+/// Earlier versions kept these alone, an object.
+pub(super) fn of_kept_beside(kept: &str) -> (Option<String>, Option<&str>) {
+    let (first, rest) = match kept.split_once('\n') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (kept, None),
+    };
+    match serde_json::from_str::<Option<String>>(first) {
+        Ok(task) => (task, rest),
+        Err(_) => (None, Some(kept)),
+    }
+}
+
+/// The place of a slot; `None` where the host has none, as an idle one has no active task.
+pub(super) fn find(slot: &Slot, host: &Document) -> Result<Option<SlotPlace>> {
+    match slot.find(host) {
+        Ok(place) => Ok(Some(place)),
+        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSlot { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a slot of a host has.
+pub(super) fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>> {
+    if !place.occupied {
+        return Ok(None);
+    }
+    let Some(document) = host.document.extract(&place.pointer) else {
+        let found = host.document.get(&place.pointer);
+        let kind = found.map_or("nothing", |node| node.kind().describe());
+        return Err(Error::new(ErrorKind::Unreadable {
+            detail: format!(
+                "{} holds {kind} where a checkpoint object belongs; \
+                 mend it, or set it to null and start again",
+                place.pointer
+            ),
+        }));
+    };
+    let mut stored = Stored::new(document);
+    stored.modified = host.modified;
+    stored.context.task.clone_from(&place.task);
+    stored.context.description.clone_from(&place.description);
+    let heartbeat = host.document.get(HEARTBEAT).and_then(|node| node.as_str());
+    stored.context.heartbeat = heartbeat.map(Timestamp::parse);
+    Ok(Some(stored))
+}
+
+/// Whether there is something else than an object in a place. It can be deleted, for it holds no checkpoint.
+pub(super) fn is_no_checkpoint(host: &Document, place: &SlotPlace) -> bool {
+    let found = host.get(&place.pointer);
+    found.is_some_and(|node| node.kind() != Kind::Object)
+}
+
+/// What a slot of a host has, if that has the slot.
+pub(super) fn in_host(slot: &Slot, host: Option<Stored>) -> Result<Option<Stored>> {
+    let Some(host) = host else {
+        return Ok(None);
+    };
+    let place = find(slot, &host.document)?;
+    place.map_or(Ok(None), |place| stored(&host, &place))
+}
+
+/// The same of the present host.
+pub(super) fn in_present_host(
+    file: &DurableFile<'_>,
+    slot: &Slot,
+    host: &Stored,
+) -> Result<Option<Stored>> {
+    let place = find(slot, &host.document)?;
+    let mut found = place.map_or(Ok(None), |place| stored(host, &place))?;
+    if let Some(found) = &mut found {
+        say_former_task(file, slot, &host.document, found)?;
+    }
+    Ok(found)
+}
+
+/// The task that the checkpoint of this revision was saved for. Of one that came back without us, the host of its
+/// entry in the history tells.
+fn saved_for(file: &DurableFile<'_>, slot: &Slot, revision: &Revision) -> Result<Option<String>> {
+    if let Some(kept) = file.fingerprints(revision)? {
+        return Ok(of_kept_beside(&kept).0);
+    }
+    let Ok(Some(history)) = file.history() else {
+        return Ok(None);
+    };
+    let entries = history.entries().unwrap_or_default();
+    let of_entry = |entry: &Entry| in_host(slot, file.read_entry(&entry.path).ok()?).ok()?;
+    let mut states = entries.iter().filter_map(of_entry);
+    let found = states.find(|state| state.revision == *revision);
+    Ok(found.and_then(|state| state.context.task))
+}
+
+/// A host goes on to its next story, and may leave the checkpoint of the last one in its place: that stays the
+/// last one's. By the story whose contract it names, else by the one that it was saved for.
+fn say_former_task(
+    file: &DurableFile<'_>,
+    slot: &Slot,
+    host: &Document,
+    stored: &mut Stored,
+) -> Result<()> {
+    // The other places are found by the id of their task, or are nobody's.
+    if !matches!(slot, Slot::Active | Slot::FormerActive) {
+        return Ok(());
+    }
+    let Some(task) = stored.context.task.clone() else {
+        return Ok(());
+    };
+    let own = match story_of_contract(&stored.document, &task) {
+        Some(story) => Some(story),
+        None => saved_for(file, slot, &stored.revision)?,
+    };
+    // Before its first story a document stands for all of them.
+    let is_document = |own: &String| {
+        let id = host.get("/activePrd/id").and_then(|id| id.as_str());
+        id.is_some_and(|id| id == own.as_str())
+    };
+    if let Some(own) = own.filter(|own| *own != task && !is_document(own)) {
+        stored.context.task = Some(own);
+        stored.context.description = None;
+        stored.context.place_is_for = Some(task);
+    }
+    Ok(())
+}
+
+/// The story whose contract a checkpoint names, such as `US-003.verificationContract`, where the slot is for one of
+/// the same kind.
+fn story_of_contract(checkpoint: &Document, task: &str) -> Option<String> {
+    let contract = checkpoint.get("/verification/contractRef")?.as_str()?;
+    let story = contract.strip_suffix(".verificationContract")?;
+    let kind = |id: &str| id.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let is_numbered = kind(story) != story;
+    (is_numbered && kind(story) == kind(task)).then(|| story.to_owned())
+}
+
+fn no_host(slot: &Slot) -> Error {
+    Error::refused(format!(
+        "there is no host file, so it has no place for the checkpoint {slot}; \
+         let the builder begin its session first"
+    ))
+}
