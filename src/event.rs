@@ -7,6 +7,11 @@ use crate::checkpoint::{Key, Revision};
 /// The target of all of them.
 const TARGET: &str = "agent_checkpoint::event";
 
+/// Whether a program watches for these events.
+pub(crate) fn is_watched() -> bool {
+    tracing::event_enabled!(target: TARGET, tracing::Level::INFO)
+}
+
 /// Reports what happened, and how long it took since `began`.
 pub(crate) fn happened(
     event: &'static str,

@@ -134,7 +134,7 @@ pub use checkpoint::{
     Report, Result, Revision, RuleContext, Status, StepDone, SystemClock, Timestamp, Truncation,
     VerificationItem,
 };
-pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode};
+pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Effect, Loaded, PutMode, Reported};
 pub use chrono;
 pub use redaction::Redaction;
 pub use shown::{quoted, visible};

@@ -156,7 +156,7 @@ impl fmt::Display for Fenced {
         match self {
             Fenced::TakenOver { by } => write!(
                 f,
-                "{by} has taken the task over; stop, and leave it to {by}"
+                "{by} has a later claim on the task; stop, and leave it to {by}"
             ),
             Fenced::Released { owner } => write!(
                 f,

@@ -25,6 +25,7 @@ struct Inner {
     kind: ErrorKind,
     key: Option<Key>,
     path: Option<PathBuf>,
+    report: Option<usize>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -354,6 +355,7 @@ impl Error {
             kind,
             key: None,
             path: None,
+            report: None,
             source: None,
         }))
     }
@@ -431,6 +433,12 @@ impl Error {
         self
     }
 
+    /// The same error, of this one of several reports.
+    pub(crate) fn with_report(mut self, index: usize) -> Error {
+        self.0.report = Some(index);
+        self
+    }
+
     fn file_error(&self) -> Option<&FileError> {
         self.0.source.as_deref()?.downcast_ref()
     }
@@ -464,6 +472,12 @@ impl Error {
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         self.0.key.as_ref()
+    }
+
+    /// Which of several [reports](crate::Checkpoints::report) it is about, counted from 0, where it is about one.
+    #[must_use]
+    pub fn report(&self) -> Option<usize> {
+        self.0.report
     }
 
     /// The file it is about, where there is one.

@@ -218,6 +218,18 @@ pub trait Checkpoint:
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;
 
+    /// The hand-off with no finished work but the newest, and the number of the others: what is asked of a checkpoint
+    /// before and after every report. The default is the whole hand-off; a format whose checkpoints grow spares the
+    /// copy of what they have of finished work.
+    fn outline(&self) -> Handoff {
+        self.handoff()
+    }
+
+    /// Whether a piece of finished work has this text. The default looks into the hand-off.
+    fn has_finished(&self, text: &str) -> bool {
+        self.handoff().done.iter().any(|item| item.text == text)
+    }
+
     /// The signals by which the agent is judged alive or not. The default is the status of its hand-off, and
     /// its last change as progress.
     fn pulse(&self) -> Pulse {
@@ -257,7 +269,8 @@ pub trait Checkpoint:
         serde_json::Value::Null
     }
 
-    /// Does what an agent or a supervisor reports, and keeps the protocol's rules.
+    /// Does what an agent or a supervisor reports, and keeps the protocol's rules. The same report in the same context
+    /// does the same to the same checkpoint.
     ///
     /// # Errors
     ///

@@ -451,7 +451,7 @@ impl StepDone {
     /// Removes the files that are the second part of what `sort` makes of them, and returns these.
     pub fn leave_out(
         &mut self,
-        sort: impl Fn(&[String]) -> (Vec<String>, Vec<String>),
+        mut sort: impl FnMut(&[String]) -> (Vec<String>, Vec<String>),
     ) -> Vec<String> {
         let mut left_out = Vec::new();
         for files in [&mut self.created, &mut self.modified] {
@@ -466,7 +466,7 @@ impl StepDone {
     pub(crate) fn named(&self, current: Option<&str>) -> Result<Option<String>> {
         if self.current && current.is_none() {
             return Err(Error::refused(
-                "no step is in progress, so that --current names none; say what was finished without --current",
+                "no step is in progress, so none is the current one; say what was finished",
             ));
         }
         let current = current.filter(|_| self.current);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::{ContextUse, Error, Operation, Result, RuleContext, SourceFiles, StepDone};
+use crate::json::{Document, shortened};
 use crate::quoted;
 
 /// How many messages stand for a whole context, where the report does not say.
@@ -49,7 +50,7 @@ impl Report {
         let force = match members.remove("force") {
             None => false,
             Some(Value::Bool(force)) => force,
-            Some(other) => return Err(format!("\"force\" is true or false, not {other}")),
+            Some(other) => return Err(is_not("force", "true or false", &other)),
         };
         let operation = operation(members)?;
         Ok(Report { operation, force })
@@ -71,31 +72,42 @@ impl From<StepDone> for Report {
     }
 }
 
-/// A line of `ckpt batch`. What says something, or names something, is not empty.
+/// A line of `ckpt batch`.
 impl FromStr for Report {
     type Err = Error;
 
     fn from_str(line: &str) -> Result<Report> {
-        let Members(members) = serde_json::from_str(line)
-            .map_err(|error| Error::refused(format!("is no JSON object ({error})")))?;
-        let name = members.get("op").cloned();
-        let is_empty = members.iter().any(is_empty);
-        let report = Report::from_members(members).map_err(Error::refused)?;
-        match name {
-            Some(Value::String(name)) if is_empty => Err(Error::refused(format!(
-                "{name}: it is empty; say it in a few words",
-                name = quoted(&name)
-            ))),
-            _ => Ok(report),
-        }
+        let Members(members) = serde_json::from_str(line).map_err(|error| {
+            Error::refused(match Document::from_text(line) {
+                Err(corrupt) => format!(
+                    "is no JSON object: {} (column {})",
+                    corrupt.message, corrupt.column
+                ),
+                // An object, with a member that is there twice.
+                Ok(_) => without_place(&error.to_string()).to_owned(),
+            })
+        })?;
+        Report::from_members(members).map_err(Error::refused)
     }
+}
+
+/// What serde_json says without where it says it.
+fn without_place(error: &str) -> &str {
+    error
+        .rsplit_once(" at line ")
+        .map_or(error, |(says, _)| says)
 }
 
 /// Whether a member is a text that says nothing. What names a planned step may be as empty as that step is, and no
 /// reason need be given.
-fn is_empty((name, value): (&String, &Value)) -> bool {
+fn is_empty(operation: &str, (member, value): (&String, &Value)) -> bool {
     let says_nothing = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
-    !["pending", "why"].contains(&name.as_str())
+    let may_be_empty = match member.as_str() {
+        "pending" | "before" | "why" => true,
+        "text" => ["step drop", "step edit", "step move"].contains(&operation),
+        _ => false,
+    };
+    !may_be_empty
         && match value {
             Value::Array(values) => values.iter().any(says_nothing),
             value => says_nothing(value),
@@ -134,26 +146,34 @@ impl Serialize for Operation {
     }
 }
 
-/// The operation that these members are, or what is wrong with them.
+/// The operation that these members are, or what is wrong with them. What says something, or names something, is not
+/// empty.
 fn operation(mut members: Map<String, Value>) -> Result<Operation, String> {
     let name = match members.remove("op") {
         Some(Value::String(name)) => name,
-        Some(other) => return Err(format!("\"op\" is a text, not {other}")),
+        Some(other) => return Err(is_not("op", "a text", &other)),
         None => return Err("has no \"op\", such as \"step done\"".to_owned()),
     };
-    let named = Map::from_iter([(name.clone(), Value::Object(members))]);
+    let named = Map::from_iter([(name.clone(), Value::Object(members.clone()))]);
     let operation = Operation::deserialize(Value::Object(named))
-        .map_err(|error| in_words(&name, &error.to_string()))?;
+        .map_err(|error| in_words(&name, &members, &error.to_string()))?;
+    if let Some((member, _)) = members.iter().find(|&member| is_empty(&name, member)) {
+        let (name, member) = (quoted(&name), quoted(member));
+        return Err(format!("{name}: {member} is empty; say it in a few words"));
+    }
     match &operation {
         Operation::StepDone(done) if done.finishes_current() && done.pending().is_some() => {
             Err("has either \"pending\" or \"current\"".to_owned())
+        }
+        Operation::Detail(detail) if detail.given().next().is_none() => {
+            Err(format!("{name}: no detail is given", name = quoted(&name)))
         }
         _ => Ok(operation),
     }
 }
 
 /// What is wrong with the members of this operation, without the words of serde.
-fn in_words(name: &str, error: &str) -> String {
+fn in_words(name: &str, members: &Map<String, Value>, error: &str) -> String {
     let name = quoted(name);
     let after = |begin: &str| error.strip_prefix(begin)?.split_once(", ");
     let listed = |list: &str| {
@@ -168,10 +188,55 @@ fn in_words(name: &str, error: &str) -> String {
         let list = listed(list);
         return format!("{name} has no member {member}; it takes {list}");
     }
-    match error.strip_prefix("missing field ") {
-        Some(member) => format!("{name} lacks its member {member}"),
+    if let Some(member) = error.strip_prefix("missing field ") {
+        return format!("{name} lacks its member {member}");
+    }
+    // A member that need not be given may be null.
+    let wrong = |is_null: bool| {
+        let mut members = members
+            .iter()
+            .filter(|(_, value)| value.is_null() == is_null);
+        members.find_map(|(member, value)| {
+            let (what, fits) = kind_of(member);
+            (!fits(value)).then(|| is_not(member, what, value))
+        })
+    };
+    match wrong(false).or_else(|| wrong(true)) {
+        Some(wrong) => format!("{name}: {wrong}"),
         None => format!("{name}: {error}"),
     }
+}
+
+/// What a member is, and whether a value is one.
+fn kind_of(member: &str) -> (&'static str, fn(&Value) -> bool) {
+    let is_number = |value: &Value| value.as_u64().is_some();
+    match member {
+        "created" | "modified" | "plan" | "files" => ("a list of texts", |value| {
+            let values = value.as_array();
+            values.is_some_and(|values| values.iter().all(Value::is_string))
+        }),
+        "committed" | "overview" | "status_file" | "current" => {
+            ("true or false", Value::is_boolean)
+        }
+        "messages" | "of" => ("a whole number", is_number),
+        "unread" | "p0" | "p1" | "attempt" | "line" | "phase" => {
+            ("a whole number below 2^32", |value| {
+                value
+                    .as_u64()
+                    .is_some_and(|number| u32::try_from(number).is_ok())
+            })
+        }
+        "used" => ("a number", Value::is_number),
+        "name" => ("a text or a whole number", |value| {
+            value.is_string() || value.is_u64()
+        }),
+        _ => ("a text", Value::is_string),
+    }
+}
+
+fn is_not(member: &str, what: &str, value: &Value) -> String {
+    let (member, value) = (quoted(member), value.to_string());
+    format!("{member} is {what}, not {}", shortened(&value))
 }
 
 /// The members of an object, each of them once: of two values one would be lost.
@@ -358,6 +423,8 @@ mod tests {
             ),
             (r#"{"op":"step edit","text":"a","to":"b"}"#, "step edit"),
             (r#"{"op":"step move","text":"a","before":"b"}"#, "step move"),
+            // The plan may have such steps.
+            (r#"{"op":"step move","text":"","before":""}"#, "step move"),
             (r#"{"op":"decide","text":"a","why":"b"}"#, "decide"),
             (r#"{"op":"note","text":"a"}"#, "note"),
             (r#"{"op":"block","text":"a"}"#, "block"),
@@ -438,7 +505,37 @@ mod tests {
                 "\"fly\" is no operation; the operations are `step start`",
             ),
             (r#"{"op":"note"}"#, "lacks its member `text`"),
-            (r#"{"op":"note","text":" "}"#, "it is empty"),
+            (r#"{"op":"note","text":" "}"#, "\"note\": \"text\" is empty"),
+            (
+                r#"{"op":"step drop","text":"","because":" "}"#,
+                "\"step drop\": \"because\" is empty",
+            ),
+            (
+                r#"{"op":"detail","plan":["a",""]}"#,
+                "\"detail\": \"plan\" is empty",
+            ),
+            (r#"{"op":"detail"}"#, "no detail is given"),
+            (
+                r#"{"op":"note","text":5}"#,
+                "\"note\": \"text\" is a text, not 5",
+            ),
+            (
+                r#"{"op":"note","text":null}"#,
+                "\"note\": \"text\" is a text, not null",
+            ),
+            (
+                r#"{"op":"step done","pending":null,"created":"a"}"#,
+                "\"created\" is a list of texts, not \"a\"",
+            ),
+            (
+                r#"{"op":"detail","unread":-1}"#,
+                "\"unread\" is a whole number below 2^32, not -1",
+            ),
+            (r#"{"op":"context","used":"half"}"#, "\"used\" is a number"),
+            (
+                r#"{"op":"step done","current":1}"#,
+                "\"current\" is true or false, not 1",
+            ),
             (r#"{"op":"context"}"#, "either \"used\""),
             (r#"{"op":"context","used":0.5,"messages":3}"#, "either"),
             (r#"{"op":"context","messages":3,"of":0}"#, "at least 1"),
@@ -458,12 +555,20 @@ mod tests {
                 r#"{"op":"pause","force":false,"force":true}"#,
                 "\"force\" is there twice",
             ),
-            (r#"{"op":"stage","name":1.5}"#, "a whole number"),
+            (
+                r#"{"op":"stage","name":1.5}"#,
+                "\"name\" is a text or a whole number, not 1.5",
+            ),
             (r#"{"op":"context","used":78}"#, "a fraction, such as 0.78"),
             (r#"{"op":"pause","force":1}"#, "\"force\" is true or false"),
         ] {
             let error = line.parse::<Report>().unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
+            for of_serde in ["expected", "invalid", " at line ", "sequence"] {
+                assert!(!error.contains(of_serde), "{line}: {error}");
+            }
+            // However it is read.
+            assert!(serde_json::from_str::<Report>(line).is_err(), "{line}");
         }
     }
 }

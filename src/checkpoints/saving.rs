@@ -8,12 +8,13 @@ use serde_json::Value;
 use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
     Archive, Checkpoint, Current, DropReason, Dropped, Error, ErrorKind, Fence, Key, Limits,
-    Result, RuleContext, SavedFiles, Truncation, UnreadableItem, any_migration, read,
+    Result, Revision, RuleContext, SavedFiles, Truncation, UnreadableItem, any_migration, read,
     unreadable_items, version_is_unreadable, violations,
 };
+use crate::event;
 use crate::json::{Document, Reading, Rewrite, RewriteError, Rewritten, Violation};
 use crate::resume::Newer;
-use crate::staleness::{Recording, Work};
+use crate::staleness::{Fingerprints, Recording, Work};
 use crate::store::{Put, Saved, Stored};
 
 /// What a whole checkpoint does to the text that is there.
@@ -33,8 +34,9 @@ pub(super) struct Prepared {
     report: Report,
     /// The files that the checkpoint names.
     files: Vec<String>,
-    /// What the save reports of the work; `None` when it changes nothing.
-    work: Option<Work>,
+    /// The record of the files that the save goes on from, and what it changes in the work; `None` when it changes
+    /// nothing, or files are judged by their times alone.
+    work: Option<(Option<Fingerprints>, Work)>,
 }
 
 /// What the typed view adds to the [`Saved`] of the store.
@@ -83,25 +85,27 @@ impl Prepared {
         }
     }
 
-    /// Records the files that the checkpoint names, and those of items that were dropped from it. `old` is the
-    /// checkpoint that the work goes on from, where it is another one than is replaced.
+    /// Says that the work goes on from another checkpoint than is replaced.
+    pub(super) fn goes_on_from<C: Checkpoint>(
+        &mut self,
+        checkpoints: &Checkpoints<C>,
+        key: &Key,
+        old: &Loaded<C>,
+        new: &C,
+    ) -> Result<()> {
+        let work = || Work::between(&old.checkpoint, new);
+        self.work = checkpoints.work_after(Some((key, &old.revision)), work)?;
+        Ok(())
+    }
+
+    /// Records the files that the checkpoint names, and those of items that were dropped from it.
     pub(super) fn record_files<C: Checkpoint>(
         &mut self,
         checkpoints: &Checkpoints<C>,
         key: &Key,
-        stored: Option<&Stored>,
-        old: Option<(&Key, &Loaded<C>, &C)>,
     ) -> Result<()> {
-        if let Some((_, old, new)) = old {
-            self.work = Some(Work::between(&old.checkpoint, new));
-        }
-        let Some(work) = &self.work else {
+        let Some((before, work)) = &self.work else {
             return Ok(());
-        };
-        let before = match (old, stored) {
-            (Some((key, old, _)), _) => checkpoints.fingerprints(key, &old.revision)?,
-            (None, Some(stored)) => checkpoints.fingerprints(key, &stored.revision)?,
-            (None, None) => None,
         };
         let keeps = self.put.skips_history || checkpoints.keeps_fingerprints;
         let vouches = !keeps && work.is_reported(before.as_ref());
@@ -116,10 +120,10 @@ impl Prepared {
             None => checkpoints
                 .store
                 .beside()
-                .newest_dropped(key, super::NEWEST)?,
+                .newest_dropped(key, super::dropped::NEWEST)?,
         };
         let dropped = dropped.iter().chain(&self.report.truncation.dropped);
-        let dropped = dropped.filter_map(super::as_checkpoint::<C>);
+        let dropped = dropped.filter_map(super::dropped::as_checkpoint::<C>);
         let recorded = before.iter().flat_map(|before| before.files.keys());
         let files: Vec<String> = (self.files.iter().cloned())
             .chain(dropped.flat_map(|dropped| own(dropped.files())))
@@ -148,8 +152,7 @@ impl Prepared {
         fence: Option<Fence>,
         archive: Option<(Archive, DateTime<Utc>)>,
     ) -> (Put, Report) {
-        let mut report = self.report;
-        report.agent = self.work.as_ref().and_then(Work::agent).map(str::to_owned);
+        let report = self.report;
         let dropped = report.truncation.dropped.clone();
         // A checkpoint that is dropped whole needs no archive.
         let is_kept = dropped.iter().any(|item| item.pointer.is_empty());
@@ -159,14 +162,29 @@ impl Prepared {
 }
 
 impl<C: Checkpoint> Checkpoints<C> {
+    /// What is done with the record of the files that this state of a checkpoint left, where there is one or one is
+    /// wanted.
+    fn work_after(
+        &self,
+        state: Option<(&Key, &Revision)>,
+        work: impl FnOnce() -> Work,
+    ) -> Result<Option<(Option<Fingerprints>, Work)>> {
+        let before = match state {
+            Some((key, revision)) => self.fingerprints(key, revision)?,
+            None => None,
+        };
+        let is_wanted = before.is_some() || self.tracking.is_some() || self.keeps_fingerprints;
+        Ok(is_wanted.then(|| (before, work())))
+    }
+
     /// The text after a change, or `None` when it changed nothing.
     pub(super) fn changed(
         &self,
         key: &Key,
-        document: &Document,
+        stored: &Stored,
         change: &mut dyn FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
     ) -> Result<Option<Prepared>> {
-        let current = read::<C>(document)?;
+        let current = read::<C>(&stored.document)?;
         let reading = &current.reading;
         let mut wanted = reading.value.clone();
         change(&mut wanted, &unreadable_items(&current.document, reading))?;
@@ -176,7 +194,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             return Ok(None);
         }
         refuse_newer(&current)?;
-        self.edited(key, &current.document, reading, wanted)
+        self.edited((key, &stored.revision), &current.document, reading, wanted)
             .map(Some)
     }
 
@@ -184,12 +202,13 @@ impl<C: Checkpoint> Checkpoints<C> {
     pub(super) fn whole(
         &self,
         key: &Key,
-        present: Option<&Document>,
+        present: Option<&Stored>,
         mut wanted: C,
         mode: PutMode,
         standalone: bool,
     ) -> Result<Prepared> {
-        let current = present.map(read::<C>).transpose()?;
+        let current = present.map(|present| read::<C>(&present.document));
+        let current = current.transpose()?;
         if let Some(current) = &current {
             refuse_newer(current)?;
         }
@@ -207,11 +226,12 @@ impl<C: Checkpoint> Checkpoints<C> {
         match (present, &current) {
             (Some(present), Some(current)) if mode == PutMode::Edit => {
                 if wanted == current.reading.value {
-                    return Ok(Prepared::unchanged(present.clone()));
+                    return Ok(Prepared::unchanged(present.document.clone()));
                 }
-                self.edited(key, &current.document, &current.reading, wanted)
+                let state = (key, &present.revision);
+                self.edited(state, &current.document, &current.reading, wanted)
             }
-            _ => self.replaced(key, current.as_ref(), wanted),
+            _ => self.replaced(key, present.zip(current.as_ref()), wanted),
         }
     }
 
@@ -219,9 +239,11 @@ impl<C: Checkpoint> Checkpoints<C> {
     fn replaced(
         &self,
         key: &Key,
-        present: Option<&Current<'_, C>>,
+        present: Option<(&Stored, &Current<'_, C>)>,
         mut wanted: C,
     ) -> Result<Prepared> {
+        let state = present.map(|(stored, _)| (key, &stored.revision));
+        let present = present.map(|(_, current)| current);
         let before = present.map(|present| &present.reading.value);
         let mut truncation = self.finish(key, &mut wanted, before)?;
         let mut lost = Vec::new();
@@ -251,20 +273,21 @@ impl<C: Checkpoint> Checkpoints<C> {
             &document,
             violations(&document, &read_back, &RuleContext::none()),
         );
-        let work = match before {
+        let work = || match before {
             Some(before) => Work::between(before, &read_back.value),
             None => Work::first(&read_back.value),
         };
         Ok(Prepared {
+            work: self.work_after(state, work)?,
             files: own(read_back.value.files()),
             report: Report {
                 truncation,
                 lost,
                 violations,
                 transient,
+                agent: agent_for_event(&read_back.value),
                 ..Report::default()
             },
-            work: Some(work),
             ..Prepared::unchanged(document)
         })
     }
@@ -272,11 +295,12 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// The text that is there with what was changed, and nothing else.
     fn edited(
         &self,
-        key: &Key,
+        state: (&Key, &Revision),
         document: &Document,
         reading: &Reading<C>,
         mut wanted: C,
     ) -> Result<Prepared> {
+        let (key, _) = state;
         let asked = wanted.clone();
         let mut truncation = self.finish(key, &mut wanted, Some(&reading.value))?;
         keep_whole(document, reading, &mut truncation);
@@ -311,10 +335,13 @@ impl<C: Checkpoint> Checkpoints<C> {
                 truncation,
                 violations,
                 transient,
+                agent: agent_for_event(&read_back.value),
                 ..Report::default()
             },
             files: own(read_back.value.files()),
-            work: Some(Work::between(&reading.value, &read_back.value)),
+            work: self.work_after(Some(state), || {
+                Work::between(&reading.value, &read_back.value)
+            })?,
         })
     }
 
@@ -377,6 +404,11 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
         Ok(truncation)
     }
+}
+
+/// The agent that the event of a save names, where a program watches for it.
+fn agent_for_event<C: Checkpoint>(checkpoint: &C) -> Option<String> {
+    event::is_watched().then(|| checkpoint.outline().agent)?
 }
 
 /// Violations that the protocol itself passes through, and the others.

@@ -18,7 +18,7 @@ pub use crate::checkpoint::{
     OpenEnum, SavedFiles, SchemaVersion, SourceFiles, Start, Supervised, UnreadableItem, read,
     violations,
 };
-pub use crate::registry::{AnyCheckpoint, AnyCheckpoints, Detected, Format, Formats, Inspected};
+pub use crate::registry::{AnyCheckpoints, Detected, Format, Formats, Inspected};
 pub(crate) use agent_session::AgentCheckpoint;
 pub(crate) use build_pipeline::BuildCheckpoint;
 pub use convert::{Converted, convert, convert_from, members_not_held};

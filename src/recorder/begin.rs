@@ -1,4 +1,4 @@
-//! How a recorder comes to its task.
+//! How a recorder gets its task: begin, find, carry on, start over.
 
 use super::hold::{Hold, Holder, give_back};
 use super::{Recorder, RecorderOptions};
@@ -8,18 +8,18 @@ use crate::checkpoints::{Begun, Checkpoints, Loaded, PutMode};
 use crate::resume::{Resume, ResumeDecision};
 use crate::store::EntryId;
 
-/// What [`Recorder::begin`] came to.
+/// The result of [`Recorder::begin`].
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "made once for a task, and taken apart at once"
+    reason = "made once for a task and matched at once"
 )]
 pub enum Opened<C: Checkpoint> {
-    /// There was no checkpoint: the first one is saved.
+    /// There was no checkpoint. The first one is saved.
     Begun(Recorder<C>),
-    /// There is a checkpoint, which is as it was.
+    /// There is a checkpoint. It was not changed.
     Found(Box<Found<C>>),
-    /// There is one that says that nothing is left to do, and is as it was.
+    /// There is a checkpoint whose task is complete. It was not changed.
     Complete(Box<Found<C>>),
 }
 
@@ -32,19 +32,19 @@ impl<C: Checkpoint> Opened<C> {
     }
 }
 
-/// A checkpoint that is there already. The caller decides: [carry on](Found::carry_on),
-/// [start over](Found::start_over), or leave it and drop this.
+/// A checkpoint that exists already. The caller decides: [carry on](Found::carry_on),
+/// [start over](Found::start_over), or drop this and leave the checkpoint as it is.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct Found<C: Checkpoint> {
     /// The checkpoint, as it was loaded.
     pub loaded: Loaded<C>,
-    /// Whether and how to go on from it, with all that the prompt needs.
+    /// Whether and how to resume it, with all that the prompt needs.
     pub resume: Resume,
-    /// Who has claimed it, if the claim still stands.
+    /// Its claim, while that stands.
     pub claimed: Option<Claim>,
-    /// Why nobody goes on from it, whoever has claimed it.
+    /// Why the plan lets no agent resume it, whatever its claim.
     refused: Option<String>,
     checkpoints: Checkpoints<C>,
     key: Key,
@@ -52,16 +52,16 @@ pub struct Found<C: Checkpoint> {
 }
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Begins a task with its first checkpoint. One that is there is never overwritten: the caller gets it, with
+    /// Begins a task with its first checkpoint. An existing checkpoint is never overwritten: the caller gets it with
     /// its resume plan, and decides.
     ///
-    /// The task is claimed before its first checkpoint is saved, where the store has claims. A checkpoint that is
-    /// found is claimed only by [`Found::carry_on`] and [`Found::start_over`].
+    /// If the store has claims, the task is claimed before its first checkpoint is saved. A checkpoint that was found
+    /// is claimed only by [`Found::carry_on`] and [`Found::start_over`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Claimed`] when there is no checkpoint yet and another has claimed the task;
-    /// [`ErrorKind::Corrupt`] when what is there cannot be read: see
+    /// [`ErrorKind::Claimed`] if there is no checkpoint yet and another owner has claimed the task;
+    /// [`ErrorKind::Corrupt`] if the checkpoint cannot be read: see
     /// [`CheckpointStoreExt::recover`]; those of
     /// [`Checkpoints::begin`](crate::Checkpoints::begin) and
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
@@ -100,7 +100,7 @@ impl<C: Checkpoint> Recorder<C> {
         }
     }
 
-    /// Finds the checkpoint of a task that was begun before, for whoever is to go on with it.
+    /// Finds the checkpoint of a task that was begun before, to carry on from it.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl<C: Checkpoint> Found<C> {
                 && !claim.is_left_by_dead(&options.owner.agent)
         };
         if claimed.as_ref().is_some_and(is_anothers) {
-            // The plan says whose it is; what would be without the claim counts once it is gone.
+            // This plan names the owner. The plan without the claim counts once the claim is gone.
             resume = checkpoints.resume(key, &options.resume.clone().with_asker(owner))?;
         }
         Ok(Found {
@@ -154,24 +154,22 @@ impl<C: Checkpoint> Found<C> {
         })
     }
 
-    /// The claim that going on takes, where one is wanted.
+    /// Claims the task, if the options and the store have claims.
     fn claim(&self) -> Result<Option<Claim>> {
         let (checkpoints, key) = (&self.checkpoints, &self.key);
         Hold::claim(checkpoints, key, &self.options, self.claimed.as_ref())
     }
 
-    /// Goes on from the checkpoint: the task is the owner's from now on, where the protocol names who has it, in
-    /// a fresh session. What has to be verified or answered first, the [plan](Found::resume) says; whoever calls
-    /// this has done so.
+    /// Carries on from the checkpoint. If the protocol names an agent, the task is the owner's from now on, in its
+    /// session. The [plan](Found::resume) lists what must be verified or answered first: do that before this call.
     ///
-    /// The same owner that goes on where it was changes nothing.
+    /// The call writes nothing if the same owner carries on its own work.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] when the plan says to refuse or to restart, and when the protocol does not let this
-    /// agent go on from it; [`ErrorKind::Claimed`] while another's claim stands
-    /// ([`RecorderOptions::taking_over`]); [`ErrorKind::Conflict`] when the checkpoint changed since it was found:
-    /// its agent is not dead.
+    /// [`ErrorKind::Refused`] if the plan says to refuse or to restart, or the protocol does not let this agent carry
+    /// on; [`ErrorKind::Claimed`] while the claim of another owner stands ([`RecorderOptions::taking_over`]);
+    /// [`ErrorKind::Conflict`] if the checkpoint changed since it was found: its agent is still at work.
     pub fn carry_on(self) -> Result<Recorder<C>> {
         if let Some(why) = self.refused {
             return Err(Error::refused(why).with_key(&self.key));
@@ -203,13 +201,13 @@ impl<C: Checkpoint> Found<C> {
         }
     }
 
-    /// Begins the task anew with this first checkpoint. What is there is not lost: it is pinned in the history
-    /// before it is replaced, and archived as aborted where the store has archives.
+    /// Begins the task anew with this first checkpoint. The old checkpoint is pinned in the history before it is
+    /// replaced, and archived as aborted if the store has archives.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotOffered`] where the store keeps no history; [`ErrorKind::Claimed`] while another's claim
-    /// stands; [`ErrorKind::Conflict`] when the checkpoint changed since it was found; those of
+    /// [`ErrorKind::NotOffered`] if the store keeps no history; [`ErrorKind::Claimed`] while the claim of another
+    /// owner stands; [`ErrorKind::Conflict`] if the checkpoint changed since it was found; those of
     /// [`Checkpoints::put`](crate::Checkpoints::put).
     pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();
@@ -220,7 +218,7 @@ impl<C: Checkpoint> Found<C> {
         let replace = || {
             let current = EntryId::current();
             store.pin(&self.key, &current, true)?;
-            // What could not be read is in the pinned state, whole.
+            // The pinned state keeps the values that could not be read.
             let checkpoints = self.checkpoints.clone().allowing_loss().fenced(fence);
             let checkpoints = checkpoints.archiving(Archive::Aborted);
             checkpoints.put(&self.key, first, PutMode::Replace, &present)
@@ -239,7 +237,7 @@ impl<C: Checkpoint> Found<C> {
     }
 }
 
-/// The error of a checkpoint that is no longer as it was found.
+/// The error for a checkpoint that changed since it was found.
 fn conflict<C: Checkpoint>(
     checkpoints: &Checkpoints<C>,
     key: &Key,

@@ -1,4 +1,4 @@
-//! What keeps the task the recorder's own: the claim, and whose the checkpoint is.
+//! The ownership of a task: the claim, and the agent and session that the checkpoint names.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::RecorderOptions;
 use crate::CheckpointStoreExt;
 use crate::checkpoint::{
-    Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Key, ProcessId, Result,
+    Checkpoint, Claim, ClaimRequest, Error, ErrorKind, Fence, Fenced, Handoff, Key, ProcessId,
+    Result,
 };
 use crate::checkpoints::Checkpoints;
 use crate::event;
 use crate::store::CheckpointStore;
 
-/// Whose a checkpoint is, by its own words.
+/// The agent and session that a checkpoint names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     agent: Option<String>,
@@ -22,8 +23,12 @@ pub(super) struct Holder {
 
 impl Holder {
     pub(super) fn of<C: Checkpoint>(checkpoint: &C) -> Holder {
+        Holder::of_outline(checkpoint, &checkpoint.outline())
+    }
+
+    pub(super) fn of_outline<C: Checkpoint>(checkpoint: &C, outline: &Handoff) -> Holder {
         Holder {
-            agent: checkpoint.handoff().agent,
+            agent: outline.agent.clone(),
             session: checkpoint.session().map(str::to_owned),
         }
     }
@@ -37,19 +42,19 @@ impl Holder {
     }
 }
 
-/// The claim of a recorder, and whose the checkpoint was when it last looked.
+/// The claim of a recorder, and the holder of the checkpoint after its last call.
 #[derive(Debug)]
 pub(super) struct Hold {
-    /// What the recorder took, and gives back.
+    /// The claim that the recorder made. It gives this one back.
     claim: Option<Claim>,
-    /// What it was given, and leaves to whoever claimed it.
+    /// The fence of a claim that the caller made. The recorder does not give that one back.
     given: Option<Fence>,
     pub(super) holder: Holder,
 }
 
 impl Hold {
-    /// Claims the task, where the store has claims, the options want one, and the view has no fence already. `found` is
-    /// the claim that stood when the task was found.
+    /// Claims the task, if the store has claims, the options ask for one, and the view has no fence yet. `found` is the
+    /// claim that stood when the task was found.
     pub(super) fn claim<C: Checkpoint>(
         checkpoints: &Checkpoints<C>,
         key: &Key,
@@ -93,8 +98,8 @@ impl Hold {
         self.claim.as_ref().map(|claim| claim.fence).or(self.given)
     }
 
-    /// Renews the claim when the half of its time is over: seldom enough that a call is one write, and long
-    /// before it runs out.
+    /// Renews the claim after half of its time: long before it expires, and seldom enough that most calls write only
+    /// the checkpoint.
     pub(super) fn keep(
         &mut self,
         store: &dyn CheckpointStore,
@@ -112,8 +117,7 @@ impl Hold {
         self.renew(store, key, time_to_live)
     }
 
-    /// Renews a claim that ran out while its owner was away, if nobody else has the task; `false` where the
-    /// error is about something else.
+    /// Renews an expired claim, if no other owner has the task. `false` if the error has another cause.
     pub(super) fn revive(
         &mut self,
         error: &Error,
@@ -146,16 +150,15 @@ impl Hold {
         Ok(())
     }
 
-    /// Refuses a checkpoint that is another's than when this recorder last looked.
-    pub(super) fn check<C: Checkpoint>(&self, checkpoint: &C) -> Result<()> {
-        let is = Holder::of(checkpoint);
-        if is == self.holder {
+    /// Fails if the checkpoint names another holder than after the last call.
+    pub(super) fn check(&self, is: &Holder) -> Result<()> {
+        if *is == self.holder {
             return Ok(());
         }
         Err(Error::new(ErrorKind::TakenOver { by: is.name() }))
     }
 
-    /// Refuses a call that writes nothing, and so is not checked by the store, once another has the task.
+    /// Fails if another owner has the task. The store does not check this for a call that writes nothing.
     pub(super) fn check_claim(
         &self,
         store: &dyn CheckpointStore,
@@ -175,27 +178,27 @@ impl Hold {
     /// Gives the claim back.
     pub(super) fn release(&mut self, store: &dyn CheckpointStore, key: &Key) -> Result<()> {
         if let Some(claim) = self.claim.take() {
-            // Whoever still reports through another handle is told that the claim was given back.
+            // Later calls show this fence, so the store says that the claim was given back.
             self.given = Some(claim.fence);
             store.release(key, claim.fence)?;
         }
         Ok(())
     }
 
-    /// Gives the claim back where no caller can be told of a failure.
+    /// Gives the claim back on drop. A failure is logged.
     pub(super) fn drop_claim(&mut self, store: &dyn CheckpointStore, key: &Key) {
         give_back(store, key, self.claim.take().as_ref());
     }
 }
 
-/// Gives a claim back after the call it was made for failed. That one's error is the one to tell; a claim that
-/// stays runs out by itself.
+/// Gives a claim back after the call that needed it failed. The caller gets that call's error; a claim that could not be
+/// given back expires.
 pub(super) fn give_back(store: &dyn CheckpointStore, key: &Key, claim: Option<&Claim>) {
     if let Some(claim) = claim
         && let Err(error) = store.release(key, claim.fence)
-        // Once another has the task there is nothing to give back.
+        // If another owner has the task, there is nothing to give back.
         && !error.is_taken_over()
     {
-        tracing::warn!(%key, %error, "a claim stays until it runs out");
+        tracing::warn!(%key, %error, "the claim was not given back; it stands until it expires");
     }
 }

@@ -76,10 +76,10 @@ pub use run::{Ran, RunError, Step};
 pub use scope::Broken;
 
 use crate::checkpoint::{
-    Archive, Checkpoint, Claim, ContextLevel, Error, ErrorKind, Fence, Key, OpenItem, Operation,
+    Archive, Checkpoint, Claim, ContextLevel, Error, ErrorKind, Fence, Key, OpenItem,
     OperationContext, Report, Result,
 };
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Batch, Checkpoints};
 use crate::resume::Resume;
 use crate::store::{Outcome, Saved};
 
@@ -241,27 +241,15 @@ impl<C: Checkpoint> Recorder<C> {
         self.report_all(reports.into_iter().map(Into::into).collect())
     }
 
-    fn report_all(&self, mut reports: Vec<Report>) -> Result<Recorded> {
-        let project = self.checkpoints.project();
-        let project = project.with_sources(self.options.sources.clone());
-        let mut left_out = Vec::new();
-        for report in &mut reports {
-            if let Operation::StepDone(done) = &mut report.operation {
-                let rest = done.leave_out(|files| project.sort(files.iter().map(String::as_str)));
-                left_out.extend(rest);
-            }
-        }
-        let archive = reports
-            .iter()
-            .find_map(|report| report.operation.archives());
-        let mut apply = |checkpoint: &mut C, context: &OperationContext<'_>| {
-            reports.iter().try_for_each(|report| {
-                checkpoint.apply(&report.operation, &context.with_force(report.force))
-            })
-        };
-        let recorded = self.change_in(&mut self.state(), archive, &mut apply)?;
+    fn report_all(&self, reports: Vec<Report>) -> Result<Recorded> {
+        let batch = Batch::new(&self.checkpoints, reports, Some(&self.options.sources));
+        let recorded = self.change_in(
+            &mut self.state(),
+            batch.archive,
+            &mut |checkpoint, context| batch.apply(checkpoint, context),
+        )?;
         Ok(Recorded {
-            left_out,
+            left_out: batch.left_out,
             ..recorded
         })
     }
@@ -352,14 +340,14 @@ impl<C: Checkpoint> Recorder<C> {
         let fenced = self.checkpoints.clone().fenced(hold.fence());
         let fenced = fenced.archiving(archive);
         let saved = fenced.try_update_knowing(&self.key, |checkpoint, unreadable| {
-            hold.check(checkpoint)?;
-            let before = checkpoint.handoff().in_progress;
+            let before = checkpoint.outline();
+            hold.check(&Holder::of_outline(checkpoint, &before))?;
             let context = context.with_rules(known.with_unreadable(unreadable));
             change(checkpoint, &context)?;
-            after = Some(After::of(checkpoint, before));
+            after = Some(After::of(checkpoint, before.in_progress));
             Ok(())
         })?;
-        // A save without the closure having run cannot be.
+        // The store always calls the closure before it reports a save.
         let after = after.ok_or_else(|| Error::new(ErrorKind::ChangedMeanwhile))?;
         Ok((saved, after))
     }
@@ -375,11 +363,11 @@ impl<C: Checkpoint> Drop for Recorder<C> {
 
 impl After {
     fn of<C: Checkpoint>(checkpoint: &C, before: Vec<OpenItem>) -> After {
-        let now = checkpoint.handoff();
+        let now = checkpoint.outline();
         let goes_on = |item: &OpenItem| now.in_progress.iter().any(|open| open.text == item.text);
         let aside = |item: &OpenItem| !goes_on(item) && now.pending.contains(&item.text);
         After {
-            holder: Holder::of(checkpoint),
+            holder: Holder::of_outline(checkpoint, &now),
             put_aside: before.into_iter().find(aside),
             message: checkpoint.progress_report(),
         }

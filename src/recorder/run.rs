@@ -1,4 +1,4 @@
-//! The usual loop of an agent: begin or carry on, do one step after the other, give the task back.
+//! The usual loop of an agent: begin or carry on, do one step after the other, give the claim back.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::checkpoint::{Checkpoint, ContextLevel, Error, Interruption, Key, Oper
 use crate::checkpoints::Checkpoints;
 use crate::resume::Resume;
 
-/// A step of the plan that is to be done, as [`Recorder::run`] hands it to the work.
+/// The step that the work of [`Recorder::run`] is called for.
 #[derive(Debug)]
 pub struct Step<'r, C: Checkpoint> {
     text: &'r str,
@@ -18,26 +18,25 @@ pub struct Step<'r, C: Checkpoint> {
 }
 
 impl<'r, C: Checkpoint> Step<'r, C> {
-    /// What is to be done, as the plan has it.
+    /// The text of the step in the plan.
     #[must_use]
     pub fn text(&self) -> &'r str {
         self.text
     }
 
-    /// The recorder, for decisions and notes. The step is reported as started, and [`Recorder::run`] reports it as done.
+    /// The recorder, for decisions and notes. [`Recorder::run`] reports the step as started and as done.
     #[must_use]
     pub fn recorder(&self) -> &'r Recorder<C> {
         self.recorder
     }
 
-    /// What was found of the agent before, with the files to check and the prompt: at the first step of a run that
-    /// carries on, else `None`.
+    /// The plan of the resume, with the files to check and the prompt: only at the first step of a run that carries on.
     #[must_use]
     pub fn found(&self) -> Option<&'r Resume> {
         self.found
     }
 
-    /// Whether an agent had begun the step before: it may have taken effect, in part or whole.
+    /// Whether an earlier agent had begun the step, so that it may have taken effect, in part or whole.
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         let begun = self
@@ -48,7 +47,7 @@ impl<'r, C: Checkpoint> Step<'r, C> {
     }
 }
 
-/// How a [run](Recorder::run) ended.
+/// The end of a [run](Recorder::run).
 #[derive(Debug)]
 #[must_use]
 pub enum Ran<C: Checkpoint> {
@@ -56,12 +55,12 @@ pub enum Ran<C: Checkpoint> {
     Finished,
     /// Steps are left, or may be: the work stopped, the context is full, or parts of the checkpoint could not be read.
     Stopped,
-    /// The plan leaves it to somebody else whether and how to go on. Nothing was touched.
+    /// The caller must decide whether and how to go on. Nothing was changed.
     Left(Box<Found<C>>),
 }
 
 impl<C: Checkpoint> Ran<C> {
-    /// How a run ends that found no further step.
+    /// The end of a run without a further step.
     pub(super) fn of_the_end(is_partial: bool) -> Self {
         match is_partial {
             true => Ran::Stopped,
@@ -74,9 +73,9 @@ impl<C: Checkpoint> Ran<C> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError<E> {
-    /// The task could not be begun or carried on, or a report was not saved. The checkpoint is as it was before that.
+    /// The task could not be begun or carried on, or a report was not saved. The failed call changed nothing.
     Record(Error),
-    /// The work failed; a checkpoint was made of it first.
+    /// The work failed. The failure is in the checkpoint.
     Work(Broken<E>),
 }
 
@@ -115,26 +114,26 @@ impl<E: fmt::Debug + fmt::Display> StdError for RunError<E> {
     }
 }
 
-/// What a run begins with.
+/// The beginning of a run.
 pub(super) enum Entered<C: Checkpoint> {
-    /// The task is the owner's; of one that was carried on, what was found.
+    /// The owner has the task; with the resume plan, if it carries on.
     Task(Box<Recorder<C>>, Option<Box<Resume>>),
     /// There is nothing to do.
     Over(Ran<C>),
 }
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Works on a task until no step is left: begins it with its first checkpoint, or carries on from the one that is
-    /// there, and has `work` do one step after the other. In the end the claim is given back.
+    /// Works on a task until no step is left: begins it with its first checkpoint, or carries on from an existing one,
+    /// and calls `work` for one step after the other. At the end it gives the claim back.
     ///
     /// Each step is reported as started before `work` is called, and as done with what `work` returns; `Ok(None)` leaves
     /// the step in progress and ends the run. `work` runs in a [scope](Recorder::scope): its error or panic is in the
-    /// checkpoint before it goes on. A run also ends after the step in which the context was
+    /// checkpoint before this call returns it. A run also ends after the step in which the context was
     /// [reached](Recorder::context_used).
     ///
-    /// It carries on by itself where the plan says to continue or to verify, and where the only question is how far the
-    /// step came that was in progress: [`Step::found`] has what to look at. At everything else, as a blocker or another
-    /// agent's claim, it touches nothing and returns the plan.
+    /// The run carries on by itself if the plan says to continue or to verify, or if its only question is how far the
+    /// step in progress came: [`Step::found`] has what to check. Otherwise, as at a blocker or another agent's claim, it
+    /// changes nothing and returns the plan.
     ///
     /// # Examples
     ///
@@ -216,7 +215,7 @@ impl<C: Checkpoint> Recorder<C> {
                 let resume = Box::new(found.resume.clone());
                 Entered::Task(Box::new(found.carry_on()?), Some(resume))
             }
-            // Agents call their work complete too early.
+            // Agents report a task as complete too early: work may be left.
             Opened::Complete(found) if found.resume.handoff.count_left() == 0 => {
                 Entered::Over(Ran::Finished)
             }
@@ -224,7 +223,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Reports the next step as started; `None` where none is left.
+    /// Reports the next step as started; `None` if no step is left.
     pub(super) fn start_next_step(&self) -> Result<Option<String>> {
         let next = self.next_step()?;
         if let Some(text) = &next {
@@ -233,7 +232,7 @@ impl<C: Checkpoint> Recorder<C> {
         Ok(next)
     }
 
-    /// Reports a step as done; `false` where the run ends.
+    /// Reports a step as done; `false` ends the run.
     pub(super) fn end_step(&self, text: &str, done: Option<StepDone>) -> Result<bool> {
         let is_full = || self.state().level == ContextLevel::Reached;
         match done {
@@ -242,14 +241,14 @@ impl<C: Checkpoint> Recorder<C> {
                     done = done.with_pending(text);
                 }
                 if !self.step_done(&done)?.is_written() {
-                    // Its next step would be the same for ever.
+                    // The next step would be the same step again, for ever.
                     let why = "the report of a finished step changed nothing";
                     return Err(Error::refused(why).with_key(&self.key));
                 }
                 Ok(!is_full())
             }
             None => {
-                // A full context has made its checkpoint.
+                // A full context has its checkpoint already.
                 if !is_full() {
                     let stopped = "the work stopped before the step was done";
                     self.interrupted(&Interruption::Stopped(stopped.to_owned()))?;
@@ -259,7 +258,7 @@ impl<C: Checkpoint> Recorder<C> {
         }
     }
 
-    /// Whether parts of the checkpoint could not be read, so that steps may be left that nobody sees.
+    /// Whether parts of the checkpoint could not be read. They may hold further steps.
     pub(super) fn is_partial(&self) -> Result<bool> {
         Ok(self.checkpoints.get(&self.key)?.is_partial)
     }

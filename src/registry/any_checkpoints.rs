@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 use super::erased::Erased;
-use crate::checkpoint::{DoneItem, Handoff, Key, Operation, OperationContext, Result};
-use crate::checkpoints::Checkpoints;
+use crate::checkpoint::{DoneItem, Handoff, Key, OperationContext, Report, Result};
+use crate::checkpoints::{Checkpoints, Effect, Reported};
 use crate::json::Document;
 use crate::resume::{Resume, ResumeOptions};
 use crate::staleness::Staleness;
@@ -37,19 +37,6 @@ pub struct AnyCheckpoints {
     checkpoint: &'static dyn Erased,
 }
 
-/// One checkpoint, whatever type it has, while [`AnyCheckpoints::try_update`] changes it.
-pub trait AnyCheckpoint {
-    /// What the next agent needs. What could not be read counts.
-    fn handoff(&self) -> Handoff;
-
-    /// Does what an agent or a supervisor reports, and returns whether that changed anything.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Checkpoint::apply`](crate::Checkpoint::apply).
-    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<bool>;
-}
-
 impl fmt::Debug for AnyCheckpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnyCheckpoints").finish_non_exhaustive()
@@ -71,17 +58,22 @@ impl AnyCheckpoints {
         self.checkpoint.begin(&self.view, key, first)
     }
 
-    /// Changes a checkpoint as one step that no other writer comes between: see [`Checkpoints::try_update`].
+    /// Saves what an agent or a supervisor reports as one change: see [`Checkpoints::report`].
     ///
     /// # Errors
     ///
-    /// Those of [`Checkpoints::try_update`].
-    pub fn try_update(
+    /// Those of [`Checkpoints::report`].
+    pub fn report<T>(
         &self,
         key: &Key,
-        mut change: impl FnMut(&mut dyn AnyCheckpoint) -> Result<()>,
-    ) -> Result<Saved> {
-        self.checkpoint.try_update(&self.view, key, &mut change)
+        reports: &[Report],
+        context: &OperationContext<'_>,
+        observe: impl FnMut(&Effect<'_>) -> T,
+    ) -> Result<Reported<T>> {
+        Reported::collect(observe, |observe| {
+            self.checkpoint
+                .report(&self.view, key, reports, context, observe)
+        })
     }
 
     /// How another agent goes on from a checkpoint: see [`Checkpoints::resume`].

@@ -5,21 +5,17 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::{AnyCheckpoint, Inspected};
+use super::Inspected;
 use crate::checkpoint::{
-    Checkpoint, CheckpointFile, DoneItem, Given, Handoff, Inputs, Judged, Key, Notice, Operation,
-    OperationContext, Report, Result, RuleContext, Start, Supervised, UnreadableItem, judge, read,
-    violations,
+    Checkpoint, CheckpointFile, DoneItem, Given, Handoff, Inputs, Judged, Key, Notice,
+    OperationContext, Report, Result, RuleContext, Start, Supervised, judge, read, violations,
 };
-use crate::checkpoints::{Begun, Checkpoints};
+use crate::checkpoints::{Begun, Checkpoints, Effect};
 use crate::formats::{Converted, convert};
 use crate::json::{Document, Violation};
 use crate::resume::{ForeignMember, Resume, ResumeOptions, foreign};
 use crate::staleness::Staleness;
 use crate::store::Saved;
-
-/// A change of a checkpoint.
-pub(super) type Change<'c> = &'c mut dyn FnMut(&mut dyn AnyCheckpoint) -> Result<()>;
 
 /// What can be done with a checkpoint of one format, in a document or in a store.
 pub(super) trait Erased: Send + Sync {
@@ -33,7 +29,14 @@ pub(super) trait Erased: Send + Sync {
     fn check_change(&self, before: &Document, after: &Document) -> Result<()>;
 
     fn begin(&self, view: &Checkpoints<()>, key: &Key, first: &Document) -> Result<Option<Saved>>;
-    fn try_update(&self, view: &Checkpoints<()>, key: &Key, change: Change<'_>) -> Result<Saved>;
+    fn report(
+        &self,
+        view: &Checkpoints<()>,
+        key: &Key,
+        reports: &[Report],
+        context: &OperationContext<'_>,
+        observe: &mut dyn FnMut(&Effect<'_>),
+    ) -> Result<(Saved, Vec<String>)>;
     fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume>;
     fn stale(&self, view: &Checkpoints<()>, key: &Key, root: &Path) -> Result<Staleness>;
     fn earlier(&self, view: &Checkpoints<()>, key: &Key) -> Result<Vec<DoneItem>>;
@@ -158,14 +161,16 @@ impl<C: Checkpoint> Erased for Typed<C> {
         }
     }
 
-    fn try_update(&self, view: &Checkpoints<()>, key: &Key, change: Change<'_>) -> Result<Saved> {
+    fn report(
+        &self,
+        view: &Checkpoints<()>,
+        key: &Key,
+        reports: &[Report],
+        context: &OperationContext<'_>,
+        observe: &mut dyn FnMut(&Effect<'_>),
+    ) -> Result<(Saved, Vec<String>)> {
         view.of::<C>()
-            .try_update_knowing(key, |checkpoint, unreadable| {
-                change(&mut Changing {
-                    checkpoint,
-                    unreadable,
-                })
-            })
+            .report_observed(key, reports, context, observe)
     }
 
     fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume> {
@@ -189,27 +194,5 @@ impl<C: Checkpoint> Erased for Typed<C> {
         let view = view.of::<C>();
         let loaded = view.get(key)?;
         view.complete_handoff(key, &loaded.checkpoint, handoff)
-    }
-}
-
-/// A checkpoint that is being changed, and the items of it that could not be read.
-struct Changing<'c, C> {
-    checkpoint: &'c mut C,
-    unreadable: &'c [UnreadableItem],
-}
-
-impl<C: Checkpoint> AnyCheckpoint for Changing<'_, C> {
-    fn handoff(&self) -> Handoff {
-        let mut handoff = self.checkpoint.handoff();
-        handoff.count_in(self.unreadable.to_vec(), C::STATUS_IS_DERIVED);
-        handoff
-    }
-
-    fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<bool> {
-        let rules = context.rules.with_unreadable(self.unreadable);
-        let before = self.checkpoint.clone();
-        self.checkpoint
-            .apply(operation, &context.with_rules(rules))?;
-        Ok(*self.checkpoint != before)
     }
 }

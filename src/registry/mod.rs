@@ -30,7 +30,7 @@ use crate::formats::{
 use crate::json::{Code, Document, Violation};
 use crate::resume::ForeignMember;
 
-pub use any_checkpoints::{AnyCheckpoint, AnyCheckpoints};
+pub use any_checkpoints::AnyCheckpoints;
 pub use detect::Detected;
 use erased::{Erased, Typed};
 

@@ -65,8 +65,13 @@ impl Tracking {
     /// `paths` that are tracked, each once, and the rest.
     #[must_use]
     pub fn sort<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> (Vec<String>, Vec<String>) {
+        sort_by(paths, self.tracks())
+    }
+
+    /// Says of one path after the other whether it is tracked; looks at each folder once.
+    pub(crate) fn tracks(&self) -> impl FnMut(&str) -> bool {
         let mut project = Project::new(self);
-        sort_by(paths, |path| project.tracks(path))
+        move |path| project.tracks(path)
     }
 
     /// Does not read `.gitignore` files.

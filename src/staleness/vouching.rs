@@ -68,11 +68,6 @@ impl Work {
         }
     }
 
-    /// The agent that the checkpoint names after the save.
-    pub(crate) fn agent(&self) -> Option<&str> {
-        self.agent.as_deref()
-    }
-
     /// Whether the checkpoint named the file before the save.
     pub(crate) fn named_before(&self, file: &str) -> bool {
         self.named_before.contains(file)
@@ -82,7 +77,8 @@ impl Work {
     /// other work. Another agent may begin without having looked at the files.
     pub(crate) fn is_reported(&self, before: Option<&Fingerprints>) -> bool {
         let recorded_by = before.and_then(|before| before.agent.as_deref());
-        let begins_own = self.begun && recorded_by.or(self.agent_before.as_deref()) == self.agent();
+        let begins_own =
+            self.begun && recorded_by.or(self.agent_before.as_deref()) == self.agent.as_deref();
         self.finished || !self.named.is_empty() || begins_own
     }
 }

@@ -415,3 +415,40 @@ fn a_name_that_leads_out_of_the_folder_is_refused() {
     assert!(error.to_string().contains("../x"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn the_schema_of_an_operation_takes_the_lines_that_are_read() {
+    use agent_checkpoint::{Operation, schema};
+
+    let schema = serde_json::to_value(schema::schema::<Operation>()).unwrap();
+    let validator = validator(&schema);
+    for (line, is_one) in [
+        (r#"{"op":"step done"}"#, true),
+        (
+            r#"{"op":"step done","text":"a","current":true,"created":["b"]}"#,
+            true,
+        ),
+        (r#"{"op":"step add","text":"a"}"#, true),
+        (r#"{"op":"stage","name":2}"#, true),
+        (r#"{"op":"stage","name":"2"}"#, true),
+        (r#"{"op":"context","used":0.78}"#, true),
+        (r#"{"op":"context","messages":30,"of":40}"#, true),
+        (r#"{"op":"detail","unread":2,"plan":["a"]}"#, true),
+        (r#"{"op":"heartbeat"}"#, true),
+        (r#"{"op":"review","verdict":"ship","p1":2}"#, true),
+        (r#"{"op":"gate pass","name":"a","phase":2}"#, true),
+        ("{}", false),
+        (r#"{"op":"fly"}"#, false),
+        (r#"{"op":"note"}"#, false),
+        (r#"{"op":"note","text":5}"#, false),
+        (r#"{"op":"note","text":"a","why":"b"}"#, false),
+        (r#"{"op":"heartbeat","text":"a"}"#, false),
+        (r#"{"op":"stage","name":1.5}"#, false),
+        (r#"{"op":"step done","created":"a"}"#, false),
+    ] {
+        let value: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(validator.is_valid(&value), is_one, "{line}");
+        let read = serde_json::from_value::<Operation>(value);
+        assert_eq!(read.is_ok(), is_one, "{line}: {read:?}");
+    }
+}

@@ -898,7 +898,9 @@ fn an_expired_owner_does_not_write() {
             )
             .unwrap_err();
         assert!(
-            error.to_string().contains("third has taken the task over"),
+            error
+                .to_string()
+                .contains("third has a later claim on the task"),
             "{error}"
         );
     }
@@ -994,7 +996,9 @@ fn the_claim_of_a_dead_agent_runs_out() {
         )
         .unwrap_err();
     assert!(
-        error.to_string().contains("next has taken the task over"),
+        error
+            .to_string()
+            .contains("next has a later claim on the task"),
         "{error}"
     );
 }

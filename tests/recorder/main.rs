@@ -21,6 +21,7 @@ mod given_up;
 mod in_async;
 mod interrupted;
 mod owning;
+mod reporting;
 mod running;
 mod scenes;
 mod sitebuilder;

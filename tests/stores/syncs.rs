@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::common::{EXAMPLE, key, task};
-use agent_checkpoint::Checkpoints;
 use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::recorder::{Opened, Recorder};
 use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileStore};
+use agent_checkpoint::{Checkpoints, StepDone};
 
 /// Makes this program the child of a test: the folder to work in.
 const CHILD: &str = "AGENT_CHECKPOINT_SYNCS_CHILD";
@@ -53,6 +54,19 @@ fn child_saves() {
         tasks.load(&key).unwrap();
         mark("end");
     }
+    let tasks = Checkpoints::<TaskCheckpoint>::new(FileStore::open(folder.join("store")));
+    let first = task(&["Ship it"]);
+    let recorder = match Recorder::begin(&tasks, &key("long"), "dev", &first).unwrap() {
+        Opened::Begun(recorder) => recorder,
+        _ => panic!("it is new"),
+    };
+    for number in 0..14 {
+        mark(&format!("step-{number}"));
+        recorder
+            .step_done(&StepDone::new(format!("Finished step {number}")))
+            .unwrap();
+    }
+    mark("end");
 }
 
 /// The system calls after a mark, up to the next.
@@ -123,5 +137,11 @@ fn a_save_waits_for_the_disk_twice_and_one_that_changes_nothing_never() {
             assert_eq!(count(&calls, &writing), 0, "{all}");
             assert!(!all.contains("O_EXCL"), "{all}");
         }
+    }
+    // A report waits as often, and once more for the dropped log where it moves a step out of the checkpoint.
+    for (step, syncs) in [("step-5", 2), ("step-12", 3), ("step-13", 3)] {
+        let calls = section(&log, step);
+        let all = calls.join("\n");
+        assert_eq!(count(&calls, &["fsync(", "fdatasync("]), syncs, "{all}");
     }
 }

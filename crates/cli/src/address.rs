@@ -281,7 +281,7 @@ impl Target {
                 .or_else(|| self.of_the_past(false))
         };
         match is_missing.then(past).flatten() {
-            Some(past) => Failure::new(format!("{}: {past}", self.path.display())),
+            Some(past) => Failure::not_found(format!("{}: {past}", self.path.display())),
             None => error.with_path(&self.path).into(),
         }
     }

@@ -35,6 +35,8 @@ pub(crate) struct Failure {
     /// The file and the key it is about, where the message names them.
     pub(crate) file: Option<PathBuf>,
     pub(crate) key: Option<String>,
+    /// Which of several reports it is about.
+    pub(crate) report: Option<usize>,
 }
 
 /// A failure as `--json` prints it.
@@ -57,6 +59,7 @@ impl Failure {
             code: "failed".to_owned(),
             file: None,
             key: None,
+            report: None,
         }
     }
 
@@ -64,6 +67,14 @@ impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure {
             code: "usage".to_owned(),
+            ..Failure::new(message)
+        }
+    }
+
+    /// A failure of what is not there.
+    pub(crate) fn not_found(message: impl Into<String>) -> Failure {
+        Failure {
+            code: "not-found".to_owned(),
             ..Failure::new(message)
         }
     }
@@ -136,6 +147,7 @@ impl From<Error> for Failure {
             code: error.code().to_owned(),
             file: error.path().map(Path::to_path_buf),
             key: error.key().map(ToString::to_string),
+            report: error.report(),
         }
     }
 }
@@ -159,30 +171,57 @@ fn last_part(message: &str) -> Option<&str> {
 /// What a user who has a corrupt file can do.
 fn advice(error: &Error, corrupt: &Corrupt) -> String {
     let is_conflict = corrupt.code == CorruptCode::MergeConflict;
+    let is_nothing = matches!(corrupt.code, CorruptCode::Empty | CorruptCode::NulBytes);
     if !is_conflict && error.path().is_some_and(stdin::is_input) {
-        return "save it to a file, and `ckpt recover --salvage` goes on with its good part"
-            .to_owned();
+        return match is_nothing {
+            true => "check what writes it".to_owned(),
+            false => "save it to a file, and `ckpt recover --salvage` goes on with its good part"
+                .to_owned(),
+        };
     }
     let place = GLOBAL.get().zip(error.path());
     let kept = place.and_then(|(global, path)| Target::kept(path, global));
+    if is_conflict {
+        let or = kept.map_or_else(String::new, |entry| {
+            format!(", or go on with its newest earlier state, {entry}, with `ckpt recover`")
+        });
+        return format!("nothing was changed; edit the file, then run this again{or}");
+    }
+    let told =
+        place.and_then(|(global, path)| read::format_of_damaged(path, error, global).ok()?);
+    let option = if told.is_some() { "" } else { " --format F" };
+    let named = place.and_then(|(global, _)| global.formats.get(global.format.as_ref()?).ok());
+    let is_host = named
+        .or(told.as_ref())
+        .is_some_and(|format| format.is_host());
+    // A host file has more than checkpoints in it, and does not begin anew.
+    let ways = [
+        (!is_nothing, "--salvage", "the good part of this one"),
+        (!is_host, "--fresh", "none"),
+    ];
+    let ways = ways.into_iter().filter(|(works, ..)| *works);
     match kept {
-        Some(entry) if is_conflict => format!(
-            "nothing was changed; edit the file, then run this again, or go on with its newest earlier state, {entry}, with \
-             `ckpt recover`"
-        ),
-        None if is_conflict => "nothing was changed; edit the file, then run this again".to_owned(),
-        Some(entry) => format!(
-            "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}, with `--salvage` with the \
-             good part of this one, with `--fresh` with none; `ckpt history` lists the states"
-        ),
-        None => {
-            let found = place.map(|(global, path)| read::format_of_damaged(path, error, global));
-            let is_told = matches!(found, Some(Ok(Some(_))));
-            let format = if is_told { "" } else { " --format F" };
+        Some(entry) => {
+            let ways = ways.map(|(_, way, with)| format!(", with `{way}` with {with}"));
             format!(
-                "nothing was changed, and no earlier state of it is kept; `ckpt recover --salvage{format}` goes on with \
-                 the good part of this one, `ckpt recover --fresh{format}` with none"
+                "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}{}; `ckpt history` \
+                 lists the states",
+                ways.collect::<String>()
             )
+        }
+        None => {
+            let ways: Vec<String> = ways
+                .enumerate()
+                .map(|(at, (_, way, with))| {
+                    let goes_on = if at == 0 { " goes on" } else { "" };
+                    format!("`ckpt recover {way}{option}`{goes_on} with {with}")
+                })
+                .collect();
+            let ways = match ways.is_empty() {
+                true => "bring it back from elsewhere, such as git".to_owned(),
+                false => ways.join(", "),
+            };
+            format!("nothing was changed, and no earlier state of it is kept; {ways}")
         }
     }
 }

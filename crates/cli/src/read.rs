@@ -77,8 +77,6 @@ pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String, Failure> {
 
 /// The message about a file that does not exist.
 pub(crate) fn no_such_file(path: &Path) -> Failure {
-    Failure::new(format!(
-        "{}: there is no such file; check the path",
-        path.display()
-    ))
+    let place = path.display();
+    Failure::not_found(format!("{place}: there is no such file; check the path"))
 }

@@ -51,16 +51,34 @@ fn dropped_steps(checkpoint: &TaskCheckpoint) -> u64 {
 }
 
 pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
-    let metadata = &checkpoint.metadata;
     let mut handoff = Handoff {
+        done: checkpoint.completed_steps.iter().map(done).collect(),
+        done_elsewhere: dropped_steps(checkpoint),
+        ..outline(checkpoint)
+    };
+    handoff.gather_files();
+    handoff
+}
+
+/// The hand-off with the newest finished step alone.
+pub(super) fn outline(checkpoint: &TaskCheckpoint) -> Handoff {
+    let metadata = &checkpoint.metadata;
+    let older = checkpoint.completed_steps.len().saturating_sub(1);
+    let older = u64::try_from(older).unwrap_or(u64::MAX);
+    Handoff {
         status: status(checkpoint),
         phase: checkpoint.phase.as_ref().map(ToString::to_string),
         agent: metadata.created_by.clone(),
         previous_agents: metadata.previous_agents.clone(),
         updated_at: metadata.last_updated_at.clone(),
         reason: metadata.reason.as_ref().map(ToString::to_string),
-        done: checkpoint.completed_steps.iter().map(done).collect(),
-        done_elsewhere: dropped_steps(checkpoint),
+        done: checkpoint
+            .completed_steps
+            .last()
+            .map(done)
+            .into_iter()
+            .collect(),
+        done_elsewhere: dropped_steps(checkpoint).saturating_add(older),
         elsewhere: checkpoint
             .dropped
             .as_ref()
@@ -75,9 +93,7 @@ pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
             Some(Reason::ContextLimit | Reason::RateLimit | Reason::Reassignment | Reason::Manual)
         ),
         ..Handoff::default()
-    };
-    handoff.gather_files();
-    handoff
+    }
 }
 
 fn done(step: &CompletedStep) -> DoneItem {

@@ -363,6 +363,14 @@ impl Checkpoint for TaskCheckpoint {
         handoff::handoff(self)
     }
 
+    fn outline(&self) -> Handoff {
+        handoff::outline(self)
+    }
+
+    fn has_finished(&self, text: &str) -> bool {
+        self.is_finished(text)
+    }
+
     fn inspect(&self, inspection: &mut Inspection<'_>) {
         rules::inspect(self, inspection);
     }

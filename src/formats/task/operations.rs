@@ -249,7 +249,7 @@ impl TaskCheckpoint {
         Ok(())
     }
 
-    fn is_finished(&self, text: &str) -> bool {
+    pub(super) fn is_finished(&self, text: &str) -> bool {
         self.completed_steps
             .iter()
             .any(|step| step.step.as_deref() == Some(text))

@@ -34,17 +34,27 @@ pub(super) fn apply(
     operation: &Operation,
     context: &OperationContext<'_>,
 ) -> Result<()> {
-    let mut next = task.clone();
+    // No report is refused after it changed more than this, and a copy of the whole grows with the task.
+    let before = task.metadata.clone();
     let agent = context.agent.filter(|agent| !agent.trim().is_empty());
     if let Some(agent) = agent.filter(|_| operation.is_work()) {
-        next.take_over(agent);
+        task.take_over(agent);
     }
-    report(&mut next, operation, context)?;
+    let reassigned = task.metadata.reason == Some(Reason::Reassignment) && operation.is_work();
+    let whole = reassigned.then(|| task.clone());
+    if let Err(refused) = report(task, operation, context) {
+        task.metadata = before;
+        return Err(refused);
+    }
     // The agent that reports work after a reassignment is the agent of this checkpoint.
-    if operation.is_work() && next.metadata.reason == Some(Reason::Reassignment) && next != *task {
-        next.metadata.reason = Some(Reason::Periodic);
+    if let Some(mut whole) = whole
+        && task.metadata.reason == Some(Reason::Reassignment)
+    {
+        whole.metadata = before;
+        if whole != *task {
+            task.metadata.reason = Some(Reason::Periodic);
+        }
     }
-    *task = next;
     Ok(())
 }
 

@@ -161,9 +161,12 @@ fn fit_size(
     let Some(limit) = limits.total_bytes else {
         return;
     };
-    let had = before.map_or(0, compact_size);
     let size = compact_size(checkpoint);
-    if size <= limit.max(had) {
+    if size <= limit {
+        return;
+    }
+    let had = before.map_or(0, compact_size);
+    if size <= had {
         return;
     }
     let gone = before_these(truncation);

@@ -3,17 +3,17 @@
 use agent_checkpoint::quoted;
 use std::collections::{HashMap, HashSet};
 
-use agent_checkpoint::{Handoff, Operation};
+use agent_checkpoint::{Effect, Handoff, Operation};
 
 /// How much of a text is compared: the beginning distinguishes steps.
 const COMPARED: usize = 120;
 
-/// The note on a step that was reported, by the hand-offs before and after it.
-pub(crate) fn of_step(operation: &Operation, before: &Handoff, after: &Handoff) -> Option<String> {
-    match operation {
-        Operation::StepStart { text } => started(text, before),
+/// The note on a step that was reported, after which these left the plan.
+pub(crate) fn of_step(effect: &Effect<'_>, left_plan: &[String]) -> Option<String> {
+    match &effect.report.operation {
+        Operation::StepStart { text } => started(text, effect),
         Operation::StepDone(done) if done.pending().is_none() && !done.finishes_current() => {
-            finished(done.text()?, before, after)
+            finished(done.text()?, effect, left_plan)
         }
         _ => None,
     }
@@ -35,12 +35,13 @@ pub(crate) fn twice(plan: &[String]) -> Vec<String> {
     told.into_iter().map(note).collect()
 }
 
-fn started(text: &str, before: &Handoff) -> Option<String> {
+fn started(text: &str, effect: &Effect<'_>) -> Option<String> {
+    let before = effect.before;
     let mut open = before.in_progress.iter().map(|item| &item.text);
     if before.pending.iter().any(|step| step == text) || open.any(|step| step == text) {
         return None;
     }
-    if before.done.iter().any(|step| step.text == text) {
+    if effect.was_done(text) {
         return Some(format!(
             "{text} is finished already, and begins once more",
             text = quoted(text)
@@ -57,9 +58,8 @@ fn started(text: &str, before: &Handoff) -> Option<String> {
     })
 }
 
-fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
-    let was_done = before.done.iter().any(|step| step.text == text);
-    if was_done || after.pending.is_empty() || !left_plan(before, after).is_empty() {
+fn finished(text: &str, effect: &Effect<'_>, left_plan: &[String]) -> Option<String> {
+    if effect.after.pending.is_empty() || !left_plan.is_empty() || effect.was_done(text) {
         return None;
     }
     Some(format!(
@@ -70,11 +70,19 @@ fn finished(text: &str, before: &Handoff, after: &Handoff) -> Option<String> {
 
 /// The texts that are no longer planned or in progress.
 pub(crate) fn left_plan(before: &Handoff, after: &Handoff) -> Vec<String> {
+    let (was, is) = (open(before), open(after));
+    // A report changes few steps of a long plan.
+    let pairs = was.iter().zip(&is);
+    let same = pairs.take_while(|(was, is)| was == is).count();
+    let (was, is) = (&was[same..], &is[same..]);
+    let pairs = was.iter().rev().zip(is.iter().rev());
+    let same = pairs.take_while(|(was, is)| was == is).count();
+    let (was, is) = (&was[..was.len() - same], &is[..is.len() - same]);
     let mut still: HashMap<&str, usize> = HashMap::new();
-    for text in open(after) {
+    for &text in is {
         *still.entry(text).or_default() += 1;
     }
-    let mut left = open(before);
+    let mut left = was.to_vec();
     left.retain(|text| match still.get_mut(text) {
         Some(times) if *times > 0 => {
             *times -= 1;
@@ -87,10 +95,10 @@ pub(crate) fn left_plan(before: &Handoff, after: &Handoff) -> Vec<String> {
 
 /// What is left, each step once for each time that the plan has it.
 fn open(handoff: &Handoff) -> Vec<&str> {
-    let planned: HashSet<&str> = handoff.pending.iter().map(String::as_str).collect();
-    let begun = handoff.in_progress.iter().map(|item| item.text.as_str());
-    let begun = begun.filter(|text| !planned.contains(text));
+    let begun = handoff.in_progress.iter();
+    let begun = begun.filter(|item| !handoff.pending.contains(&item.text));
     begun
+        .map(|item| item.text.as_str())
         .chain(handoff.pending.iter().map(String::as_str))
         .collect()
 }

@@ -4,10 +4,9 @@ use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::quoted;
 
 use agent_checkpoint::formats::{Format, GivenValue, Inputs, SourceFiles};
-use agent_checkpoint::staleness::Tracking;
-use agent_checkpoint::store::Saved;
 use agent_checkpoint::{
-    ContextLevel, ContextUse, ErrorKind, Handoff, Operation, OperationContext, Report, RuleContext,
+    ContextLevel, ContextUse, Effect, ErrorKind, Handoff, Operation, OperationContext, Report,
+    Reported, RuleContext,
 };
 
 use crate::address::Target;
@@ -62,9 +61,9 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
         Operation::Reassign { to } => Some(to.clone()),
         _ => None,
     };
-    let mut outcome = change(vec![(None, report)], global)?;
+    let target = Target::to_write(global)?;
+    let mut outcome = change(&target, &[report], global)?;
     if let Some((fence, to)) = global.fence.zip(given_to) {
-        let target = Target::to_write(global)?;
         let held = target.store().claimed(&target.key).ok().flatten();
         let is_owner = |owner: &str| owner == to || owner.starts_with(&format!("{to}, session "));
         if held.is_some_and(|claim| claim.fence == fence && is_owner(&claim.owner)) {
@@ -132,50 +131,67 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::new("standard input is no UTF-8 text; nothing was written"))?;
-    let mut reports = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        if line.trim().is_empty() {
-            continue;
-        }
-        let number = index + 1;
-        let report: Report = line.parse().map_err(|wrong| {
-            Failure::new(format!(
-                "line {number} of standard input: {wrong}; nothing was written"
-            ))
-        })?;
-        reports.push((Some(number), report));
+    let lines = text.lines().zip(1..);
+    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
+    let (lines, numbers): (Vec<&str>, Vec<usize>) = lines.unzip();
+    let target = Target::to_write(global)?;
+    let mut reports = Vec::with_capacity(lines.len());
+    for (line, number) in lines.iter().zip(&numbers) {
+        let report = line.parse::<Report>();
+        reports.push(
+            report.map_err(|wrong| at_line(Failure::new(wrong.to_string()), &target, *number))?,
+        );
     }
     if reports.is_empty() {
         return Err(Failure::new(
             "standard input has no line; write one JSON object a line, such as {\"op\": \"step done\"}",
         ));
     }
-    change(reports, global)
+    change(&target, &reports, global).map_err(|failure| {
+        let number = failure.report.and_then(|index| numbers.get(index));
+        match number {
+            Some(number) => at_line(failure, &target, *number),
+            None => failure,
+        }
+    })
 }
 
-/// Makes one change of all reports; the number is that of a line.
-fn change(mut reports: Vec<(Option<usize>, Report)>, global: &Global) -> Result<Outcome, Failure> {
-    let target = Target::to_write(global)?;
+/// A failure of one line of a batch.
+fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
+    let file = target.path.display().to_string();
+    let message = failure.message.as_str();
+    let why = match message.strip_prefix(&file) {
+        // Perhaps with the key behind it.
+        Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
+        None => message,
+    };
+    failure.message = format!("{file}: line {number}: {why}; nothing was written");
+    failure.file = Some(target.path.clone());
+    failure
+}
+
+/// Makes one change of all reports.
+fn change(target: &Target, reports: &[Report], global: &Global) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
     let mut taken = inputs::of_file(&target.format, &target.path, global, &mut outcome)?;
-    for (_, report) in &reports {
+    for report in reports {
         if taken.is_empty() {
-            taken = inputs::beside(&target, Some(report), global)?;
+            taken = inputs::beside(target, Some(report), global)?;
         }
     }
-    if target.format.names_sources_only() {
-        for (_, reported) in &mut reports {
-            sort_files(&mut reported.operation, global, &mut outcome);
-        }
+    let reported = apply(target, reports, &taken, global)?;
+    for file in &reported.left_out {
+        outcome.note(format!(
+            "{file} is no source file (made by a tool, by its folder or ending, or ignored by git); it is not recorded"
+        ));
     }
-    let (saved, told) = apply(&target, &reports, &taken, global)?;
     let mut lines = Vec::new();
     let mut left = Vec::new();
     for Told {
         line,
         notes,
         left_plan,
-    } in told
+    } in reported.effects
     {
         lines.push(line);
         left.extend(left_plan);
@@ -183,9 +199,9 @@ fn change(mut reports: Vec<(Option<usize>, Report)>, global: &Global) -> Result<
             outcome.note(note);
         }
     }
-    saved::report_of_plan(&mut outcome, &target, global, &saved, &lines, &left);
-    for (_, reported) in &reports {
-        heed_context(&reported.operation, &mut outcome);
+    saved::report_of_plan(&mut outcome, target, global, &reported.saved, &lines, &left);
+    for report in reports {
+        heed_context(&report.operation, &mut outcome);
     }
     Ok(outcome)
 }
@@ -203,108 +219,54 @@ fn heed_context(operation: &Operation, outcome: &mut Outcome) {
     }
 }
 
-/// Keeps the source files among those of a step; the others are named.
-fn sort_files(operation: &mut Operation, global: &Global, outcome: &mut Outcome) {
-    let Operation::StepDone(done) = operation else {
-        return;
-    };
-    let project = Tracking::new(&global.root).with_sources(SourceFiles::default());
-    for file in done.leave_out(|files| project.sort(files.iter().map(String::as_str))) {
-        outcome.note(format!(
-            "{file} is no source file (made by a tool, by its folder or ending, or ignored by git); it is not recorded"
-        ));
-    }
-}
-
+/// Reports all of it as one change, and says of each report what it did.
 fn apply(
     target: &Target,
-    reports: &[(Option<usize>, Report)],
+    reports: &[Report],
     inputs: &Inputs,
     global: &Global,
-) -> Result<(Saved, Vec<Told>), Failure> {
+) -> Result<Reported<Told>, Failure> {
     target.require_file()?;
-    let context = OperationContext::at(super::now(global))
-        .by(global.agent.as_deref(), global.session.as_deref());
-    let mut told = Vec::new();
-    let mut at_line = None;
-    let mut at_operation = None;
-    let archive = reports
-        .iter()
-        .find_map(|(_, reported)| reported.operation.archives());
-    let view = target.checkpoints(global).archiving(archive);
-    let saved = target
-        .format
-        .checkpoints(view)
-        .try_update(&target.key, |checkpoint| {
-            // It may run again, on what a faster writer left.
-            told.clear();
-            for (line, reported) in reports {
-                let operation = &reported.operation;
-                at_line = *line;
-                at_operation = Some(operation);
-                // In the words of `status` and `resume`: what could not be read counts.
-                let before = checkpoint.handoff();
-                let rule_context = RuleContext::none()
-                    .with_inputs(inputs)
-                    .with_key(&target.key);
-                let context = context.with_force(reported.force).with_rules(rule_context);
-                let is_changed = checkpoint.apply(operation, &context)?;
-                let after = checkpoint.handoff();
-                let mut this = tell(operation, is_changed, &before, &after);
-                this.notes
-                    .extend(phase_stays(operation, inputs, is_changed, &before, &after));
-                let said = context.agent;
-                this.notes
-                    .extend(who_has_it(operation, said, &before, &after));
-                told.push(this);
-            }
-            at_line = None;
-            Ok(())
-        })
-        .map_err(|error| {
-            let lacks = matches!(error.kind(), ErrorKind::Unsupported { .. });
-            let is_refused = matches!(error.kind(), ErrorKind::Refused { .. });
-            let mut failure = target.error(error);
-            let operation = at_operation.filter(|_| lacks).map(Operation::name);
-            let other = operation.and_then(|name| instead_of(name, &target.format));
-            failure.message.extend(other);
-            failure.message.extend(
-                at_operation
-                    .filter(|_| is_refused)
-                    .and_then(of_unclear_step),
-            );
-            failure
-        });
-    match (saved, at_line) {
-        (Ok(saved), _) => Ok((saved, told)),
-        (Err(failure), None) => Err(failure),
-        (Err(failure), Some(line)) => {
-            // The file comes first, as in every other message.
-            let place = failure
-                .file
-                .as_ref()
-                .map(|file| format!("{}: ", file.display()));
-            let place = place.filter(|place| failure.message.starts_with(place.as_str()));
-            let place = place.unwrap_or_default();
-            let why = &failure.message[place.len()..];
-            Err(Failure {
-                message: format!(
-                    "{place}line {line} of standard input: {why}; nothing was written"
-                ),
-                ..failure
-            })
-        }
+    let rules = RuleContext::none()
+        .with_inputs(inputs)
+        .with_key(&target.key);
+    let mut context = OperationContext::at(super::now(global))
+        .by(global.agent.as_deref(), global.session.as_deref())
+        .with_rules(rules);
+    let sources = SourceFiles::default();
+    if target.format.names_sources_only() {
+        context = context.with_sources(&sources);
     }
+    let checkpoints = target.any_checkpoints(global);
+    let reported = checkpoints.report(&target.key, reports, &context, |effect| {
+        tell(effect, inputs, global.agent.as_deref())
+    });
+    reported.map_err(|error| {
+        let operation = error.report().and_then(|index| reports.get(index));
+        let operation = operation.map(|report| &report.operation);
+        let more = match error.kind() {
+            ErrorKind::Unsupported { .. } => {
+                operation.and_then(|it| instead_of(it.name(), &target.format))
+            }
+            ErrorKind::Refused { detail } => operation.and_then(|it| which_step(it, detail)),
+            _ => None,
+        };
+        let mut failure = target.error(error);
+        failure.message.extend(more);
+        failure
+    })
 }
 
-/// How to say which step is finished.
-fn of_unclear_step(operation: &Operation) -> Option<&'static str> {
+/// The options for what an error of the library advises on a finished step.
+fn which_step(operation: &Operation, message: &str) -> Option<&'static str> {
     let Operation::StepDone(done) = operation else {
         return None;
     };
-    let names_none = done.pending().is_none() && !done.finishes_current();
-    (names_none && done.text().is_some())
-        .then_some(" with --pending TEXT, or that it is the current one with --current")
+    if message.ends_with("name the planned step that is finished") {
+        return Some(" with --pending TEXT, or that it is the current one with --current");
+    }
+    let is_current = done.finishes_current() && message.ends_with("say what was finished");
+    is_current.then_some(" without --current")
 }
 
 /// How a format comes to what an operation does that it lacks.
@@ -322,7 +284,9 @@ fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
 }
 
 /// What a report did, in a line.
-fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Handoff) -> Told {
+fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Told {
+    let (operation, is_changed) = (&effect.report.operation, effect.is_changed);
+    let (before, after) = (effect.before, effect.after);
     let mut told = Told::default();
     if !matches!(operation, Operation::StepEdit { .. }) {
         told.left_plan = plan::left_plan(before, after);
@@ -369,7 +333,7 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
             }
         }
     };
-    told.notes.extend(plan::of_step(operation, before, after));
+    told.notes.extend(plan::of_step(effect, &told.left_plan));
     if let Operation::Complete = operation {
         // What a format has to be done once a task is complete.
         let known = |text: &&String| !before.instructions.contains(text);
@@ -398,21 +362,19 @@ fn tell(operation: &Operation, is_changed: bool, before: &Handoff, after: &Hando
         told.notes
             .push("this format has no place for the reason".to_owned());
     }
+    told.notes.extend(phase_stays(effect, inputs));
+    told.notes
+        .extend(who_has_it(operation, reporter, before, after));
     told
 }
 
 /// That a gate was passed and nobody said whether its phase is finished.
-fn phase_stays(
-    operation: &Operation,
-    inputs: &Inputs,
-    is_changed: bool,
-    before: &Handoff,
-    after: &Handoff,
-) -> Option<String> {
+fn phase_stays(effect: &Effect<'_>, inputs: &Inputs) -> Option<String> {
+    let operation = &effect.report.operation;
     let silent = matches!(operation, Operation::GatePass { phase: None, .. });
-    let stays = silent && is_changed && inputs.is_empty() && before.phase == after.phase;
-    stays.then(|| {
-        let phase = after.phase.as_deref().unwrap_or("unknown");
+    let stays = silent && effect.is_changed && inputs.is_empty();
+    (stays && effect.before.phase == effect.after.phase).then(|| {
+        let phase = effect.after.phase.as_deref().unwrap_or("unknown");
         format!(
             "the phase stays {phase}: name the one that this gate ends with --phase N, or the plan with --spec FILE"
         )

@@ -118,11 +118,19 @@ fn set(document: &mut Document, pointer: &str, value: &RawValue) -> Result<bool,
             .map(|(end, _)| &pointer[..end])
             .find(|parent| document.get(parent).is_none());
         match missing {
-            Some(parent) => Error::new(ErrorKind::Edit {
-                detail: format!(
-                    "{pointer}: there is no {parent}; make it first, as in `ckpt set FILE '{parent}={{}}' '{pointer}=…'`"
-                ),
-            }),
+            Some(parent) => {
+                // What a list has is named by its place; one that is empty has only the place behind its end.
+                let next = pointer[parent.len() + 1..].split('/').next();
+                let is_place = next.is_some_and(|it| it == "-" || it.parse::<usize>().is_ok());
+                let made = match is_place {
+                    true => format!("'{parent}=[]' '{parent}/-=…'"),
+                    false => format!("'{parent}={{}}' '{pointer}=…'"),
+                };
+                let detail = format!(
+                    "{pointer}: there is no {parent}; make it first, as in `ckpt set FILE {made}`"
+                );
+                Error::new(ErrorKind::Edit { detail })
+            }
             None => error.into(),
         }
     })

@@ -3,7 +3,7 @@
 use agent_checkpoint::formats::{CheckpointFile, FileRole, Start};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::read_document;
-use agent_checkpoint::{Handoff, RuleContext};
+use agent_checkpoint::{ErrorKind, Handoff, RuleContext};
 
 use super::show::view;
 use crate::address::Target;
@@ -24,7 +24,18 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
     start.key_is_named = global.key.is_some();
     start.agent = global.agent.as_deref();
     start.session = global.session.as_deref();
-    let first = target.format.start(&start).map_err(at)?;
+    // Nothing is there yet whose state could refuse it.
+    let first = target
+        .format
+        .start(&start)
+        .map_err(|error| match error.kind() {
+            ErrorKind::Refused { .. } => Failure {
+                exit: Exit::Failed,
+                code: "usage".to_owned(),
+                ..at(error)
+            },
+            _ => at(error),
+        })?;
     refuse_other_name(&target, &first, global)?;
     refuse_second_file(&target)?;
     let checkpoints = target.any_checkpoints(global);

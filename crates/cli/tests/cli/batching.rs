@@ -60,7 +60,17 @@ fn one_wrong_line_and_nothing_is_written() {
             2,
             "\"unblock\" has no member `text`; it takes nothing else",
         ),
-        (r#"{"op": "block", "text": ""}"#, 2, "it is empty"),
+        (
+            r#"{"op": "block", "text": ""}"#,
+            2,
+            "\"block\": \"text\" is empty",
+        ),
+        (
+            r#"{"op": "block", "text": 5}"#,
+            2,
+            "\"block\": \"text\" is a text, not 5",
+        ),
+        (r#"{"op": "detail"}"#, 2, "no detail is given"),
         (
             r#"{"op": "block", "text": "y", "txt": 1}"#,
             2,
@@ -80,10 +90,7 @@ fn one_wrong_line_and_nothing_is_written() {
         let run = project.ckpt_given(&HERE, format!("{good}\n\n{line}\n{good}\n"));
         assert_eq!(run.code, code, "{run:?}");
         let error = run.error();
-        assert!(
-            error.starts_with("t.json: line 3 of standard input: "),
-            "{run:?}"
-        );
+        assert!(error.starts_with("t.json: line 3: "), "{run:?}");
         assert!(error.contains(says), "{run:?}");
         assert!(error.ends_with("; nothing was written"), "{run:?}");
         assert_eq!(run.out, "");

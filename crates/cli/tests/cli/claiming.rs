@@ -33,7 +33,7 @@ fn while_a_claim_stands_only_its_fence_opens() {
         assert!(refused.error().contains("claimed by one"), "{refused:?}");
         let wrong = project.expect(4, &with(&words, &["--fence", "1", AT[0], AT[1]]));
         assert!(
-            wrong.error().contains("one has taken the task over"),
+            wrong.error().contains("one has a later claim on the task"),
             "{wrong:?}"
         );
     }
@@ -85,7 +85,9 @@ fn who_was_taken_for_dead_does_not_write_again() {
     assert_eq!(zombie[4], words[5]);
     let refused = project.expect(4, &words);
     assert!(
-        refused.error().contains("two has taken the task over"),
+        refused
+            .error()
+            .contains("two has a later claim on the task"),
         "{refused:?}"
     );
     assert_eq!(project.read("t.json"), TASK);
@@ -124,7 +126,9 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_takes_the_task() {
     project.expect(0, &other);
     let refused = project.expect(4, &with(&renew, &at("2026-03-02T09:31:00Z")));
     assert!(
-        refused.error().contains("two has taken the task over"),
+        refused
+            .error()
+            .contains("two has a later claim on the task"),
         "{refused:?}"
     );
 }

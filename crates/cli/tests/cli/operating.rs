@@ -294,9 +294,7 @@ fn a_format_without_an_operation_says_how_it_comes_to_the_same() {
     let batch = "{\"op\": \"note\", \"text\": \"half\"}\n{\"op\": \"pause\"}\n";
     let run = project.ckpt_given(&["batch", "--store", "t.json"], batch);
     assert!(
-        run.error()
-            .starts_with("t.json: line 2 of standard input: ")
-            && run.error().contains("`ckpt block`"),
+        run.error().starts_with("t.json: line 2: ") && run.error().contains("`ckpt block`"),
         "{run:?}"
     );
     for step in ["Make b", "Make c"] {

@@ -451,7 +451,7 @@ fn the_workstreams_of_a_build() {
     assert_eq!(run.code, 4, "{run:?}");
     assert!(
         run.error()
-            .starts_with(&format!("{}: line 2 of standard input: ", place.file)),
+            .starts_with(&format!("{}: line 2: ", place.file)),
         "{run:?}"
     );
     assert_eq!(place.project.read(place.file), before);
@@ -653,7 +653,7 @@ fn a_build_begins_with_its_plan() {
         ),
         (
             &["--spec", "spec.json", "--task", "seven"],
-            4,
+            2,
             "is no id of this protocol",
         ),
     ] {

@@ -373,3 +373,35 @@ fn half_of_a_surrogate_pair_counts_where_the_format_has_the_text() {
         "{run:?}"
     );
 }
+
+#[test]
+fn a_corrupt_file_gets_only_advice_that_works() {
+    let project = Project::with("cut.json", &TASK[..100]);
+    project.write("empty.json", "");
+    project.write("nul.json", "\0\0\0\0");
+    let host = r#"{"activeWork": {"id": "w", "checkpoint": {"phase": "#;
+    project.write("host.json", host);
+    let advice = |file: &str, format: &str| {
+        let run = project.expect(3, &["show", file, "--format", format]);
+        run.error().to_owned()
+    };
+    let task = ["cut.json", "empty.json", "nul.json"].map(|file| advice(file, "task"));
+    let host = ["host.json", "empty.json"].map(|file| advice(file, "builder-state"));
+    let has = |errors: &[String], way: &str| errors.iter().map(|it| it.contains(way)).collect();
+    let found: Vec<Vec<bool>> = vec![
+        has(&task, "recover --salvage"),
+        has(&task, "recover --fresh"),
+        has(&host, "recover --salvage"),
+        has(&host, "recover --fresh"),
+    ];
+    let expected = [
+        vec![true, false, false],
+        vec![true, true, true],
+        vec![true, false],
+        vec![false, false],
+    ];
+    assert_eq!(found, expected, "{task:#?} {host:#?}");
+    assert!(host[1].ends_with("such as git"), "{host:#?}");
+    // It does work.
+    project.expect(0, &["recover", "empty.json", "--fresh", "--format", "task"]);
+}

@@ -222,3 +222,20 @@ fn a_version_that_cannot_be_read_is_mended_first() {
     project.expect(0, &["set", "t.json", "/schemaVersion=1"]);
     project.expect(0, &["set", "t.json", "/phase=\"planning\""]);
 }
+
+#[test]
+fn a_missing_parent_is_made_as_what_the_pointer_takes_it_for() {
+    let project = Project::with("t.json", TASK);
+    for (pointer, made) in [
+        ("/extra/0", ["/extra=[]", "/extra/-="]),
+        ("/extra/-", ["/extra=[]", "/extra/-="]),
+        ("/extra/name", ["/extra={}", "/extra/name="]),
+    ] {
+        let run = project.expect(2, &["set", "t.json", &format!("{pointer}=1")]);
+        let [parent, child] = made;
+        let advice = format!("`ckpt set FILE '{parent}' '{child}…'`");
+        assert!(run.error().ends_with(&advice), "{run:?}");
+        project.expect(0, &["set", "t.json", parent, &format!("{child}1")]);
+        project.write("t.json", TASK);
+    }
+}

@@ -1,0 +1,134 @@
+//! What saves moved out of a checkpoint, and is still part of its task.
+
+use serde_json::Value;
+
+use super::Checkpoints;
+use crate::checkpoint::{Checkpoint, DoneIndex, DoneItem, Dropped, Handoff, Key, Result};
+
+/// How many of the newest dropped items are read for a resume or a record of files.
+pub(crate) const NEWEST: usize = 1000;
+
+impl<C: Checkpoint> Checkpoints<C> {
+    /// What saves left out of this checkpoint to keep within their limits, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Beside::dropped`](crate::store::Beside::dropped).
+    pub fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.store.beside().dropped(key)
+    }
+
+    /// Finished work that saves cut from this checkpoint, oldest first; none that it still has.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get) and of [`Beside::dropped`](crate::store::Beside::dropped).
+    pub fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>> {
+        let loaded = self.get(key)?;
+        let dropped = self.store.beside().dropped(key)?;
+        let cut = cut_from(&dropped, &loaded.checkpoint);
+        Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
+    }
+
+    /// The hand-off of a checkpoint, completed from the dropped log: how much finished work is only there,
+    /// and the reasons of decisions whole that an earlier version of the limits cut.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Beside::newest_dropped`](crate::store::Beside::newest_dropped).
+    pub fn complete_handoff(&self, key: &Key, checkpoint: &C, handoff: Handoff) -> Result<Handoff> {
+        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
+        let cut = cut_from(&dropped, checkpoint);
+        self.completed(key, handoff, &dropped, &cut)
+    }
+
+    pub(super) fn completed(
+        &self,
+        key: &Key,
+        mut handoff: Handoff,
+        dropped: &[Dropped],
+        cut: &[C],
+    ) -> Result<Handoff> {
+        let found: usize = cut.iter().map(|cut| cut.handoff().done.len()).sum();
+        let found = u64::try_from(found).unwrap_or(u64::MAX);
+        let log = self.store.beside().dropped_log(key)?;
+        if found > handoff.done_elsewhere {
+            handoff.done_elsewhere = found;
+            handoff.elsewhere.clone_from(&log);
+        }
+        // A longer log was read in part, and that of a checkpoint that was put aside or copied has the name it had before.
+        let was_searched = handoff.elsewhere.is_none() || handoff.elsewhere == log;
+        if dropped.len() < NEWEST && was_searched {
+            handoff.elsewhere_missing = handoff.done_elsewhere.saturating_sub(found);
+        }
+        let whole = dropped
+            .iter()
+            .filter(|piece| piece.pointer.ends_with("/rationale"));
+        let whole: Vec<&str> = whole.filter_map(|piece| piece.value.as_str()).collect();
+        for decision in &mut handoff.decisions {
+            let stump = decision.rationale.as_deref();
+            let stump = stump.and_then(|reason| reason.strip_suffix(&*self.limits.mark));
+            let Some(stump) = stump.filter(|stump| !stump.is_empty()) else {
+                continue;
+            };
+            let mut newest = whole.iter().rev();
+            if let Some(whole) = newest.find(|whole| whole.starts_with(stump)) {
+                decision.rationale = Some((*whole).to_owned());
+            }
+        }
+        Ok(handoff)
+    }
+}
+
+/// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint still has: a
+/// crash can leave a log of what was not cut after all.
+pub(super) fn cut_from<C: Checkpoint>(dropped: &[Dropped], checkpoint: &C) -> Vec<C> {
+    let here = checkpoint.handoff().done;
+    let here = DoneIndex::of(&here);
+    dropped
+        .iter()
+        .filter_map(as_checkpoint::<C>)
+        .filter(|cut| !cut.handoff().done.iter().any(|done| here.has(done)))
+        .collect()
+}
+
+/// A cut list element as a checkpoint that has only this element: so its format tells its files.
+pub(super) fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
+    serde_json::from_value(alone(dropped)?).ok()
+}
+
+/// How many finished steps of these are not in a checkpoint with this hand-off. `handoff_of` reads one that has nothing
+/// but what was dropped, all at once: a supervisor asks of many checkpoints.
+pub(crate) fn count_cut(
+    dropped: &[Dropped],
+    here: &Handoff,
+    handoff_of: impl FnOnce(&Value) -> Option<Handoff>,
+) -> u64 {
+    let mut lists = serde_json::Map::new();
+    for piece in dropped.iter().filter_map(alone) {
+        let Value::Object(piece) = piece else {
+            continue;
+        };
+        for (list, items) in piece {
+            match (lists.get_mut(&list), items) {
+                (Some(Value::Array(all)), Value::Array(items)) => all.extend(items),
+                (_, items) => {
+                    lists.insert(list, items);
+                }
+            }
+        }
+    }
+    let here = DoneIndex::of(&here.done);
+    let cut = handoff_of(&Value::Object(lists)).unwrap_or_default().done;
+    cut.iter().filter(|done| !here.has(done)).count() as u64
+}
+
+fn alone(dropped: &Dropped) -> Option<Value> {
+    let mut tokens = crate::json::pointer::split(&dropped.pointer);
+    let list = tokens.next()?.into_owned();
+    let _index = tokens.next()?;
+    if tokens.next().is_some() || !dropped.value.is_object() {
+        return None;
+    }
+    Some(serde_json::json!({ list: [dropped.value] }))
+}

@@ -1,0 +1,125 @@
+//! Whether a checkpoint can be trusted: is its agent alive, and are its files as they were?
+
+use std::path::Path;
+
+use super::dropped::{NEWEST, cut_from};
+use super::{Checkpoints, Loaded};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result, Revision, Timestamp, read};
+use crate::liveness::Liveness;
+use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
+use crate::store::Stored;
+
+impl<C: Checkpoint> Checkpoints<C> {
+    /// Judges whether the agent of a checkpoint is alive, by its protocol's thresholds and the clock of this
+    /// view. A heartbeat that the store has beside the checkpoint counts.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none, and those of [`load`](Checkpoints::load).
+    pub fn liveness(&self, key: &Key) -> Result<Liveness> {
+        let loaded = self.get(key)?;
+        let pulse = loaded.checkpoint.pulse();
+        let pulse = pulse.with_heartbeat(loaded.context.heartbeat);
+        Ok(Liveness::judge(&pulse, &C::thresholds(), self.now()))
+    }
+
+    /// Whether the files that a checkpoint names are as they were when it was saved.
+    ///
+    /// Files of steps that were cut from the checkpoint count as well. Paths are relative to `root`, which
+    /// stands in for that of [`tracking`](Checkpoints::tracking). Files of which the save recorded what they
+    /// were are judged by that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get); [`ErrorKind::NotAFolder`] when `root` is none.
+    pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
+        let loaded = self.get(key)?;
+        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
+        let cut = cut_from(&dropped, &loaded.checkpoint);
+        let staleness = self.staleness(key, &loaded, &cut, root.as_ref())?;
+        self.heeding_rollback(key, &loaded, staleness)
+    }
+
+    pub(super) fn staleness(
+        &self,
+        key: &Key,
+        loaded: &Loaded<C>,
+        cut: &[C],
+        root: &Path,
+    ) -> Result<Staleness> {
+        // A wrong root would make every file missing, and its work to be done again.
+        if !root.as_os_str().is_empty() && !root.is_dir() {
+            return Err(Error::new(ErrorKind::NotAFolder).with_path(root));
+        }
+        let checkpoint = &loaded.checkpoint;
+        let mut files = checkpoint.files();
+        files.extend(cut.iter().flat_map(Checkpoint::files));
+        let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
+        let mut tracking =
+            tracking.of_checkpoint(self.store.beside().document_file(key), C::layout());
+        tracking.root = root.to_path_buf();
+        let fingerprints = self.fingerprints(key, &loaded.revision)?;
+        // It has the files of all that was moved out, however long ago.
+        let recorded = fingerprints.iter().flat_map(|prints| prints.files.keys());
+        files.extend(recorded.map(String::as_str));
+        let basis = Basis::new(checkpoint.updated_at(), Some(self.clock.now()))
+            .with_fingerprints(fingerprints.as_ref());
+        let staleness = Staleness::judge(files, &basis, &tracking);
+        Ok(if loaded.is_partial {
+            staleness.of_a_part()
+        } else {
+            staleness
+        })
+    }
+
+    /// What the save of this revision recorded of the files.
+    pub(super) fn fingerprints(
+        &self,
+        key: &Key,
+        revision: &Revision,
+    ) -> Result<Option<Fingerprints>> {
+        let text = self.store.beside().fingerprints(key, revision)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// The verdict on the state that is there now, which may have come back without the store.
+    pub(super) fn heeding_rollback(
+        &self,
+        key: &Key,
+        present: &Loaded<C>,
+        staleness: Staleness,
+    ) -> Result<Staleness> {
+        let own = present.checkpoint.updated_at();
+        let back = self.came_back(key, &present.revision, own)?;
+        Ok(match back {
+            Some(back) => staleness.against(back),
+            None => staleness,
+        })
+    }
+
+    /// No save fails for what only helps to judge.
+    pub(super) fn told_of_rollback(&self, key: &Key, stored: &Stored) -> Option<Reason> {
+        if stored.changed_without == Some(false) {
+            return None;
+        }
+        let present = read::<C>(&stored.document).ok()?;
+        let own = present.reading.value.updated_at();
+        self.came_back(key, &stored.revision, own).ok()?
+    }
+
+    fn came_back(
+        &self,
+        key: &Key,
+        present: &Revision,
+        own: Option<&Timestamp>,
+    ) -> Result<Option<Reason>> {
+        super::rollback::came_back(self.store(), key, present, own, &|document| {
+            read::<C>(document)
+                .ok()?
+                .reading
+                .value
+                .updated_at()
+                .cloned()
+        })
+    }
+}

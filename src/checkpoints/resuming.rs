@@ -1,0 +1,218 @@
+//! How another agent goes on from a checkpoint.
+
+use std::time::Instant;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::dropped::{NEWEST, cut_from};
+use super::{Checkpoints, Loaded};
+use crate::checkpoint::{
+    Checkpoint, Claim, Error, ErrorKind, Handoff, Key, Result, ResumePlan, ResumeReason, judge,
+    read,
+};
+use crate::event;
+use crate::json::{Corrupt, CorruptCode};
+use crate::liveness::Liveness;
+use crate::resume::{Found, Resume, ResumeOptions, foreign};
+use crate::shown;
+use crate::staleness::{Basis, Staleness, Tracking};
+use crate::store::{EntryId, TaskContext};
+
+/// For how long after a report its agent may well be at work still.
+const MOMENTS: TimeDelta = TimeDelta::minutes(5);
+
+impl<C: Checkpoint> Checkpoints<C> {
+    /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
+    ///
+    /// A document that cannot be read gives a plan as well: of the newest earlier state that can be read
+    /// ([`Resume::recover_with`]), or to begin anew. Nothing is recovered by this.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`stale`](Checkpoints::stale), but for [`ErrorKind::Corrupt`]; that stays for a document that is
+    /// only beyond the limits. Those of [`CheckpointStoreExt::claimed`](crate::CheckpointStoreExt::claimed) and [`CheckpointStoreExt::states`](crate::CheckpointStoreExt::states), where the
+    /// store has them.
+    pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
+        let began = Instant::now();
+        match self.get(key) {
+            Ok(loaded) => {
+                let resume = self.resume_from(key, &loaded, None, options)?;
+                let agent = resume.handoff.agent.as_deref();
+                event::happened("resumed", key, Some(&loaded.revision), agent, began);
+                Ok(resume)
+            }
+            Err(error) => {
+                let Some(damage) = recoverable(&error) else {
+                    return Err(error);
+                };
+                match self.newest_good(key)? {
+                    Some((entry, loaded)) => {
+                        self.resume_from(key, &loaded, Some((damage, entry)), options)
+                    }
+                    None => self.resume_from_nothing(key, damage, options),
+                }
+            }
+        }
+    }
+
+    fn resume_from(
+        &self,
+        key: &Key,
+        loaded: &Loaded<C>,
+        damage: Option<(Corrupt, EntryId)>,
+        options: &ResumeOptions,
+    ) -> Result<Resume> {
+        let now = self.clock.now();
+        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
+        let cut = cut_from(&dropped, &loaded.checkpoint);
+        let mut staleness = self.staleness(key, loaded, &cut, &options.root)?;
+        if damage.is_none() {
+            staleness = self.heeding_rollback(key, loaded, staleness)?;
+        }
+        let rule_context = options.context(now, self.judged(key));
+        // Judged with all that is known here: a load knows less.
+        let current = read::<C>(&loaded.document)?;
+        let mut judged = judge(&current.document, &current.reading, &rule_context);
+        if let Some(now_for) = &loaded.context.place_is_for {
+            let own = loaded.context.task.as_deref().unwrap_or("another task");
+            judged.plan.refuse(format!(
+                "The checkpoint is that of {own}, and its place is for {now_for} by now"
+            ));
+            judged.plan.because(ResumeReason::OfAnotherTask {
+                place_is_for: now_for.clone(),
+            });
+        }
+        judged.handoff = self.completed(key, judged.handoff, &dropped, &cut)?;
+        if judged.handoff.elsewhere_missing > 0 {
+            let (steps, moved_to) = (judged.handoff.done_elsewhere, judged.handoff.moved_to());
+            let word = if steps == 1 { "step was" } else { "steps were" };
+            let note = format!("{steps} finished {word} {moved_to}");
+            judged.plan.note(note);
+        }
+        let claim = self.claim(key)?;
+        let at_work = self.may_be_at_work(loaded, &judged.handoff, claim.as_ref(), options);
+        if let Some(note) = at_work {
+            judged.plan.note(note);
+        }
+        let (damage, recover_with) = damage.unzip();
+        let found = Found {
+            format: C::FORMAT,
+            now,
+            context: &loaded.context,
+            violations: &judged.violations,
+            is_partial: loaded.is_partial,
+            own: loaded
+                .checkpoint
+                .message_values(&rule_context.with_unreadable(&judged.handoff.unreadable)),
+            handoff: judged.handoff,
+            work_has_ids: C::WORK_HAS_IDS,
+            foreign: foreign::members(
+                &current.document,
+                &current.reading.value,
+                current.reading.left_out(),
+            ),
+            earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
+            staleness,
+            held: self.held(claim, options, now),
+            newer: super::saving::newer(&current),
+            damage,
+            recover_with,
+        };
+        Ok(Resume::new(key, judged.plan, found, options))
+    }
+
+    /// The plan where nothing can be read.
+    fn resume_from_nothing(
+        &self,
+        key: &Key,
+        damage: Corrupt,
+        options: &ResumeOptions,
+    ) -> Result<Resume> {
+        let now = self.clock.now();
+        let handoff = Handoff::default();
+        let tracking = Tracking::new(&options.root);
+        let found = Found {
+            format: C::FORMAT,
+            now,
+            context: &TaskContext::default(),
+            violations: &[],
+            is_partial: false,
+            work_has_ids: C::WORK_HAS_IDS,
+            own: serde_json::Value::Null,
+            foreign: Vec::new(),
+            earlier: Vec::new(),
+            staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
+            held: self.held(self.claim(key)?, options, now),
+            newer: None,
+            damage: Some(damage),
+            recover_with: None,
+            handoff: handoff.clone(),
+        };
+        Ok(Resume::new(key, ResumePlan::of(&handoff), found, options))
+    }
+
+    /// The last claim on a key, in a store that has claims.
+    fn claim(&self, key: &Key) -> Result<Option<Claim>> {
+        match self.store.claims() {
+            Some(claims) => claims.claimed(key),
+            None => Ok(None),
+        }
+    }
+
+    /// The claim that keeps the asking owner from going on.
+    fn held(
+        &self,
+        claim: Option<Claim>,
+        options: &ResumeOptions,
+        now: DateTime<Utc>,
+    ) -> Option<Claim> {
+        let is_ours = |claim: &Claim| {
+            self.fence == Some(claim.fence) || options.asker.as_deref() == Some(&claim.owner)
+        };
+        claim.filter(|claim| !options.ignores_claims && claim.stands(now) && !is_ours(claim))
+    }
+
+    /// What is noted of an agent that reported moments ago on a task that no agent has claimed: nothing keeps two
+    /// from going on at once.
+    fn may_be_at_work(
+        &self,
+        loaded: &Loaded<C>,
+        handoff: &Handoff,
+        claim: Option<&Claim>,
+        options: &ResumeOptions,
+    ) -> Option<String> {
+        let now = self.clock.now();
+        // One that was given back says that its owner is done with it.
+        let is_settled = claim.is_some_and(|claim| claim.released || claim.stands(now));
+        if options.ignores_claims || is_settled || self.store.claims().is_none() {
+            return None;
+        }
+        let pulse = loaded.checkpoint.pulse();
+        let pulse = pulse.with_heartbeat(loaded.context.heartbeat.clone());
+        let Liveness::Active { last, .. } = Liveness::judge(&pulse, &C::thresholds(), now) else {
+            return None;
+        };
+        let agent = handoff.agent.as_deref()?;
+        let asks_itself =
+            |asker: &String| asker == agent || asker.starts_with(&format!("{agent},"));
+        if last.age >= MOMENTS || options.asker.as_ref().is_some_and(asks_itself) {
+            return None;
+        }
+        Some(format!(
+            "{} reported {} s ago, and the task is not claimed: where that agent is still at work, two would go on at \
+             once; claim the task before you go on",
+            shown::line(agent),
+            last.age.num_seconds().max(0),
+        ))
+    }
+}
+
+/// What is wrong with a document that a recovery would replace; one that is only beyond the limits it leaves.
+fn recoverable(error: &Error) -> Option<Corrupt> {
+    match error.kind() {
+        ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {
+            Some(corrupt.clone())
+        }
+        _ => None,
+    }
+}
