@@ -53,7 +53,10 @@ fn step_done(folder: &Path) {
         // Its steps need not survive a loss of power.
         let long = folder.join(format!("after-{length}"));
         let quick = FileOptions::default().with_durability(Durability::None);
-        let recorder = record(FileStore::with_options(&long, quick), &key);
+        let recorder = record(
+            &Checkpoints::new(FileStore::with_options(&long, quick)),
+            &key,
+        );
         for number in 0..length {
             recorder.step_done(&done(number)).unwrap();
         }
@@ -62,7 +65,7 @@ fn step_done(folder: &Path) {
         let prepare = move |round: usize| {
             let copy = copy.join(round.to_string());
             copy_folder(&long, &copy);
-            let recorder = record(FileStore::open(&copy), &key);
+            let recorder = record(&Checkpoints::new(FileStore::open(&copy)), &key);
             // The first save in a folder does what the next ones need not.
             recorder.step_done(&done(length)).unwrap();
             recorder
@@ -97,9 +100,8 @@ fn step_done(folder: &Path) {
     }
 }
 
-fn record(store: FileStore, key: &Key) -> Recorder<TaskCheckpoint> {
-    let tasks = Checkpoints::<TaskCheckpoint>::new(store);
-    match Recorder::begin(&tasks, key, "dev", &first()).unwrap() {
+fn record(tasks: &Checkpoints<TaskCheckpoint>, key: &Key) -> Recorder<TaskCheckpoint> {
+    match Recorder::begin(tasks, key, "dev", &first()).unwrap() {
         Opened::Begun(recorder) => recorder,
         Opened::Found(found) | Opened::Complete(found) => found.carry_on().unwrap(),
     }
@@ -134,10 +136,7 @@ fn batch(folder: &Path) {
         let reports: Vec<Operation> = (0..length).map(|number| done(number).into()).collect();
         let prepare = |round: usize| {
             let key = Key::new(format!("task-{length}-{round}")).unwrap();
-            match Recorder::begin(&tasks, &key, "dev", &first()).unwrap() {
-                Opened::Begun(recorder) => recorder,
-                _ => panic!("it is new"),
-            }
+            record(&tasks, &key)
         };
         let run = |recorder: Recorder<TaskCheckpoint>| {
             black_box(recorder.batch(reports.iter().cloned()).unwrap());

@@ -223,7 +223,7 @@ impl<C: Checkpoint> Recorder<C> {
         self.checkpoints.resume(&self.key, &options)
     }
 
-    /// Reports one thing: an [`Operation`], or a [`Report`] that is forced.
+    /// Reports one thing: an [`Operation`](crate::Operation), or a [`Report`] that is forced.
     ///
     /// # Errors
     ///
