@@ -57,16 +57,6 @@ pub enum ErrorKind {
         /// Why it cannot.
         reason: &'static str,
     },
-    /// Another checkpoint's name differs only in upper and lower case: on many systems they would be one
-    /// file.
-    #[error(
-        "{other} is there, and differs only in upper and lower case: on many systems the two would be \
-         one file; choose another key"
-    )]
-    Twin {
-        /// The other's file.
-        other: String,
-    },
     /// A later version of the format wrote the checkpoint: it can be read, not written.
     #[error(
         "written by a newer program (schema version {found}, this one writes {known}): \
@@ -78,24 +68,15 @@ pub enum ErrorKind {
         /// The latest version this library writes.
         known: u64,
     },
-    /// More bytes than the limit, so it was not read.
-    #[error("{size} bytes, and the limit is {limit}; raise the limit or make it smaller")]
+    /// More bytes than the limit, so it was not read, or not written since it could not be read again.
+    #[error("{}", too_large(*size, *limit, *is_new))]
     TooLarge {
         /// Bytes there are.
         size: u64,
         /// Bytes allowed.
         limit: u64,
-    },
-    /// The document would have more bytes than could be read again; nothing was written.
-    #[error(
-        "it would have {size} bytes, and more than {limit} could not be read again; \
-         nothing was written, make it smaller or raise the limit"
-    )]
-    WouldBeTooLarge {
-        /// Bytes it would have.
-        size: u64,
-        /// Bytes allowed.
-        limit: u64,
+        /// Whether they would have been written.
+        is_new: bool,
     },
     /// Another holds the lock, and did so until the deadline.
     #[error(
@@ -183,12 +164,6 @@ pub enum ErrorKind {
         /// Why.
         detail: String,
     },
-    /// A place in the document cannot be changed as asked.
-    #[error("{detail}")]
-    Edit {
-        /// Why.
-        detail: String,
-    },
     /// A file has more than one checkpoint, or fits more than one format.
     #[error("more than one {what}: choose one of {}", candidates.join(", "))]
     Ambiguous {
@@ -207,27 +182,9 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
-    /// The host file has no such place for a checkpoint.
-    #[error(
-        "no place for the checkpoint {} in this host file{}",
-        quoted_short(slot),
-        some_of("; it has ", slots)
-    )]
-    NoSuchSlot {
-        /// The slot asked for.
-        slot: String,
-        /// The slots there are.
-        slots: Vec<String>,
-    },
     /// The store was opened for reading only.
     #[error("opened for reading only")]
     ReadOnly,
-    /// A template that cannot be read or rendered.
-    #[error("the template {detail}")]
-    Template {
-        /// Why.
-        detail: String,
-    },
     /// The format has no such operation.
     #[error("this format has no operation `{operation}`; it has {}", supported.join(", "))]
     Unsupported {
@@ -260,9 +217,6 @@ pub enum ErrorKind {
         /// Why, and what to do.
         detail: String,
     },
-    /// No folder is where one is expected.
-    #[error("is no folder; name one that is there")]
-    NotAFolder,
     /// The new document is in place, but may not survive a loss of power.
     #[error("saved, but it may not survive a loss of power")]
     NotDurable,
@@ -288,10 +242,9 @@ impl ErrorKind {
             ErrorKind::NotFound => "not-found",
             ErrorKind::Conflict { .. } => "conflict",
             ErrorKind::InvalidKey { .. } => "invalid-key",
-            ErrorKind::Twin { .. } => "twin",
             ErrorKind::NewerSchema { .. } => "newer-schema",
-            ErrorKind::TooLarge { .. } => "too-large",
-            ErrorKind::WouldBeTooLarge { .. } => "would-be-too-large",
+            ErrorKind::TooLarge { is_new: false, .. } => "too-large",
+            ErrorKind::TooLarge { .. } => "would-be-too-large",
             ErrorKind::Locked { .. } => "locked",
             ErrorKind::Claimed { .. } => "claimed",
             ErrorKind::Fenced { .. } => "fenced",
@@ -302,17 +255,13 @@ impl ErrorKind {
             ErrorKind::ChangedMeanwhile => "changed-meanwhile",
             ErrorKind::WouldLose { .. } => "would-lose",
             ErrorKind::Unreadable { .. } => "unreadable",
-            ErrorKind::Edit { .. } => "edit",
             ErrorKind::Ambiguous { .. } => "ambiguous",
             ErrorKind::UnknownFormat { name: None, .. } => "no-checkpoint",
             ErrorKind::UnknownFormat { .. } => "unknown-format",
-            ErrorKind::NoSuchSlot { .. } => "no-such-slot",
             ErrorKind::ReadOnly => "read-only",
-            ErrorKind::Template { .. } => "template",
             ErrorKind::Unsupported { .. } => "unsupported",
             ErrorKind::Transition { .. } => "transition",
             ErrorKind::Refused { .. } => "refused",
-            ErrorKind::NotAFolder => "not-a-folder",
             ErrorKind::NotDurable => "not-durable",
             ErrorKind::Io => "io",
             ErrorKind::Other { code, .. } => code,
@@ -327,10 +276,15 @@ fn what_is_there(found: Option<&Revision>) -> String {
     )
 }
 
-fn some_of(before: &str, all: &[String]) -> String {
-    match all {
-        [] => String::new(),
-        all => format!("{before}{}", all.join(", ")),
+fn too_large(size: u64, limit: u64, is_new: bool) -> String {
+    match is_new {
+        false => {
+            format!("{size} bytes, and the limit is {limit}; raise the limit or make it smaller")
+        }
+        true => format!(
+            "it would have {size} bytes, and more than {limit} could not be read again; \
+             nothing was written, make it smaller or raise the limit"
+        ),
     }
 }
 
@@ -393,6 +347,22 @@ impl Error {
     /// An error about what was given to a call, which a caller can only report.
     pub fn wrong_input(message: impl Into<String>) -> Error {
         Error::other("failed", message)
+    }
+
+    /// An error of a template.
+    pub(crate) fn template(detail: impl fmt::Display) -> Error {
+        Error::other("template", format!("the template {detail}"))
+    }
+
+    /// An error about a folder that is none.
+    #[must_use]
+    pub fn not_a_folder() -> Error {
+        Error::other("not-a-folder", "is no folder; name one that is there")
+    }
+
+    /// An error about a place in a document that cannot be changed as asked.
+    pub fn edit(detail: impl Into<String>) -> Error {
+        Error::other("edit", detail)
     }
 
     /// An error that no caller handles, with its code.
@@ -540,11 +510,12 @@ impl From<FileError> for Error {
     fn from(error: FileError) -> Error {
         let kind = match &error {
             FileError::NotDurable { .. } => ErrorKind::NotDurable,
-            FileError::NotAFolder { .. } => ErrorKind::NotAFolder,
+            FileError::NotAFolder { .. } => Error::not_a_folder().0.kind,
             FileError::Changed { .. } => ErrorKind::ChangedMeanwhile,
             FileError::TooLarge { size, limit, .. } => ErrorKind::TooLarge {
                 size: *size,
                 limit: *limit,
+                is_new: false,
             },
             FileError::Locked {
                 waited,
@@ -584,7 +555,7 @@ impl From<EditError> for Error {
             detail.push_str(": ");
             detail.push_str(&cause.to_string());
         }
-        Error::new(ErrorKind::Edit { detail })
+        Error::edit(detail)
     }
 }
 

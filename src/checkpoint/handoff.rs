@@ -163,7 +163,7 @@ pub struct VerificationItem {
 impl Handoff {
     /// Gathers [`files`](Handoff::files) from the finished work: each file once, in order of first
     /// mention.
-    pub fn gather_files(&mut self) {
+    pub(crate) fn gather_files(&mut self) {
         let mut seen = std::collections::HashSet::new();
         self.files = self
             .done
@@ -270,7 +270,7 @@ impl Handoff {
 
     /// Counts in what could not be read; `derived` says that the status follows from what is done and left
     /// ([`STATUS_IS_DERIVED`](super::Checkpoint::STATUS_IS_DERIVED)).
-    pub fn count_in(&mut self, unreadable: Vec<UnreadableItem>, derived: bool) {
+    pub(crate) fn count_in(&mut self, unreadable: Vec<UnreadableItem>, derived: bool) {
         self.unreadable = unreadable;
         let has = |state: ItemState| self.unreadable.iter().any(|item| item.state == state);
         let begun = has(ItemState::Finished) || has(ItemState::Begun);

@@ -219,7 +219,7 @@ impl OverBudget {
 
     /// Names the longest part by its JSON pointer, with its size and, of a list, the number of its entries.
     #[must_use]
-    pub fn with_longest(
+    pub(crate) fn with_longest(
         mut self,
         pointer: impl Into<String>,
         bytes: usize,

@@ -63,6 +63,7 @@ pub use layout::{Archive, Backups, FileRole, Layout};
 pub use limits::{DropReason, Dropped, Limits, OverBudget, Truncation};
 pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
+pub(crate) use open_enum::sealed as sealed_enum;
 pub use operation::{Detail, Operation, StepDone};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use process::ProcessId;

@@ -1,7 +1,8 @@
 //! Enums that keep a value they do not know.
 
-/// A value of an enum whose field may also hold an undeclared text.
-pub trait OpenEnum {
+/// A value of an enum whose field may also hold an undeclared text; the enums of the library's formats have it.
+#[doc(hidden)]
+pub trait OpenEnum: sealed::Sealed {
     /// The texts that the format lists.
     const KNOWN: &'static [&'static str];
 
@@ -12,6 +13,10 @@ pub trait OpenEnum {
     fn is_known(&self) -> bool {
         Self::KNOWN.contains(&self.as_str())
     }
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
 }
 
 /// Declares an enum of the given texts and `Other`, with its serde and schema.
@@ -39,6 +44,8 @@ macro_rules! open_enum {
                 }
             }
         }
+
+        impl $crate::checkpoint::sealed_enum::Sealed for $name {}
 
         impl $crate::formats::OpenEnum for $name {
             const KNOWN: &'static [&'static str] = &[$($text),+];

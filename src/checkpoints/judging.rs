@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::dropped::{NEWEST, cut_from};
 use super::{Checkpoints, Loaded};
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result, Revision, Timestamp, read};
+use crate::checkpoint::{Checkpoint, Error, Key, Result, Revision, Timestamp, read};
 use crate::liveness::Liveness;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use crate::store::Stored;
@@ -15,7 +15,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when there is none, and those of [`load`](Checkpoints::load).
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when there is none, and those of [`load`](Checkpoints::load).
     pub fn liveness(&self, key: &Key) -> Result<Liveness> {
         let loaded = self.get(key)?;
         let pulse = loaded.checkpoint.pulse();
@@ -31,7 +31,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Checkpoints::get); [`ErrorKind::NotAFolder`] when `root` is none.
+    /// Those of [`get`](Checkpoints::get); the code `not-a-folder` when `root` is none.
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let loaded = self.get(key)?;
         let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
@@ -49,7 +49,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     ) -> Result<Staleness> {
         // A wrong root would make every file missing, and its work to be done again.
         if !root.as_os_str().is_empty() && !root.is_dir() {
-            return Err(Error::new(ErrorKind::NotAFolder).with_path(root));
+            return Err(Error::not_a_folder().with_path(root));
         }
         let checkpoint = &loaded.checkpoint;
         let mut files = checkpoint.files();

@@ -61,7 +61,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// # Errors
     ///
     /// Those of [`try_update`](Checkpoints::try_update).
-    pub fn try_update_knowing(
+    pub(crate) fn try_update_knowing(
         &self,
         key: &Key,
         mut change: impl FnMut(&mut C, &[UnreadableItem]) -> Result<()>,

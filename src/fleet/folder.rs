@@ -382,7 +382,13 @@ impl Scan<'_> {
         let Ok(Some(contents)) = fsio::read_limited(path, self.options.max_bytes) else {
             return Ok(None);
         };
-        let found = formats.detect_damaged(path, &contents.bytes, cause)?;
+        let found = match formats.detect_damaged(path, &contents.bytes, cause) {
+            Ok(Some(found)) => Some(found),
+            other => match formats.detect_kept(path, self.options.max_bytes) {
+                Some(found) => Some(found),
+                None => other?,
+            },
+        };
         Ok(found.map(|found| found.format))
     }
 }

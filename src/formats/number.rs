@@ -29,7 +29,7 @@ impl Number {
 
     /// Whether the number lies between these two, each included.
     #[must_use]
-    pub fn is_within(self, least: u32, most: u32) -> bool {
+    pub(crate) fn is_within(self, least: u32, most: u32) -> bool {
         (f64::from(least)..=f64::from(most)).contains(&self.0)
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Format, Formats};
 use crate::checkpoint::{Error, ErrorKind, Evidence, Result};
 use crate::json::{self, Corrupt, CorruptCode, Document};
+use crate::store::{CheckpointStore, FileOptions, FileStore, HistoryEntry};
 
 /// The format of a file, with the evidence for it.
 #[derive(Clone, Debug)]
@@ -98,6 +99,20 @@ impl Formats {
             Some(found) => Err(self.unknown(found).with_path(path)),
             None => Ok(known),
         }
+    }
+
+    /// The format of the newest state that the history keeps of a file, of whatever task; `None` where it keeps none.
+    #[must_use]
+    pub fn detect_kept(&self, path: &Path, max_bytes: u64) -> Option<Detected> {
+        let options = FileOptions::read_only().with_max_bytes(max_bytes);
+        let store = FileStore::single(path, options).ok()?;
+        let (key, history) = (store.key()?, store.history()?);
+        let mut entries = history.states(key).ok()?.into_iter();
+        let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
+        let stored = history
+            .load_revision(key, &entries.find(is_good)?.id)
+            .ok()?;
+        self.detect(path, Some(&stored.document)).ok()
     }
 }
 

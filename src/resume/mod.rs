@@ -197,7 +197,7 @@ impl Resume {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`](crate::ErrorKind::Template), should the template not render.
+    /// The code `template`, should the template not render.
     #[cfg(feature = "template")]
     pub fn prompt(&self) -> crate::Result<String> {
         let rendered = Prompts::default().render("resume", self, &PromptOptions::default())?;

@@ -15,21 +15,21 @@ pub struct ResumeOptions {
     /// The project's folder, which the checkpoint's files are relative to.
     pub root: PathBuf,
     /// The name of the task. If `None`: the store's, else the key.
-    pub task: Option<String>,
+    pub(crate) task: Option<String>,
     /// The description of the task. If `None`: the store's.
-    pub description: Option<String>,
+    pub(crate) description: Option<String>,
     /// What the format takes besides.
-    pub inputs: Inputs,
+    pub(crate) inputs: Inputs,
     /// The asking owner, as a claim names it: no other may go on while the claim lasts.
-    pub asker: Option<String>,
+    pub(crate) asker: Option<String>,
     /// Whether claims do not count, for a caller that claims the task before going on.
-    pub ignores_claims: bool,
+    pub(crate) ignores_claims: bool,
     /// The file that the checkpoint is in, for the prompt; a store need not have one.
-    pub file: Option<String>,
+    pub(crate) file: Option<String>,
     /// How the next agent records its work, for the prompt: one line for each command.
-    pub recording: Vec<String>,
+    pub(crate) recording: Vec<String>,
     /// Finds out what a verification contract asks for.
-    pub contract_reader: Option<ContractReader>,
+    pub(crate) contract_reader: Option<ContractReader>,
 }
 
 impl ResumeOptions {
@@ -53,6 +53,13 @@ impl ResumeOptions {
     #[must_use]
     pub fn with_input<T: Any + Send + Sync>(mut self, value: T) -> Self {
         self.inputs = self.inputs.with(value);
+        self
+    }
+
+    /// Gives all that the format takes besides.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Inputs) -> Self {
+        self.inputs = inputs;
         self
     }
 

@@ -66,14 +66,14 @@ pub struct Prompts {
 #[non_exhaustive]
 pub struct PromptOptions {
     /// Begin with what the template `header` gives.
-    pub header: bool,
+    pub(crate) header: bool,
     /// How large it may be: the oldest finished steps are left out first, then the oldest reasons of decisions, then
     /// what members say that the format does not declare, and nothing else.
-    pub budget: Option<Budget>,
+    pub(crate) budget: Option<Budget>,
     /// What is redacted in texts; [`Redaction::secrets`] by default.
-    pub redaction: Option<Redaction>,
+    pub(crate) redaction: Option<Redaction>,
     /// What templates see as `given`.
-    pub values: BTreeMap<String, Value>,
+    pub(crate) values: BTreeMap<String, Value>,
 }
 
 impl Default for PromptOptions {
@@ -156,7 +156,7 @@ impl Prompts {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`] with name, line and reason: when there is no such name, and when it is no template.
+    /// The code `template` with name, line and reason: when there is no such name, and when it is no template.
     pub fn with(mut self, name: &str, source: impl Into<String>) -> Result<Prompts> {
         require_known(name)?;
         let source = source.into();
@@ -170,13 +170,13 @@ impl Prompts {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`] as [`with`](Prompts::with), also for a file that bears no name of a template;
-    /// [`ErrorKind::NotFound`], [`ErrorKind::NotAFolder`] and whatever keeps a file from being read. Each has the
+    /// The code `template` as [`with`](Prompts::with), also for a file that bears no name of a template;
+    /// [`ErrorKind::NotFound`], the code `not-a-folder` and whatever keeps a file from being read. Each has the
     /// path.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Prompts> {
         let folder = folder.as_ref();
         if !folder.is_dir() {
-            return Err(Error::new(ErrorKind::NotAFolder).with_path(folder));
+            return Err(Error::not_a_folder().with_path(folder));
         }
         let mut prompts = Prompts::default();
         read_folder(folder, "", &mut prompts)?;
@@ -187,7 +187,7 @@ impl Prompts {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`] when there is no such name.
+    /// The code `template` when there is no such name.
     pub fn source(&self, name: &str, format: &str) -> Result<&str> {
         self.find(name, format).map(|(_, source)| source)
     }
@@ -212,19 +212,17 @@ impl Prompts {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`] with name, line and reason: when there is no such name, for a name that the template
+    /// The code `template` with name, line and reason: when there is no such name, for a name that the template
     /// uses and that does not exist, and for a template that renders without end.
     pub fn render(&self, name: &str, resume: &Resume, options: &PromptOptions) -> Result<Rendered> {
         let (name, source) = self.find(name, resume.format)?;
         if let Some((format, _)) = name.split_once('/')
             && format != resume.format
         {
-            return Err(Error::new(ErrorKind::Template {
-                detail: format!(
-                    "`{name}`: is for checkpoints of {format}, and this is one of {}",
-                    resume.format
-                ),
-            }));
+            return Err(Error::template(format!(
+                "`{name}`: is for checkpoints of {format}, and this is one of {}",
+                resume.format
+            )));
         }
         let header = if options.header {
             self.header(resume, options)?
@@ -384,12 +382,10 @@ fn require_known(name: &str) -> Result<()> {
 
 fn unknown(name: &str) -> Error {
     let names: Vec<_> = Prompts::names().collect();
-    Error::new(ErrorKind::Template {
-        detail: format!(
-            "`{name}`: there is no template of this name; there are {}",
-            names.join(", ")
-        ),
-    })
+    Error::template(format!(
+        "`{name}`: there is no template of this name; there are {}",
+        names.join(", ")
+    ))
 }
 
 /// The text of a template, and where it stands in the folder.
@@ -418,10 +414,6 @@ fn read_folder(folder: &Path, format: &str, prompts: &mut Prompts) -> Result<()>
 fn read_template(path: &Path) -> Result<String> {
     let contents = fsio::read_limited(path, LARGEST)?;
     let contents = contents.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
-    String::from_utf8(contents.bytes).map_err(|_| {
-        Error::new(ErrorKind::Template {
-            detail: "is no text in UTF-8".to_owned(),
-        })
-        .with_path(path)
-    })
+    String::from_utf8(contents.bytes)
+        .map_err(|_| Error::template("is no text in UTF-8".to_owned()).with_path(path))
 }

@@ -255,7 +255,7 @@ impl Staleness {
 
     /// The same for a checkpoint that could be read in part only: files that it names may be missing
     /// here, so it is not fresh.
-    pub fn of_a_part(self) -> Staleness {
+    pub(crate) fn of_a_part(self) -> Staleness {
         self.against(Reason::ReadInPart)
     }
 

@@ -12,16 +12,22 @@ use crate::formats::Format;
 use crate::formats::builder_state::BuilderState;
 use crate::json::{Document, Violation};
 
-/// A type whose documents can be read and judged: every [`Checkpoint`], and the host file
-/// [`BuilderState`].
-///
-/// A checkpoint of your own has it already. Implement it for what is no checkpoint, such as a host file
-/// of your own.
-pub trait Examine: Serialize + DeserializeOwned + Clone + PartialEq + Debug + 'static {
+/// A type whose documents can be read and judged: every [`Checkpoint`], and the host file [`BuilderState`].
+pub trait Examine:
+    Serialize + DeserializeOwned + Clone + PartialEq + Debug + sealed::Sealed + 'static
+{
     /// What in the document breaks the format's rules, from the document alone.
     ///
     /// `None` when the document cannot be read as this type at all.
     fn examine(document: &Document) -> Option<Vec<Violation>>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl<C: super::Checkpoint> Sealed for C {}
+
+    impl Sealed for super::BuilderState {}
 }
 
 impl<C: Checkpoint + Debug> Examine for C {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(crate) use built_in::{BUILT_IN, message};
 
-use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::checkpoint::{Error, Result};
 use crate::json::quoted_short;
 use crate::redaction::Redaction;
 use crate::shown;
@@ -49,9 +49,9 @@ pub(crate) fn render(
         .render_captured_to(Serde(values), &mut out)
         .map(|_| ());
     if out.is_full() {
-        return Err(Error::new(ErrorKind::Template {
-            detail: format!("`{name}`: renders more than {bound} bytes"),
-        }));
+        return Err(Error::template(format!(
+            "`{name}`: renders more than {bound} bytes"
+        )));
     }
     rendered.map_err(|error| template_error(name, source, &error))?;
     let mut text = out.into_text();
@@ -128,7 +128,5 @@ fn template_error(name: &str, source: &str, error: &minijinja::Error) -> Error {
     let shown = shown.map_or_else(String::new, |text| {
         format!(", in {}", quoted_short(text.trim()))
     });
-    Error::new(ErrorKind::Template {
-        detail: format!("`{name}`{line}: {kind}{detail}{shown}"),
-    })
+    Error::template(format!("`{name}`{line}: {kind}{detail}{shown}"))
 }

@@ -1118,7 +1118,16 @@ fn the_lead_moves_stories_and_counts() {
     assert!(state.begin_story("SHOP-20", 0, now()).is_err());
     let worker = state.begin_story("SHOP-12", 0, now()).unwrap();
     assert_eq!(worker, "story-SHOP-12-s0");
-    assert!(state.begin_story("SHOP-12", 0, now()).is_err());
+    let again = state.begin_story("SHOP-12", 0, now()).unwrap_err();
+    assert!(
+        again.to_string().contains("is STAGE_0; only a story"),
+        "{again}"
+    );
+    let unknown = state.begin_story("SHOP-99", 0, now()).unwrap_err();
+    assert!(
+        unknown.to_string().contains("no story of this pipeline"),
+        "{unknown}"
+    );
     assert_eq!(state.active_workers, Some(number(1)));
     // A checkpoint of another stage, or another story, is not recorded.
     let before = state.clone();

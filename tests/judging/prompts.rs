@@ -11,7 +11,7 @@ use agent_checkpoint::formats::task::{CompletedStep, Decision, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{Budget, PromptOptions, Prompts, Resume, ResumeOptions};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Put};
-use agent_checkpoint::{Checkpoint, CheckpointStoreExt, ErrorKind, Redaction};
+use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Redaction};
 use serde_json::{Value, json};
 
 const NAMES: [&str; 7] = [
@@ -316,13 +316,13 @@ fn what_is_no_template_is_told_with_its_name_its_line_and_its_file() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         let error = Prompts::from_folder(folder.path()).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Template { .. }));
+        assert!(error.code() == "template");
         assert_eq!(error.path(), Some(path.as_path()));
         assert!(error.to_string().contains(told), "{error}");
         fs::remove_file(path).unwrap();
     }
     let error = Prompts::from_folder(folder.path().join("none")).unwrap_err();
-    assert_eq!(*error.kind(), ErrorKind::NotAFolder);
+    assert_eq!(error.code(), "not-a-folder");
     let error = Prompts::default().with("nothing", "x").unwrap_err();
     assert!(error.to_string().contains("`nothing`"), "{error}");
 
@@ -359,10 +359,7 @@ fn a_hostile_template_ends_soon_and_holds_little() {
         let error = prompts
             .render("resume", &task, &PromptOptions::new())
             .unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Template { .. }),
-            "{source}"
-        );
+        assert!(error.code() == "template", "{source}");
         // Without fuel these run for hours. The bound is wide, for a machine that is busy with other things.
         assert!(
             begun.elapsed() < std::time::Duration::from_secs(120),

@@ -212,16 +212,18 @@ fn a_file_over_the_limit_is_neither_read_nor_written() {
         *error.kind(),
         ErrorKind::TooLarge {
             size: 26,
-            limit: 20
+            limit: 20,
+            is_new: false
         }
     );
     let long = Document::from_text(format!("{{\"n\":{}}}", "1".repeat(20))).unwrap();
     let error = store.put(&key("b"), Put::new(long.clone())).unwrap_err();
     assert_eq!(
         *error.kind(),
-        ErrorKind::WouldBeTooLarge {
+        ErrorKind::TooLarge {
             size: 26,
-            limit: 20
+            limit: 20,
+            is_new: true
         }
     );
     assert!(!folder.path().join("b.json").exists());

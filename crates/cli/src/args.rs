@@ -535,7 +535,7 @@ pub(crate) struct Block {
     /// What it is
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: String,
-    /// Of which type the error is, such as dependency_missing (sitebuilder)
+    /// Of which type the error is, such as dependency_missing
     #[serde(rename = "type")]
     #[arg(long = "type", value_name = "TYPE", value_parser = words)]
     pub(crate) kind: Option<String>,
@@ -544,37 +544,37 @@ pub(crate) struct Block {
 /// What goes with the work beside its steps.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Details {
-    /// Files that were made, apart from a finished step (agent-session, sitebuilder)
+    /// Files that were made, apart from a finished step
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) created: Vec<String>,
-    /// Files that were changed, apart from a finished step (agent-session, sitebuilder)
+    /// Files that were changed, apart from a finished step
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) modified: Vec<String>,
-    /// The changed files are committed: their list begins anew (agent-session)
+    /// The changed files are committed: their list begins anew
     #[arg(long)]
     pub(crate) committed: bool,
-    /// How to resume from here (agent-session, sitebuilder)
+    /// How to resume from here
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) instructions: Option<String>,
-    /// The steps that are left, in place of those that were, as in a new stage (agent-session)
+    /// The steps that are left, in place of those that were, as in a new stage
     #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
     pub(crate) plan: Option<Vec<String>>,
-    /// What of the material was processed last (sitebuilder)
+    /// What of the material was processed last
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) processed: Option<String>,
-    /// What of the material comes next (sitebuilder)
+    /// What of the material comes next
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) next: Option<String>,
-    /// The inbox was checked now, and has so many unread messages (agent-session)
+    /// The inbox was checked now, and has so many unread messages
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) unread: Option<u32>,
-    /// The overview of the group was updated now (agent-session)
+    /// The overview of the group was updated now
     #[arg(long)]
     pub(crate) overview: bool,
-    /// The agent's own status file was updated now (agent-session)
+    /// The agent's own status file was updated now
     #[arg(long)]
     pub(crate) status_file: bool,
-    /// What success is measured by, such as US-003.verificationContract (task, builder-state)
+    /// What success is measured by, such as US-003.verificationContract
     #[arg(long, value_name = "REF", value_parser = words)]
     pub(crate) contract: Option<String>,
 }
@@ -902,7 +902,7 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
 }
 
 /// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
-pub(crate) fn parse(formats: Formats) -> Result<Line, Outcome> {
+pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
     let command = inputs::command(Args::command(), &formats);
     let parsed = command.clone().try_get_matches().and_then(|matches| {
         let (verb, given) = inputs::given(&matches, &formats);
@@ -910,7 +910,7 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Outcome> {
             .subcommand_name()
             .is_some_and(|name| !Verb::has_subcommand(name));
         let mut line = match is_own {
-            true => Line::Own(Global::from_arg_matches(&matches)?, verb),
+            true => Line::Own(Box::new(Global::from_arg_matches(&matches)?), verb),
             false => Line::Common(Box::new(Args::from_arg_matches(&matches)?)),
         };
         let global = match &mut line {
@@ -922,7 +922,7 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Outcome> {
     });
     parsed.map_err(|error| {
         let text = error.render().to_string();
-        match error.kind() {
+        Box::new(match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Outcome {
                 out: text,
                 ..Outcome::new()
@@ -935,7 +935,7 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Outcome> {
                     false => outcome,
                 }
             }
-        }
+        })
     })
 }
 
@@ -945,7 +945,7 @@ pub(crate) enum Line {
     /// A verb that all formats have.
     Common(Box<Args>),
     /// The words of one that a single format has.
-    Own(Global, String),
+    Own(Box<Global>, String),
 }
 
 /// The several lines of a usage error as one.

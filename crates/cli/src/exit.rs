@@ -55,7 +55,7 @@ impl Exit {
     pub(crate) fn of(error: &Error) -> Exit {
         match error.kind() {
             ErrorKind::Corrupt(_)
-            | ErrorKind::TooLarge { .. }
+            | ErrorKind::TooLarge { is_new: false, .. }
             | ErrorKind::NotRecoverable { .. } => Exit::Corrupt,
             ErrorKind::Conflict { .. } => Exit::Conflict,
             ErrorKind::NewerSchema { .. }

@@ -231,9 +231,12 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
     match kind {
         ErrorKind::Transition { .. } => " (--force)",
         ErrorKind::WouldLose { .. } => " (--allow-loss)",
-        ErrorKind::TooLarge { .. } | ErrorKind::WouldBeTooLarge { .. } => " (--max-bytes N)",
+        ErrorKind::TooLarge { .. } => " (--max-bytes N)",
         ErrorKind::InvalidKey { .. } => "; name the task with --key, or its file",
-        ErrorKind::NoSuchSlot { .. } => "; name another with --slot",
+        ErrorKind::Other {
+            code: "no-such-slot",
+            ..
+        } => "; name another with --slot",
         ErrorKind::UnknownFormat { name: None, .. } => " (--format F)",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",

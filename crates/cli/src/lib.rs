@@ -32,7 +32,7 @@ pub fn run(formats: Formats) -> ExitCode {
     outlive_size_limits();
     let outcome = match args::parse(formats) {
         Ok(args) => verbs::run(args),
-        Err(outcome) => outcome,
+        Err(outcome) => *outcome,
     };
     output::print(&outcome)
 }

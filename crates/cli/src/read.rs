@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::Format;
 use agent_checkpoint::json::{self, Document};
-use agent_checkpoint::store::{FileOptions, FileStore, HistoryEntry, read_document, read_file};
+use agent_checkpoint::store::{read_document, read_file};
 use agent_checkpoint::{Error, ErrorKind};
 
 use crate::args::Global;
@@ -44,24 +43,11 @@ pub(crate) fn format_of_damaged(
     let bytes = read_file(path, global.max_bytes)?.unwrap_or_default();
     match global.formats.detect_damaged(path, &bytes, cause) {
         Ok(Some(found)) => Ok(Some(found.format)),
-        other => match kept_format(path, global) {
-            Some(format) => Ok(Some(format)),
+        other => match global.formats.detect_kept(path, global.max_bytes) {
+            Some(found) => Ok(Some(found.format)),
             None => other.map(|_| None),
         },
     }
-}
-
-/// The format of the newest state that the history keeps of a file, of whatever task.
-fn kept_format(path: &Path, global: &Global) -> Option<Format> {
-    let options = FileOptions::read_only().with_max_bytes(global.max_bytes);
-    let store = FileStore::single(path, options).ok()?;
-    let key = store.key()?.clone();
-    let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
-    let mut entries = store.states(&key).ok()?.into_iter();
-    let found = entries.find(is_good)?.id;
-    let stored = store.load_revision(&key, &found).ok()?;
-    let detected = global.formats.detect(path, Some(&stored.document)).ok()?;
-    Some(detected.format)
 }
 
 /// The text of a file that is no checkpoint, such as a template.

@@ -46,7 +46,7 @@ fn every_verb_knows_an_errand() {
     assert!(run(0, &["validate", "shopping.json"]).contains("valid (errand)"));
     let shown = run(0, &["show", "shopping.json"]);
     assert!(
-        shown.contains("mood") && shown.contains("library"),
+        shown.contains("mood") && shown.contains("library") && shown.contains("5 min"),
         "{shown}"
     );
     run(0, &["stale", "shopping.json"]);

@@ -12,13 +12,13 @@ pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|w
 /// The name of a gate without the workstream that it was passed for: `type-check` of
 /// `type-check (WS2)` and of `type-check:WS2`.
 #[must_use]
-pub fn gate_name(gate: &str) -> &str {
+pub(super) fn gate_name(gate: &str) -> &str {
     split(gate).0
 }
 
 /// The workstream that a gate was passed for: `WS2` of `type-check (WS2)` and of `type-check:WS2`.
 #[must_use]
-pub fn gate_workstream(gate: &str) -> Option<&str> {
+pub(super) fn gate_workstream(gate: &str) -> Option<&str> {
     split(gate).1
 }
 
@@ -136,7 +136,7 @@ impl BuildCheckpoint {
 
     /// The issue that waives gate B.
     #[must_use]
-    pub fn waiver_issue(&self) -> Option<&str> {
+    pub(super) fn waiver_issue(&self) -> Option<&str> {
         let issue = self.render_proof_waiver.as_ref()?.issue_id.as_deref()?;
         Some(issue.trim()).filter(|issue| !issue.is_empty())
     }

@@ -12,7 +12,7 @@ pub(super) const ID_PATTERN: &str = "^(PRD-[0-9]{3}|(EXEC|ADR|FIB|GAP|PERF|ISS)-
 /// Whether a text is the id of a document: `PRD-` and three digits, or another of the prefixes and then
 /// letters, digits, `.`, `_` and `-`.
 #[must_use]
-pub fn is_build_id(text: &str) -> bool {
+pub(super) fn is_build_id(text: &str) -> bool {
     let Some((prefix, rest)) = text.split_once('-') else {
         return false;
     };

@@ -31,8 +31,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use gates::{FidelityGate, PresenceGate, gate_name, gate_workstream};
-pub use layout::{FOLDER, is_build_id};
+pub use gates::{FidelityGate, PresenceGate};
+use gates::{gate_name, gate_workstream};
+pub use layout::FOLDER;
+use layout::is_build_id;
 pub use spec::{ExecutionSpec, SpecPhase, SpecWorkstream};
 pub use workstreams::Bucket;
 

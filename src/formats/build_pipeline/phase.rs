@@ -16,7 +16,10 @@ pub(super) fn parse(text: &str) -> Option<f64> {
         text[head.len()..].trim_start_matches([' ', '-', '_', ':'])
     });
     let number: f64 = rest.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number)
+    // From 2^53 on a number in the file would be another than the one that was given.
+    (0.0..9_007_199_254_740_992.0)
+        .contains(&number)
+        .then_some(number)
 }
 
 #[cfg(test)]
@@ -28,7 +31,16 @@ mod tests {
         assert_eq!(parse("2"), Some(2.0));
         assert_eq!(parse(" Phase 2 "), Some(2.0));
         assert_eq!(parse("phase-2.5"), Some(2.5));
-        for none in ["", "phase", "two", "-1", "inf", "NaN", "Phäse 2"] {
+        for none in [
+            "",
+            "phase",
+            "two",
+            "-1",
+            "inf",
+            "NaN",
+            "9007199254740993",
+            "Phäse 2",
+        ] {
             assert_eq!(parse(none), None, "{none}");
         }
     }

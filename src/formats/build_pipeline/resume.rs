@@ -28,7 +28,7 @@ impl BuildCheckpoint {
     /// `None` if nothing is left, or it is unknown.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "phases are few")]
-    pub fn resume_phase(&self, spec: Option<&ExecutionSpec>) -> Option<f64> {
+    pub(super) fn resume_phase(&self, spec: Option<&ExecutionSpec>) -> Option<f64> {
         self.open_workstreams().next()?;
         if let Some(spec) = spec {
             let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
@@ -53,7 +53,7 @@ impl BuildCheckpoint {
     /// The workstream to begin with: of the phase that the build goes on with the one in progress, else
     /// the one that is pending.
     #[must_use]
-    pub fn resume_workstream(&self, spec: Option<&ExecutionSpec>) -> Option<&str> {
+    pub(super) fn resume_workstream(&self, spec: Option<&ExecutionSpec>) -> Option<&str> {
         let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
         let phase = spec.and_then(|spec| {
             let mut phases = spec.phases.iter();

@@ -8,6 +8,7 @@ mod strategies;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use recognise::recognise;
+pub(crate) use slots::NO_SUCH_SLOT;
 pub use slots::{Slot, SlotPlace};
 
 use super::fields::{self, null_is_default};

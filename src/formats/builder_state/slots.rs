@@ -4,7 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::checkpoint::{Error, ErrorKind, Key, Result};
-use crate::json::{Document, Kind, Node};
+use crate::json::{Document, Kind, Node, quoted_short};
+
+/// The code of the error that a host file has no such slot.
+pub(crate) const NO_SUCH_SLOT: &str = "no-such-slot";
 
 /// Which checkpoint of a host file is meant.
 ///
@@ -195,7 +198,7 @@ impl Slot {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSuchSlot`] when the host file has none, [`ErrorKind::Ambiguous`] when two
+    /// The code `no-such-slot` when the host file has none, [`ErrorKind::Ambiguous`] when two
     /// ad-hoc tasks have the id.
     pub fn find(&self, host: &Document) -> Result<SlotPlace> {
         let places = Slot::places(host);
@@ -207,10 +210,19 @@ impl Slot {
                 candidates: vec![first.pointer.clone(), second.pointer.clone()],
             })),
             (None, _) if *self == Slot::Top => Ok(SlotPlace::new(Slot::Top, "", host.root())),
-            (None, _) => Err(Error::new(ErrorKind::NoSuchSlot {
-                slot: self.to_string(),
-                slots: places.iter().map(|place| place.slot.to_string()).collect(),
-            })),
+            (None, _) => {
+                let there: Vec<String> =
+                    places.iter().map(|place| place.slot.to_string()).collect();
+                let there = match there.as_slice() {
+                    [] => String::new(),
+                    there => format!("; it has {}", there.join(", ")),
+                };
+                let slot = quoted_short(&self.to_string());
+                Err(Error::other(
+                    NO_SUCH_SLOT,
+                    format!("no place for the checkpoint {slot} in this host file{there}"),
+                ))
+            }
         }
     }
 

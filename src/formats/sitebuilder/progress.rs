@@ -23,7 +23,7 @@ impl Subtasks {
 
     /// Whether as many are listed as there are said to be, or more.
     #[must_use]
-    pub fn lists_all(&self) -> bool {
+    pub(super) fn lists_all(&self) -> bool {
         let listed = count(self.items.iter());
         self.total
             .is_some_and(|total| (0.0..=listed).contains(&total))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::own_file::{OwnFile, folders};
-use crate::checkpoint::{DropReason, Dropped, Error, ErrorKind, Result, Revision};
+use crate::checkpoint::{DropReason, Dropped, Error, Result, Revision};
 use crate::fsio::{self, Durability, FileError, Present};
 
 /// How many bytes of the end are read at first by those who want the newest pieces.
@@ -155,9 +155,7 @@ impl DroppedLog {
         let mut lines = Vec::new();
         let add = |lines: &mut Vec<u8>, line: &Line| {
             serde_json::to_writer(&mut *lines, line).map_err(|error| {
-                Error::new(ErrorKind::Edit {
-                    detail: format!("what was cut cannot be recorded: {error}"),
-                })
+                Error::edit(format!("what was cut cannot be recorded: {error}"))
             })?;
             lines.push(b'\n');
             Ok::<_, Error>(())

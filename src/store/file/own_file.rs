@@ -159,11 +159,8 @@ impl Record {
 
     /// The contents of its file.
     pub(super) fn text<T: Serialize>(&self, record: &T) -> Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(record).map_err(|error| {
-            Error::new(ErrorKind::Edit {
-                detail: format!("{} cannot be written: {error}", self.name),
-            })
-        })?;
+        let mut text = serde_json::to_vec_pretty(record)
+            .map_err(|error| Error::edit(format!("{} cannot be written: {error}", self.name)))?;
         text.push(b'\n');
         Ok(text)
     }

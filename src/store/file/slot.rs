@@ -6,7 +6,7 @@ use super::DurableFile;
 use super::history::Entry;
 use super::saved::Noted;
 use crate::checkpoint::{Error, ErrorKind, Result, Revision, Timestamp};
-use crate::formats::builder_state::{Slot, SlotPlace};
+use crate::formats::builder_state::{NO_SUCH_SLOT, Slot, SlotPlace};
 use crate::json::{Document, Kind};
 use crate::store::{Put, Stored};
 
@@ -26,7 +26,7 @@ impl<'h> InHost<'h> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSuchSlot`] where the host has no such place.
+    /// The code `no-such-slot` where the host has no such place.
     pub(super) fn open(
         slot: &Slot,
         host: Option<&'h Stored>,
@@ -95,7 +95,7 @@ pub(super) fn of_kept_beside(kept: &str) -> (Option<String>, Option<&str>) {
 pub(super) fn find(slot: &Slot, host: &Document) -> Result<Option<SlotPlace>> {
     match slot.find(host) {
         Ok(place) => Ok(Some(place)),
-        Err(error) if matches!(error.kind(), ErrorKind::NoSuchSlot { .. }) => Ok(None),
+        Err(error) if error.code() == NO_SUCH_SLOT => Ok(None),
         Err(error) => Err(error),
     }
 }

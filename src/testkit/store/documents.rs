@@ -459,7 +459,7 @@ pub fn a_document_over_the_size_limit_is_refused(place: &dyn Place) -> Result<()
     refused(
         &format!("a document of {bytes} bytes where {limit} is the limit"),
         answer,
-        |kind| matches!(kind, ErrorKind::WouldBeTooLarge { limit: most, .. } if *most == limit),
+        |kind| matches!(kind, ErrorKind::TooLarge { limit: most, is_new: true, .. } if *most == limit),
     );
     assert_eq!(
         fixture.there().revision,

@@ -87,15 +87,19 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     if !how.is_stdin {
         options = options.with_file(&target.path);
     }
-    options.description = how.description.map(str::to_owned);
+    if let Some(description) = how.description {
+        options = options.with_description(description);
+    }
     let mut outcome = Outcome::new();
     if !ABOUT_THE_TASK.contains(&how.name) {
         refuse_taken_over(&target, global)?;
     }
-    let judged = judge(&target, options, global, &mut outcome)?;
+    let judged = judge(&target, options, !how.is_stdin, global, &mut outcome)?;
     let (resume, restarts) = judged;
     let mut render = PromptOptions::new().with_redaction(crate::output::redaction());
-    render.header = how.header;
+    if how.header {
+        render = render.with_header();
+    }
     if let Some(tokens) = how.budget_tokens {
         render = render.with_budget_tokens(tokens);
     }
@@ -143,22 +147,24 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
 pub(super) fn judge(
     target: &Target,
     mut options: ResumeOptions,
+    is_recorded: bool,
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<(Resume, bool), Failure> {
-    options.inputs = inputs::of_file(&target.format, &target.path, global, outcome)?;
-    if options.inputs.is_empty() {
+    let mut inputs = inputs::of_file(&target.format, &target.path, global, outcome)?;
+    if inputs.is_empty() {
         match inputs::beside(target, None, global) {
-            Ok(beside) => options.inputs = beside,
+            Ok(beside) => inputs = beside,
             Err(failure) => {
                 outcome.warn(format!("{}; nothing of it is heeded", failure.message));
                 outcome.found();
             }
         }
     }
+    options = options.with_inputs(inputs);
     let operations = target.format.operations();
-    if options.file.is_some() {
-        options.recording = recording(target, operations, global);
+    if is_recorded {
+        options = options.with_recording(recording(target, operations, global));
     }
     let resume = of(target, &options, global)?;
     Ok((resume, operations.contains(&"restart")))
@@ -206,9 +212,11 @@ const ABOUT_THE_TASK: [&str; 3] = ["status-check", "escalation", "progress"];
 
 /// What a resume takes from the options that all verbs have.
 pub(super) fn options(global: &Global) -> ResumeOptions {
-    let mut options = ResumeOptions::new(&global.root);
-    options.asker = owner(global);
-    options
+    let options = ResumeOptions::new(&global.root);
+    match owner(global) {
+        Some(owner) => options.with_asker(owner),
+        None => options,
+    }
 }
 
 fn report<'r>(target: &Target, resume: &'r Resume, rendered: Option<&'r Rendered>) -> Report<'r> {

@@ -129,7 +129,7 @@ fn set(document: &mut Document, pointer: &str, value: &RawValue) -> Result<bool,
                 let detail = format!(
                     "{pointer}: there is no {parent}; make it first, as in `ckpt set FILE {made}`"
                 );
-                Error::new(ErrorKind::Edit { detail })
+                Error::edit(detail)
             }
             None => error.into(),
         }

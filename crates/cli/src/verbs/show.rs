@@ -38,6 +38,8 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     inspected.handoff = checkpoints
         .complete_handoff(&target.key, inspected.handoff)
         .map_err(at)?;
+    let handoff = &mut inspected.handoff;
+    handoff.updated_at = handoff.updated_at.take().or(inspected.updated_at.clone());
     let foreign = format.foreign_members(&stored.document).map_err(at)?;
     Ok(View::new(target, stored, inspected, foreign))
 }

@@ -47,7 +47,11 @@ impl Corruption {
                 message: corrupt.message.clone(),
             }),
             // Nothing was parsed, so the place is the beginning.
-            ErrorKind::TooLarge { size, limit } => Some(Corruption {
+            ErrorKind::TooLarge {
+                size,
+                limit,
+                is_new: false,
+            } => Some(Corruption {
                 code: "too-large".to_owned(),
                 line: 1,
                 column: 1,

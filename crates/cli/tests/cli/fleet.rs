@@ -427,3 +427,23 @@ fn a_folder_that_cannot_be_read_is_told_with_the_reason_and_one_advice() {
         "closed: Permission denied (os error 13); check the path and its rights"
     );
 }
+
+/// Nothing of the text is left, and its name is no protocol's: only the history has its format.
+#[test]
+fn a_damaged_file_that_only_its_history_identifies_is_a_row() {
+    let project = Project::new();
+    let place = ["--store", "c/odd.json", "--format", "task"];
+    project.expect(0, &[&["start", "--plan", "a", "b"], &place[..]].concat());
+    project.expect(0, &[&["step", "start", "a"], &place[..]].concat());
+    project.write("c/odd.json", "garbage{");
+    let run = project.expect(3, &["status", "c", "--json"]);
+    let row = &run.json()["rows"][0];
+    assert_eq!(
+        (&row["kind"], &row["format"]),
+        (&"corrupt".into(), &"task".into()),
+        "{run:?}"
+    );
+    // Without a history it is no checkpoint.
+    project.write("d/odd.json", "garbage{");
+    project.expect(0, &["status", "d"]);
+}

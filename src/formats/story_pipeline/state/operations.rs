@@ -99,17 +99,25 @@ impl PipelineState {
     ///
     /// # Errors
     ///
-    /// Refused when the story is begun already, or a prerequisite is not done; a transition when there is
-    /// no such stage.
+    /// Refused when the story is not planned or has begun, when a prerequisite is not done, and when there is no such
+    /// stage.
     pub fn begin_story(&mut self, story: &str, stage: u8, now: DateTime<Utc>) -> Result<String> {
-        let from = self.story_state.get(story);
-        if let Some(from) = from.filter(|state| **state != StoryState::Queued) {
-            let allowed: [&str; 0] = [];
-            return Err(Error::transition(
-                from.as_str(),
-                format!("STAGE_{stage}"),
-                allowed,
-            ));
+        match self.story_state.get(story) {
+            Some(StoryState::Queued) => {}
+            Some(from) => {
+                return Err(Error::refused(format!(
+                    "{story} is {from}; only a story that is QUEUED begins"
+                )));
+            }
+            None if self
+                .priority_queue_ids
+                .iter()
+                .any(|waiting| waiting == story) => {}
+            None => {
+                return Err(Error::refused(format!(
+                    "{story} is no story of this pipeline; add it to priority_queue_ids first"
+                )));
+            }
         }
         let Some(state) = StoryState::of_stage(stage) else {
             return Err(Error::refused(format!("there is no stage {stage}")));

@@ -111,9 +111,14 @@ impl DurableFile<'_> {
                     (Some(_), Some(_)) => is_one_file(target, &other),
                 };
                 if is_other_case {
-                    return Err(Error::new(ErrorKind::Twin {
-                        other: other.display().to_string(),
-                    })
+                    return Err(Error::other(
+                        "twin",
+                        format!(
+                            "{} is there, and differs only in upper and lower case: on many systems the two would be \\
+                             one file; choose another key",
+                            other.display()
+                        ),
+                    )
                     .with_path(&self.path));
                 }
             }

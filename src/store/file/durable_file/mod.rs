@@ -159,9 +159,12 @@ impl<'o> DurableFile<'o> {
     fn refuse_too_large(&self, text: &str) -> Result<()> {
         let (size, limit) = (text.len() as u64, self.options.max_bytes);
         if size > limit {
-            return Err(
-                Error::new(ErrorKind::WouldBeTooLarge { size, limit }).with_path(&self.path)
-            );
+            return Err(Error::new(ErrorKind::TooLarge {
+                size,
+                limit,
+                is_new: true,
+            })
+            .with_path(&self.path));
         }
         Ok(())
     }

@@ -7,10 +7,10 @@ mod watch;
 
 use std::time::Duration;
 
+use agent_checkpoint::Error;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason, Source};
 use agent_checkpoint::liveness::{Liveness, Notice};
 use agent_checkpoint::resume::Resume;
-use agent_checkpoint::{Error, ErrorKind};
 use chrono::TimeDelta;
 
 use super::{now, resume};
@@ -68,7 +68,7 @@ fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     let options = resume::options(&global);
     // `resume` says the rest itself.
     let mut unsaid = Outcome::new();
-    Ok(resume::judge(&target, options, &global, &mut unsaid)?.0)
+    Ok(resume::judge(&target, options, false, &global, &mut unsaid)?.0)
 }
 
 fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failure> {
@@ -92,9 +92,7 @@ fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failur
 fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
     // Each row would fail with it.
     if !global.root.is_dir() {
-        return Err(Error::new(ErrorKind::NotAFolder)
-            .with_path(&global.root)
-            .into());
+        return Err(Error::not_a_folder().with_path(&global.root).into());
     }
     let mut options = FleetOptions::new()
         .with_depth(how.depth)
