@@ -12,6 +12,9 @@ pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
 
 /// `Bearer …` and `Basic …`.
 fn credentials(text: &str) -> Option<Secret> {
+    if !text.starts_with(['B', 'b']) {
+        return None;
+    }
     let word = run(text, |byte| byte.is_ascii_alphabetic());
     let scheme = text.get(..word)?;
     let is_bearer = scheme.eq_ignore_ascii_case("bearer");
@@ -124,13 +127,15 @@ fn assigned(text: &mut Text<'_>) -> Option<Secret> {
         byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
     });
     text.tried.assigned = text.at + name;
-    let name_text = rest.get(..name)?;
-    let is_password = is_secret_name(name_text)?;
     let mut at = name;
     at += run(rest.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
     at += run(rest.get(at..)?, |byte| byte == b' ');
-    let sign = rest.as_bytes().get(at).copied()?;
-    if sign != b'=' && (sign != b':' || is_signature(name_text)) {
+    // Most words are not followed by a sign, so that comes first.
+    let sign = rest.as_bytes().get(at).copied();
+    let sign = sign.filter(|sign| b"=:".contains(sign))?;
+    let name_text = rest.get(..name)?;
+    let is_password = is_secret_name(name_text)?;
+    if sign == b':' && is_signature(name_text) {
         return None;
     }
     at += 1;

@@ -1,5 +1,7 @@
 //! Secrets recognized by their form.
 
+use std::sync::LazyLock;
+
 use super::secrets::{Secret, Text, run};
 
 /// Prefixes, the bytes that may follow, how many at least, and what it is.
@@ -176,6 +178,15 @@ const SHAPES: &[Shape] = &[
     (&["AGE-SECRET-KEY-1"], is_alphanumeric, 50, "age-key"),
 ];
 
+/// The shapes of which a prefix begins with each byte, in the order of the table.
+static BY_FIRST_BYTE: LazyLock<[Vec<&Shape>; 128]> = LazyLock::new(|| {
+    std::array::from_fn(|byte| {
+        let begins_so = |prefix: &&str| usize::from(prefix.as_bytes()[0]) == byte;
+        let shapes = SHAPES.iter();
+        shapes.filter(|it| it.0.iter().any(begins_so)).collect()
+    })
+});
+
 /// The length of the shortest token.
 const SHORTEST: usize = 15;
 
@@ -209,7 +220,8 @@ pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
     if !shortest.iter().all(u8::is_ascii_graphic) {
         return None;
     }
-    for (prefixes, is, least, kind) in SHAPES {
+    let begin_so = BY_FIRST_BYTE.get(usize::from(shortest[0]))?;
+    for (prefixes, is, least, kind) in begin_so {
         let after = |prefix: &&str| Some((prefix.len(), rest.strip_prefix(*prefix)?));
         let Some((prefix, rest)) = prefixes.iter().find_map(after) else {
             continue;

@@ -13,7 +13,7 @@ use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::formats;
 use crate::fsio;
 use crate::redaction::Redaction;
-use crate::template;
+use crate::template::{self, Source};
 
 /// How the file of a template ends.
 const ENDING: &str = ".md";
@@ -189,13 +189,14 @@ impl Prompts {
     ///
     /// The code `template` when there is no such name.
     pub fn source(&self, name: &str, format: &str) -> Result<&str> {
-        self.find(name, format).map(|(_, source)| source)
+        self.find(name, format).map(|(_, source)| source.text())
     }
 
     /// The template's own name and text.
-    fn find(&self, name: &str, format: &str) -> Result<(String, &str)> {
+    fn find(&self, name: &str, format: &str) -> Result<(String, Source<'_>)> {
         let special = format!("{format}/{name}");
-        let own = |name: &str| self.own.get(name).map(String::as_str);
+        let own = |name: &str| Some(Source::Own(self.own.get(name)?));
+        let built_in_source = |name: &str| built_in_source(name).map(Source::BuiltIn);
         let found = own(&special)
             .or_else(|| own(name))
             .or_else(|| built_in_source(&special))

@@ -27,7 +27,11 @@ built_in![
 ///
 /// The templates are tested with any values, so one that does not render is a fault of this library; it is told
 /// where the message would stand.
-pub(crate) fn message(templates: &[(&str, &str)], name: &str, own: &impl Serialize) -> String {
+pub(crate) fn message(
+    templates: &[(&str, &'static str)],
+    name: &str,
+    own: &impl Serialize,
+) -> String {
     #[derive(Serialize)]
     struct Values<'o, O> {
         own: &'o O,
@@ -39,7 +43,7 @@ pub(crate) fn message(templates: &[(&str, &str)], name: &str, own: &impl Seriali
     let source = source.map_or("", |(_, source)| source);
     super::render(
         name,
-        source,
+        super::Source::BuiltIn(source),
         &Values { own, given },
         Some(&Redaction::secrets()),
     )

@@ -6,6 +6,9 @@
 mod bounded;
 mod built_in;
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, ErrorKind as Kind, Output, State, UndefinedBehavior, Value};
 use serde::Serialize;
@@ -27,19 +30,43 @@ const PER_BYTE: usize = 16;
 
 /// Says whether the source is a template.
 pub(crate) fn check(name: &str, source: &str) -> Result<()> {
-    environment(name, source, None).map(|_| ())
+    environment(name, source).map(|_| ())
+}
+
+/// The source of a template.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'s> {
+    /// One that comes with the library: it is compiled once.
+    BuiltIn(&'static str),
+    Own(&'s str),
+}
+
+impl<'s> Source<'s> {
+    pub(crate) fn text(self) -> &'s str {
+        match self {
+            Source::BuiltIn(source) | Source::Own(source) => source,
+        }
+    }
 }
 
 /// The text that a template makes of the values. Ends with a line end where the source does.
 pub(crate) fn render(
     name: &str,
-    source: &str,
+    source: Source<'_>,
     values: &impl Serialize,
     redaction: Option<&Redaction>,
 ) -> Result<String> {
-    let size = serde_json::to_vec(values).map_or(0, |text| text.len());
-    let bound = BASE.saturating_add(size.saturating_mul(PER_BYTE));
-    let mut environment = environment(name, source, redaction.cloned())?;
+    let mut size = Counted(0);
+    let _counted = serde_json::to_writer(&mut size, values);
+    let bound = BASE.saturating_add(size.0.saturating_mul(PER_BYTE));
+    let mut environment = match source {
+        Source::BuiltIn(source) => built_in(name, source)?,
+        Source::Own(source) => environment(name, source)?,
+    };
+    let source = source.text();
+    let redaction = redaction.cloned();
+    environment
+        .set_formatter(move |out, state, value| write_value(out, state, value, redaction.as_ref()));
     environment.set_fuel(u64::try_from(bound).ok());
     let template = environment
         .get_template(TEMPLATE)
@@ -62,22 +89,43 @@ pub(crate) fn render(
     Ok(text)
 }
 
+/// Counts what is written.
+struct Counted(usize);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The name decides about escaping: a Markdown file gets none of the kind that HTML does.
 const TEMPLATE: &str = "template.md";
 
-fn environment<'s>(
-    name: &str,
-    source: &'s str,
-    redaction: Option<Redaction>,
-) -> Result<Environment<'s>> {
+/// The compiled templates that come with the library, by their sources. A clone of one copies nothing.
+static COMPILED: Mutex<BTreeMap<&str, Environment<'static>>> = Mutex::new(BTreeMap::new());
+
+fn built_in(name: &str, source: &'static str) -> Result<Environment<'static>> {
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = compiled.get(source) {
+        return Ok(known.clone());
+    }
+    let environment = environment(name, source)?;
+    compiled.insert(source, environment.clone());
+    Ok(environment)
+}
+
+fn environment<'s>(name: &str, source: &'s str) -> Result<Environment<'s>> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_filter("path", |path: String| shown::path(&path));
     // Their results count as safe, and are so for HTML only.
     environment.remove_filter("escape");
     environment.remove_filter("e");
-    environment
-        .set_formatter(move |out, state, value| write_value(out, state, value, redaction.as_ref()));
     environment
         .add_template(TEMPLATE, source)
         .map_err(|error| template_error(name, source, &error))?;
