@@ -1,5 +1,7 @@
 //! Which files are worth recording and judging.
 
+use std::collections::HashSet;
+
 use super::{Error, Result};
 
 /// Sorts files into source files, which a step records, and what tools make, which it does not.
@@ -85,11 +87,10 @@ pub(crate) fn sort_by<'p>(
 ) -> (Vec<String>, Vec<String>) {
     let mut taken = Vec::new();
     let mut rest = Vec::new();
-    for path in paths {
+    let mut seen = HashSet::new();
+    for path in paths.into_iter().filter(|path| seen.insert(*path)) {
         let side = if takes(path) { &mut taken } else { &mut rest };
-        if !side.iter().any(|known| known == path) {
-            side.push(path.to_owned());
-        }
+        side.push(path.to_owned());
     }
     (taken, rest)
 }

@@ -14,6 +14,7 @@ mod state;
 mod tracking;
 mod vouching;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -33,6 +34,7 @@ pub(crate) use vouching::{Recording, Work};
 use crate::checkpoint::Timestamp;
 use crate::store::{EntryId, RolledBack};
 use fingerprint::Compared;
+pub(crate) use stamp::FILE_CLOCK_TICK;
 use stamp::Saved;
 use tracking::{Found, Project};
 
@@ -218,26 +220,24 @@ impl Staleness {
         basis: &Basis<'_>,
         tracking: &Tracking,
     ) -> Staleness {
-        let saved = Saved::new(basis.stamp, basis.now);
-        let mut project = Project::new(tracking);
-        let mut seen = std::collections::HashSet::new();
+        let files: Vec<&str> = files.into_iter().collect();
+        let looked = look_at_all(&files, basis, tracking);
+        let mut seen = HashSet::with_capacity(files.len());
         let mut judged = Judged::default();
         let (mut any_there, mut by_content) = (false, true);
-        for path in files {
+        for (path, looked) in files.into_iter().zip(looked) {
             if !seen.insert(path) {
                 continue;
             }
-            if !project.tracks(path) {
+            let Some(looked) = looked else {
                 judged.untracked.push(path.to_owned());
                 continue;
-            }
-            let print = basis.fingerprints.and_then(|all| all.files.get(path));
-            by_content &= print.is_some_and(Fingerprint::has_contents);
-            let found = project.find(path);
-            any_there |= !matches!(found, Found::Missing);
+            };
+            by_content &= looked.by_content;
+            any_there |= looked.is_there;
             judged.files.push(TrackedFile {
                 path: path.to_owned(),
-                state: state_of(&found, print, &saved, basis.now),
+                state: looked.state,
             });
         }
         let is_as_known = |file: &TrackedFile| file.state.is_same();
@@ -245,7 +245,7 @@ impl Staleness {
             judged.reasons.push(Reason::NothingThere);
         }
         if let Some(fingerprints) = basis.fingerprints {
-            judged.compare_heads(fingerprints.head.as_ref(), project.root());
+            judged.compare_heads(fingerprints.head.as_ref(), tracking.folder());
         }
         let counts =
             |reason: &Reason| !(by_content && matches!(reason, Reason::OtherCommit { .. }));
@@ -346,6 +346,51 @@ impl Judged {
             Staleness::Fresh(self)
         }
     }
+}
+
+/// What was found of one file.
+struct Looked {
+    state: FileState,
+    is_there: bool,
+    by_content: bool,
+}
+
+/// From so many files on it is worth a thread to look at them.
+const WORTH_A_THREAD: usize = 1024;
+
+/// Looks at all files, many of them on several threads; `None` of one that is not tracked.
+fn look_at_all(files: &[&str], basis: &Basis<'_>, tracking: &Tracking) -> Vec<Option<Looked>> {
+    let look_at = |files: &[&str]| -> Vec<Option<Looked>> {
+        let saved = Saved::new(basis.stamp, basis.now);
+        let mut project = Project::new(tracking);
+        let mut look = |path: &&str| {
+            let tracked = project.tracks(path);
+            tracked.then(|| {
+                let print = basis.fingerprints.and_then(|all| all.files.get(*path));
+                let found = project.find(path);
+                Looked {
+                    is_there: !matches!(found, Found::Missing),
+                    by_content: print.is_some_and(Fingerprint::has_contents),
+                    state: state_of(&found, print, &saved, basis.now),
+                }
+            })
+        };
+        files.iter().map(&mut look).collect()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(files.len() / WORTH_A_THREAD);
+    if threads < 2 {
+        return look_at(files);
+    }
+    std::thread::scope(|scope| {
+        let parts = files.chunks(files.len().div_ceil(threads));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(|| look_at(part))).collect();
+        let parts = parts.into_iter().map(|part| {
+            part.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        parts.flatten().collect()
+    })
 }
 
 /// What became of a file.

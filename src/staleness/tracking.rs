@@ -1,7 +1,7 @@
 //! Which files are tracked, and where they are.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -56,6 +56,14 @@ impl Tracking {
         self
     }
 
+    /// The project's folder, also where it is the current one.
+    pub(super) fn folder(&self) -> &Path {
+        match self.root.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => &self.root,
+        }
+    }
+
     /// Says which file the checkpoint itself is in: neither that one nor its backups are tracked.
     pub(crate) fn of_checkpoint(mut self, path: Option<PathBuf>, layout: Layout) -> Self {
         self.own = path.map(|path| OwnFile { path, layout });
@@ -85,15 +93,16 @@ impl Tracking {
 /// A project whose folders were looked at, each once.
 pub(super) struct Project<'t> {
     tracking: &'t Tracking,
-    root: PathBuf,
+    root: &'t Path,
     real_root: io::Result<PathBuf>,
     folders: HashMap<PathBuf, Place>,
+    last_folder: Option<(OsString, Place)>,
     #[cfg(feature = "ignore")]
     ignored: super::ignored::Ignored,
 }
 
 /// Where a folder leads.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum Place {
     Inside,
     Outside,
@@ -112,22 +121,20 @@ pub(super) enum Found {
 
 impl<'t> Project<'t> {
     pub(super) fn new(tracking: &'t Tracking) -> Self {
-        let root = match tracking.root.as_os_str().is_empty() {
-            true => PathBuf::from("."),
-            false => tracking.root.clone(),
-        };
+        let root = tracking.folder();
         Project {
-            real_root: std::fs::canonicalize(&root),
+            real_root: std::fs::canonicalize(root),
             #[cfg(feature = "ignore")]
-            ignored: super::ignored::Ignored::new(&root),
+            ignored: super::ignored::Ignored::new(root),
             root,
             tracking,
             folders: HashMap::new(),
+            last_folder: None,
         }
     }
 
     pub(super) fn root(&self) -> &Path {
-        &self.root
+        self.root
     }
 
     /// Whether a path is one of the project's sources.
@@ -146,19 +153,21 @@ impl<'t> Project<'t> {
 
     /// Whether a path is the checkpoint's own file, a backup or an archive beside it, or in our folder.
     fn is_own(&self, path: &str) -> bool {
+        let may_be_ours = path.contains(fsio::OWN_FOLDER);
         let path = Path::new(path);
-        if path
-            .components()
-            .any(|part| part.as_os_str() == fsio::OWN_FOLDER)
+        if may_be_ours
+            && path
+                .components()
+                .any(|part| part.as_os_str() == fsio::OWN_FOLDER)
         {
             return true;
         }
-        let whole = self.root.join(path);
         let own = self.tracking.own.as_ref();
         // Most files are no checkpoints: nothing is looked up for those.
-        let Some(own) = own.filter(|_| whole.extension() == Some(OsStr::new("json"))) else {
+        let Some(own) = own.filter(|_| path.extension() == Some(OsStr::new("json"))) else {
             return false;
         };
+        let whole = self.root.join(path);
         let Ok(of_checkpoint) = std::fs::canonicalize(&own.path) else {
             return false;
         };
@@ -194,12 +203,12 @@ impl<'t> Project<'t> {
             whole = PathBuf::from(path);
             let root = self.real_root.as_deref().ok();
             let inside = root.is_some_and(|root| whole.starts_with(root));
-            if !inside && !whole.starts_with(&self.root) {
+            if !inside && !whole.starts_with(self.root) {
                 return Found::Outside("it lies outside of the project's folder");
             }
         }
         let climbs = |part: Component<'_>| matches!(part, Component::ParentDir);
-        if Path::new(path).components().any(climbs) {
+        if path.contains("..") && Path::new(path).components().any(climbs) {
             // `a/../b` lies inside, and only the file system can say where `..` leads.
             match std::fs::canonicalize(&whole) {
                 Ok(real) if self.is_inside(&real) => whole = real,
@@ -254,15 +263,27 @@ impl<'t> Project<'t> {
         let Some(folder) = path.parent() else {
             return Place::Inside;
         };
+        // Most files lie in the folder of the one before. The bytes are compared: parts of a path take longer.
+        if let Some((last, place)) = &self.last_folder
+            && last == folder.as_os_str()
+        {
+            return *place;
+        }
+        let place = self.place_of(folder);
+        self.last_folder = Some((folder.as_os_str().to_owned(), place));
+        place
+    }
+
+    fn place_of(&mut self, folder: &Path) -> Place {
         if let Some(place) = self.folders.get(folder) {
-            return place.clone();
+            return *place;
         }
         let place = match std::fs::canonicalize(folder) {
             Ok(real) if self.is_inside(&real) => Place::Inside,
             Ok(_) => Place::Outside,
             Err(_) => Place::Unknown,
         };
-        self.folders.insert(folder.to_path_buf(), place.clone());
+        self.folders.insert(folder.to_path_buf(), place);
         place
     }
 }
