@@ -1,5 +1,6 @@
 //! How a format reports what breaks its rules.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -101,7 +102,11 @@ impl<'a> Inspection<'a> {
                     Some((position, node)) => (position, Some(node)),
                     None => (index, None),
                 };
-                let (typed, file) = (index.to_string(), position.to_string());
+                let file = position.to_string();
+                let typed = match index == position {
+                    true => Cow::Borrowed(file.as_str()),
+                    false => index.to_string().into(),
+                };
                 inspection.below(&typed, &file, node, |inspection| walk(item, inspection));
             }
         });

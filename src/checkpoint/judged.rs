@@ -1,7 +1,7 @@
 //! A checkpoint with all that its document says: what could not be read counts.
 
-use super::{Checkpoint, Handoff, ResumePlan, ResumeReason, RuleContext, Status};
-use super::{unreadable_items, violations};
+use super::{Checkpoint, Handoff, Progress, ResumePlan, ResumeReason, RuleContext, Status};
+use super::{FUTURE_TOLERANCE, unreadable_items, violations};
 use crate::checkpoint::ResumeDecision;
 use crate::json::{Code, Document, Reading, Violation};
 
@@ -10,6 +10,10 @@ pub(crate) struct Judged {
     pub(crate) handoff: Handoff,
     pub(crate) plan: ResumePlan,
     pub(crate) violations: Vec<Violation>,
+    /// How far the task is; without a present time nothing is measured.
+    pub(crate) progress: Progress,
+    /// Whether its elapsed time goes on; `None` where that cannot be told yet.
+    pub(crate) goes_on: Option<bool>,
 }
 
 /// Judges what was read from a document: one place, so that `resume`, `status` and `archive` agree.
@@ -24,6 +28,14 @@ pub(crate) fn judge<C: Checkpoint>(
         .value
         .resume_plan(&context.with_unreadable(&unreadable));
     let mut handoff = reading.value.handoff();
+    let now = context.now.unwrap_or_default();
+    let progress = reading.value.progress(&handoff, now);
+    let later = reading.value.progress(&handoff, now + FUTURE_TOLERANCE);
+    let goes_on = match (progress.elapsed, later.elapsed) {
+        (now, later) if now == later => Some(false),
+        (Some(now), Some(later)) if now + FUTURE_TOLERANCE == later => Some(true),
+        _ => None,
+    };
     let is_complete = handoff.status == Status::Complete;
     handoff.count_in(unreadable, C::STATUS_IS_DERIVED);
     handoff.name_the_unnamed();
@@ -42,13 +54,18 @@ pub(crate) fn judge<C: Checkpoint>(
     }
     plan.heed_unreadable(&handoff);
     plan.name_what_is_left(&handoff);
-    plan.heed_done_and_planned(&handoff, C::WORK_HAS_IDS);
-    let mut left = handoff.clone();
-    left.only_what_is_left(C::WORK_HAS_IDS);
+    let left = handoff.what_is_left(C::WORK_HAS_IDS);
+    plan.heed_done_and_planned(&handoff, &left, C::WORK_HAS_IDS);
     plan.heed_step_in_flight(&left);
+    let mut progress = progress.counting_unreadable(&handoff, now);
+    if context.now.is_none() {
+        (progress.elapsed, progress.rest) = (None, None);
+    }
     Judged {
         handoff,
         plan,
         violations,
+        progress,
+        goes_on,
     }
 }

@@ -234,9 +234,10 @@ pub trait Checkpoint:
     /// The signals by which the agent is judged alive or not. The default is the status of its hand-off, and
     /// its last change as progress.
     fn pulse(&self) -> Pulse {
-        let pulse = Pulse::of(&self.handoff());
-        let progress = pulse.progress.clone().or(self.updated_at().cloned());
-        pulse.with_progress(progress)
+        let updated_at = self.updated_at().cloned();
+        Pulse::default()
+            .with_activity((&self.status()).into())
+            .with_progress(updated_at.or_else(|| self.handoff().updated_at))
     }
 
     /// How long a silence may be by the protocol.
@@ -244,9 +245,12 @@ pub trait Checkpoint:
         Thresholds::default()
     }
 
-    /// How far the task is, in numbers. The default counts the items of its hand-off.
-    fn progress(&self, now: DateTime<Utc>) -> Progress {
-        Progress::of(&self.handoff(), now)
+    /// How far the task is, in numbers, given its hand-off. The default counts the items of that.
+    ///
+    /// Of what it states only [`elapsed`](Progress::elapsed) depends on the present: it goes on with the time, or has
+    /// ended.
+    fn progress(&self, handoff: &Handoff, now: DateTime<Utc>) -> Progress {
+        Progress::of(handoff, now)
     }
 
     /// The protocol's own message about an agent that is late or stalled, where it has one.

@@ -303,13 +303,16 @@ impl ResumePlan {
 
     /// A step that is both done and planned is decided first, and never begun. Ids are each of one piece of work, and
     /// that is done; a step in words may well be meant to come twice.
-    pub(crate) fn heed_done_and_planned(&mut self, handoff: &Handoff, work_has_ids: bool) {
-        let steps = handoff.done_and_planned(work_has_ids);
+    pub(crate) fn heed_done_and_planned(
+        &mut self,
+        handoff: &Handoff,
+        left: &Handoff,
+        work_has_ids: bool,
+    ) {
+        let steps = handoff.done_and_planned(left);
         if steps.is_empty() {
             return;
         }
-        let mut left = handoff.clone();
-        left.only_what_is_left(work_has_ids);
         if self
             .start_at
             .as_ref()

@@ -58,6 +58,9 @@ impl Progress {
     /// Adds what could not be read to numbers that were counted from the lists of `handoff` without it; numbers that
     /// the checkpoint states stay.
     pub(crate) fn counting_unreadable(mut self, handoff: &Handoff, now: DateTime<Utc>) -> Progress {
+        if handoff.unreadable.is_empty() {
+            return self;
+        }
         let readable = Handoff {
             unreadable: Vec::new(),
             ..handoff.clone()

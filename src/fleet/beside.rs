@@ -1,5 +1,7 @@
 //! What a store keeps beside a checkpoint: its claim, the state that it had, and the steps that moved out of it.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -26,6 +28,8 @@ pub(super) struct Beside {
     pub(super) rolled_back: Option<Reason>,
     /// How many finished steps are not where the checkpoint states that they are.
     pub(super) elsewhere_missing: u64,
+    /// Whether the checkpoint is what its store saved last, so that a change of what is beside it changes nothing.
+    pub(super) is_as_saved: bool,
 }
 
 impl Beside {
@@ -35,6 +39,7 @@ impl Beside {
             claim: Ok(None),
             rolled_back: None,
             elsewhere_missing: handoff.done_elsewhere,
+            is_as_saved: true,
         }
     }
 
@@ -46,16 +51,26 @@ impl Beside {
         revision: &Revision,
         updated_at: Option<&Timestamp>,
         handoff: &Handoff,
+        is_unclaimed: bool,
     ) -> Beside {
         let open = |document: &Document| format.inspect(document, &RuleContext::none()).ok();
         let stamp_of = |document: &Document| open(document)?.updated_at;
-        let rolled_back = came_back(store, key, revision, updated_at, &stamp_of);
+        let changed = store.history().map(|it| it.changed_without(key, revision));
+        let is_as_saved = matches!(changed, None | Some(Ok(None)));
+        let rolled_back = match is_as_saved {
+            true => Ok(None),
+            false => came_back(store, key, revision, updated_at, &stamp_of),
+        };
         let handoff_of = |document: &Document| Some(open(document)?.handoff);
         Beside {
-            claim: claim_of(store.claimed(key)),
+            claim: match is_unclaimed {
+                true => Ok(None),
+                false => claim_of(store.claimed(key)),
+            },
             // `ckpt history` reports a history that cannot be listed; the row is shown all the same.
             rolled_back: rolled_back.ok().flatten(),
             elsewhere_missing: missing(store, key, handoff, &handoff_of),
+            is_as_saved,
         }
     }
 }
@@ -97,10 +112,7 @@ fn missing(
 impl Scan<'_> {
     /// Adds the tasks of a folder that were claimed and have no checkpoint: their agents may have died before the
     /// first one.
-    pub(super) fn claims_alone(&mut self, folder: &Path) {
-        let records = fsio::names(&folder.join(fsio::OWN_FOLDER).join("claims"));
-        let mut records = records.unwrap_or_default();
-        records.sort();
+    pub(super) fn claims_alone(&mut self, folder: &Path, records: &BTreeSet<OsString>) {
         for record in records {
             let name = record.to_str().and_then(|name| name.strip_suffix(".json"));
             let Some(name) = name.filter(|name| name.ends_with(".json")) else {

@@ -2,9 +2,10 @@
 //! agents changed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
 
+use super::kept::{Files, InRepository, Kept};
 use super::{Finding, PlanSummary, Row, RowState, bounded};
 use crate::checkpoint::{Handoff, Key, ResumeDecision};
 use crate::registry::{Format, Formats};
@@ -12,35 +13,19 @@ use crate::registry::{Format, Formats};
 // ---------------------------------------------------------------------------------------------------------------------
 // Checkpoints of one task or one agent
 
-/// A file that is the same in every checkout of a repository: the repository, the path in it, and the slot of a host
-/// file.
-pub(super) type CheckoutFile = (PathBuf, PathBuf, String);
-
-/// What tells whether two checkpoints are of one task.
-pub(super) struct Identity<'c> {
-    pub(super) project: usize,
-    /// The number of its row.
-    pub(super) row: usize,
-    pub(super) format: &'c Format,
-    /// The id in the document.
-    pub(super) id: Option<&'c Key>,
-    /// The key that its place gives.
-    pub(super) key: Option<&'c Key>,
-    pub(super) copy: Option<&'c CheckoutFile>,
-    pub(super) text: &'c str,
-    pub(super) handoff: &'c Handoff,
-}
+/// A file that is the same in every checkout of a repository: the folder in it, the name, and the slot of a host file.
+type CheckoutFile<'r> = (&'r InRepository, &'r OsStr, &'r str);
 
 /// An id: its project, its format, and the name of the file for it.
 type Id = (usize, &'static str, String);
 
 /// The checkpoints by what makes two of them one task.
-#[derive(Default)]
 pub(super) struct Copies {
     by_id: BTreeMap<Id, Holders>,
-    by_checkout: BTreeMap<CheckoutFile, Vec<InCheckout>>,
-    /// Hashes of what only copies of one task have in common, each with its row.
-    traces: Vec<(u64, usize)>,
+    /// Tasks in the main checkout and in a worktree.
+    of_checkouts: Vec<Vec<usize>>,
+    /// Tasks in a folder and in a copy of that folder.
+    of_traces: Vec<Vec<usize>>,
 }
 
 /// The checkpoints that have one id.
@@ -59,32 +44,47 @@ struct InCheckout {
 }
 
 impl Copies {
-    pub(super) fn add(&mut self, of: &Identity<'_>) {
-        if let Some(copy) = of.copy {
-            let copies = self.by_checkout.entry(copy.clone()).or_default();
-            copies.push(InCheckout {
-                project: of.project,
-                has_id: of.id.is_some(),
-                row: of.row,
+    pub(super) fn of(rows: &[Row], formats: &Formats) -> Copies {
+        let mut by_id: BTreeMap<Id, Holders> = BTreeMap::new();
+        let mut by_checkout: BTreeMap<CheckoutFile<'_>, Vec<InCheckout>> = BTreeMap::new();
+        let kept = || kept(rows);
+        let count = kept().map(|(_, _, kept)| kept.traces.len()).sum();
+        let mut repeated = Repeated::new(count);
+        for (number, row, kept) in kept() {
+            kept.traces.iter().for_each(|trace| repeated.add(*trace));
+            let name = row.place.file.as_ref().and_then(|file| file.file_name());
+            if let (Some(folder), Some(name)) = (&kept.checkout, name) {
+                let slot = row.place.slot.as_deref().unwrap_or_default();
+                let copies = by_checkout.entry((folder, name, slot)).or_default();
+                copies.push(InCheckout {
+                    project: kept.project,
+                    has_id: kept.id.is_some(),
+                    row: number,
+                });
+            }
+            let format = row.format.and_then(|name| formats.get(name).ok());
+            let (Some(id), Some(format)) = (&kept.id, format) else {
+                continue;
+            };
+            // All spellings of an id have one file.
+            let file = (format.layout().file_name)(id);
+            let name = file.unwrap_or_else(|_| id.to_string());
+            let holders = by_id.entry((kept.project, format.name(), name));
+            let holders = holders.or_insert_with(|| Holders {
+                id: bounded::text(id.as_str()),
+                is_agent: false,
+                rows: Vec::new(),
             });
+            holders.is_agent |= kept.is_agent;
+            holders.rows.push(number);
         }
-        if let Some(key) = of.id.or(of.key) {
-            let traces = traces(key, of).into_iter();
-            self.traces.extend(traces.map(|trace| (trace, of.row)));
+        let traces = kept().flat_map(|(row, _, kept)| kept.traces.iter().map(move |it| (*it, row)));
+        let traces = traces.filter(|(trace, _)| repeated.has(*trace));
+        Copies {
+            of_checkouts: of_checkouts(&by_checkout, rows),
+            of_traces: of_traces(traces.collect(), rows),
+            by_id,
         }
-        let Some(id) = of.id else { return };
-        // All spellings of an id have one file.
-        let file = (of.format.layout().file_name)(id);
-        let name = file.unwrap_or_else(|_| id.to_string());
-        let is_agent = of.handoff.agent.as_deref() == Some(id.as_str());
-        let holders = self.by_id.entry((of.project, of.format.name(), name));
-        let holders = holders.or_insert_with(|| Holders {
-            id: bounded::text(id.as_str()),
-            is_agent,
-            rows: Vec::new(),
-        });
-        holders.is_agent |= is_agent;
-        holders.rows.push(of.row);
     }
 
     /// A finding for each group of checkpoints of one task or one agent.
@@ -102,8 +102,7 @@ impl Copies {
             });
             groups.push(holders.rows.clone());
         }
-        let of_checkouts = self.of_checkouts(rows);
-        for group in of_checkouts.into_iter().chain(self.of_traces(rows)) {
+        for group in self.of_checkouts.iter().chain(&self.of_traces) {
             // Copies have several traces in common, and often an id or a checkout as well.
             let is_part_of = |known: &Vec<usize>| group.iter().all(|row| known.contains(row));
             if groups.iter().any(is_part_of) {
@@ -115,41 +114,11 @@ impl Copies {
             let task = row.task.clone().or_else(|| row.agent.clone());
             findings.push(Finding::SameKey {
                 key: task.unwrap_or_else(|| row.place.to_string()),
-                places: places(&group, rows),
+                places: places(group, rows),
             });
-            groups.push(group);
+            groups.push(group.clone());
         }
         findings
-    }
-
-    /// Tasks in the main checkout and in a worktree: one of the two is old, and an agent that goes on from it repeats
-    /// steps. A task that is finished everywhere has a copy in each checkout.
-    fn of_checkouts(&self, rows: &[Row]) -> Vec<Vec<usize>> {
-        let groups = self.by_checkout.values().filter_map(|copies| {
-            let group: Vec<usize> = copies.iter().map(|copy| copy.row).collect();
-            let first = copies.first()?.project;
-            // Those are compared by their id.
-            let have_id = copies.iter().all(|it| it.has_id && it.project == first);
-            let is_single = copies.len() < 2 || have_id;
-            (!is_single && !are_finished(&group, rows)).then_some(group)
-        });
-        groups.collect()
-    }
-
-    /// Tasks in a folder and in a copy of that folder, those with the most places first.
-    fn of_traces(&self, rows: &[Row]) -> Vec<Vec<usize>> {
-        let mut traces = self.traces.clone();
-        traces.sort_unstable();
-        traces.dedup();
-        let groups = traces.chunk_by(|one, other| one.0 == other.0);
-        let mut groups: Vec<Vec<usize>> = groups
-            .filter(|group| group.len() > 1)
-            .map(|group| group.iter().map(|(_, row)| *row).collect())
-            .filter(|group: &Vec<usize>| !are_finished(group, rows))
-            .collect();
-        groups.sort_by_key(|group| (std::cmp::Reverse(group.len()), group.clone()));
-        groups.dedup();
-        groups
     }
 
     /// Marks the checkpoints whose work another agent took over, as the checkpoint of that agent states.
@@ -181,6 +150,8 @@ impl Copies {
                     message: format!("{by} took the work over"),
                 });
                 old.state = RowState::TakenOver { by };
+                // Of what it was nothing is left in the row.
+                old.kept = None;
             }
         }
         findings
@@ -215,25 +186,96 @@ impl Copies {
     }
 }
 
+/// The rows of checkpoints, by number, with what they keep.
+fn kept(rows: &[Row]) -> impl Iterator<Item = (usize, &Row, &Kept)> {
+    let rows = rows.iter().enumerate();
+    rows.filter_map(|(number, row)| Some((number, row, row.kept.as_deref()?)))
+}
+
+/// Tasks in the main checkout and in a worktree: one of the two is old, and an agent that goes on from it repeats
+/// steps. A task that is finished everywhere has a copy in each checkout.
+fn of_checkouts(
+    by_checkout: &BTreeMap<CheckoutFile<'_>, Vec<InCheckout>>,
+    rows: &[Row],
+) -> Vec<Vec<usize>> {
+    let groups = by_checkout.values().filter_map(|copies| {
+        let group: Vec<usize> = copies.iter().map(|copy| copy.row).collect();
+        let first = copies.first()?.project;
+        // Those are compared by their id.
+        let have_id = copies.iter().all(|it| it.has_id && it.project == first);
+        let is_single = copies.len() < 2 || have_id;
+        (!is_single && !are_finished(&group, rows)).then_some(group)
+    });
+    groups.collect()
+}
+
+/// Tasks in a folder and in a copy of that folder, those with the most places first.
+fn of_traces(mut traces: Vec<(u64, usize)>, rows: &[Row]) -> Vec<Vec<usize>> {
+    traces.sort_unstable();
+    traces.dedup();
+    let groups = traces.chunk_by(|one, other| one.0 == other.0);
+    let mut groups: Vec<Vec<usize>> = groups
+        .filter(|group| group.len() > 1)
+        .map(|group| group.iter().map(|(_, row)| *row).collect())
+        .filter(|group: &Vec<usize>| !are_finished(group, rows))
+        .collect();
+    groups.sort_by_key(|group| (std::cmp::Reverse(group.len()), group.clone()));
+    groups.dedup();
+    groups
+}
+
 /// Hashes of what a checkpoint has in common only with copies of its file: its key with a step and the time when that
 /// was finished, or its whole text. Two tasks that have only their key in common are two.
-fn traces(key: &Key, of: &Identity<'_>) -> Vec<u64> {
+pub(super) fn traces(format: &Format, key: &Key, handoff: &Handoff, text: &str) -> Box<[u64]> {
     // The state of a pipeline is no task.
-    if !of.format.is_task() {
-        return Vec::new();
+    if !format.is_task() {
+        return Box::default();
     }
     let trace = |with: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();
-        (of.format.name(), key.as_str()).hash(&mut hasher);
+        (format.name(), key.as_str()).hash(&mut hasher);
         with(&mut hasher);
         hasher.finish()
     };
-    let steps = of.handoff.done.iter().filter_map(|step| {
+    let steps = handoff.done.iter().filter_map(|step| {
         let at = step.at.as_ref()?.time()?;
         Some(trace(&|hasher| (&step.text, at).hash(hasher)))
     });
-    let whole = trace(&|hasher| of.text.hash(hasher));
+    let whole = trace(&|hasher| text.hash(hasher));
     steps.chain([whole]).collect()
+}
+
+/// Finds in two passes which of many hashes may be there more than once: most are not, and need not be sorted.
+struct Repeated {
+    once: Vec<u64>,
+    twice: Vec<u64>,
+}
+
+impl Repeated {
+    /// For so many hashes; of those that are there once a twentieth seem to be there twice.
+    fn new(count: usize) -> Repeated {
+        let words = (count / 4).next_power_of_two().max(16);
+        Repeated {
+            once: vec![0; words],
+            twice: vec![0; words],
+        }
+    }
+
+    fn place(&self, hash: u64) -> (usize, u64) {
+        let word = usize::try_from(hash >> 6).unwrap_or(usize::MAX) & (self.once.len() - 1);
+        (word, 1 << (hash & 63))
+    }
+
+    fn add(&mut self, hash: u64) {
+        let (word, bit) = self.place(hash);
+        self.twice[word] |= self.once[word] & bit;
+        self.once[word] |= bit;
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        self.twice[word] & bit != 0
+    }
 }
 
 fn are_finished(group: &[usize], rows: &[Row]) -> bool {
@@ -264,60 +306,63 @@ const MOST_FILES: usize = 1000;
 /// The longest path that is compared, in bytes.
 const LONGEST: usize = 1024;
 
-/// The files of all checkpoints whose agents may be at work: one text, and where each path is in it.
-#[derive(Default)]
-pub(super) struct SharedFiles {
-    text: String,
-    uses: Vec<Use>,
+/// The files of a checkpoint that are compared.
+pub(super) fn compared_files(files: &[String]) -> Files {
+    let files = files.iter().filter(|file| file.len() <= LONGEST);
+    Files::of(files.take(MOST_FILES), push_normalized)
 }
 
-/// One file that the agent of one row changed.
-struct Use {
-    project: usize,
-    start: usize,
-    length: usize,
-    row: usize,
-}
+/// Files that are named by several checkpoints whose agents may be at work, with all rows that do.
+pub(super) struct SharedFiles(Vec<(String, Vec<usize>)>);
 
 impl SharedFiles {
-    pub(super) fn add(&mut self, project: usize, row: usize, files: &[String]) {
-        for file in files.iter().filter(|f| f.len() <= LONGEST).take(MOST_FILES) {
-            let start = self.text.len();
-            push_normalized(&mut self.text, file);
-            let length = self.text.len() - start;
-            if length == 0 {
-                continue;
-            }
-            // An absolute path is the same file in all projects.
-            let is_absolute = file.starts_with('/');
-            self.uses.push(Use {
-                project: if is_absolute { usize::MAX } else { project },
-                start,
-                length,
-                row,
-            });
-        }
-    }
-
-    fn path(&self, of: &Use) -> &str {
-        &self.text[of.start..of.start + of.length]
+    pub(super) fn of(rows: &[Row]) -> SharedFiles {
+        let is_over = |row: &Row| matches!(row.result(), "finished" | "stalled");
+        let at_work = || kept(rows).filter(|(_, row, _)| !is_over(row));
+        let uses = || {
+            at_work().flat_map(|(row, _, kept)| {
+                kept.files.iter().map(move |path| {
+                    // An absolute path is the same file in all projects.
+                    let is_absolute = path.starts_with('/');
+                    let project = if is_absolute {
+                        usize::MAX
+                    } else {
+                        kept.project
+                    };
+                    (row, project, path)
+                })
+            })
+        };
+        let hashes: Vec<u64> = uses()
+            .map(|(_, project, path)| {
+                let mut hasher = DefaultHasher::new();
+                (project, path).hash(&mut hasher);
+                hasher.finish()
+            })
+            .collect();
+        let mut repeated = Repeated::new(hashes.len());
+        hashes.iter().for_each(|hash| repeated.add(*hash));
+        let mut uses: Vec<(usize, &str, usize)> = uses()
+            .zip(hashes)
+            .filter(|(_, hash)| repeated.has(*hash))
+            .map(|((row, project, path), _)| (project, path, row))
+            .collect();
+        uses.sort_unstable();
+        uses.dedup();
+        let files = uses.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1));
+        let files = files.filter(|users| users.len() > 1).map(|users| {
+            let rows = users.iter().map(|(.., row)| *row).collect();
+            (users[0].1.to_owned(), rows)
+        });
+        SharedFiles(files.collect())
     }
 
     /// A finding for each group of agents, with all files that they share.
-    pub(super) fn findings(mut self, rows: &[Row]) -> Vec<Finding> {
-        let mut uses = std::mem::take(&mut self.uses);
-        let key = |it: &Use| (it.project, self.path(it), it.row);
-        uses.sort_by(|one, other| key(one).cmp(&key(other)));
+    pub(super) fn findings(self, rows: &[Row]) -> Vec<Finding> {
         let mut groups: BTreeMap<Vec<usize>, Vec<String>> = BTreeMap::new();
-        let same = |one: &Use, other: &Use| {
-            one.project == other.project && self.path(one) == self.path(other)
-        };
-        for users in uses.chunk_by(same) {
-            let mut group: Vec<usize> = users.iter().map(|user| user.row).collect();
-            group.dedup();
-            if group.len() > 1 && are_several(&group, rows) {
-                let path = bounded::text(self.path(&users[0]));
-                groups.entry(group).or_default().push(path);
+        for (path, group) in self.0 {
+            if are_several(&group, rows) {
+                groups.entry(group).or_default().push(bounded::text(&path));
             }
         }
         let finding = |(group, paths): (Vec<usize>, Vec<String>)| {
@@ -384,6 +429,8 @@ fn push_normalized(text: &mut String, path: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::Place;
     use super::*;
     use crate::checkpoint::Timestamp;
@@ -391,7 +438,6 @@ mod tests {
     #[test]
     fn successors_are_found_in_linear_time() {
         const AGENTS: usize = 4_000;
-        let mut copies = Copies::default();
         let mut rows = Vec::new();
         for number in 0..AGENTS {
             let id = format!("agent-{number}");
@@ -405,15 +451,15 @@ mod tests {
             if let Some(before) = number.checked_sub(1) {
                 row.previous_agents = vec![format!("agent-{before}")];
             }
-            rows.push(row);
-            let holders = Holders {
-                id: id.clone(),
+            row.set_format(Formats::default().get("task").ok());
+            row.kept = Some(Arc::new(Kept {
+                id: Key::new(id).ok(),
                 is_agent: true,
-                rows: vec![number],
-            };
-            let id = (0, "task", format!("{id}.json"));
-            copies.by_id.insert(id, holders);
+                ..Kept::default()
+            }));
+            rows.push(row);
         }
+        let copies = Copies::of(&rows, &Formats::default());
         let began = std::time::Instant::now();
         let found = copies.mark_taken_over(&mut rows, &Formats::default());
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());

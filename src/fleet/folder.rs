@@ -1,66 +1,101 @@
 //! The checkpoints of a folder and its sub-folders, one file at a time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use super::compare::CheckoutFile;
-use super::inspect::Found;
+use super::inspect::{Found, Read};
+use super::kept::InRepository;
+use super::parallel::in_order;
 use super::scan::Scan;
 use super::{Place, Row, RowState, SkipReason, bounded};
 use crate::checkpoint::{
     CheckpointFile, Error, ErrorKind, FileRole, Inputs, Key, Layout, Timestamp,
 };
 use crate::formats::builder_state::{Slot, SlotPlace};
-use crate::fsio;
+use crate::fsio::{self, FileStamp};
 use crate::json::{CorruptCode, Document};
 use crate::registry::Format;
 use crate::staleness::Checkout;
 use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, TaskContext};
 
-/// What is known of a folder while its files are read.
+/// What is known of a folder before its files are read.
 #[derive(Default)]
-struct Surroundings {
+pub(super) struct Surroundings {
     /// What the rules of each format take from other files that lie here.
-    inputs: HashMap<&'static str, Inputs>,
+    inputs: Mutex<HashMap<&'static str, Inputs>>,
     /// Whether a store keeps claims or history here.
-    has_store: bool,
-    /// The checkout of a repository that the folder is in.
-    checkout: Option<Checkout>,
+    pub(super) has_store: bool,
+    /// The records of claims that are here; `None` where these cannot be listed, so that each has to be looked for.
+    claims: Option<BTreeSet<OsString>>,
+    /// Where the folder is in a repository.
+    checkout: Option<Arc<InRepository>>,
+    /// Whether the caller states that there is a checkpoint here.
+    is_named: bool,
+}
+
+impl Surroundings {
+    /// The record of the claims on a file, where there may be one.
+    pub(super) fn claims_of(&self, path: &Path) -> Option<PathBuf> {
+        let mut name = path.file_name()?.to_owned();
+        name.push(".json");
+        let is_there = self.claims.as_ref().is_none_or(|all| all.contains(&name));
+        let folder = || fsio::parent_of(path).join(fsio::OWN_FOLDER).join("claims");
+        is_there.then(|| folder().join(name))
+    }
+}
+
+/// What is known of a folder when its files were read.
+#[derive(Default)]
+pub(super) struct Seen {
     /// Whether a checkpoint lies here: then a file that cannot be read may be one as well.
     has_checkpoints: bool,
     /// The files that could not be read.
     damaged: Vec<Damaged>,
 }
 
-impl Surroundings {
-    /// The same file in every checkout of the repository.
-    fn copy_of(&self, path: &Path, slot: &str) -> Option<CheckoutFile> {
-        let checkout = self.checkout.as_ref()?;
-        let folder = std::fs::canonicalize(fsio::parent_of(path)).ok()?;
-        let folder = folder.strip_prefix(&checkout.top).ok()?;
-        let file = folder.join(path.file_name()?);
-        Some((checkout.common.clone(), file, slot.to_owned()))
-    }
+/// How many files of a folder are read by one thread before others do.
+const MOST_FILES: usize = 64;
+
+/// One step through a folder and what is below it.
+enum Step {
+    Files(Arc<Surroundings>, Vec<PathBuf>),
+    /// All files of the folder were read.
+    End(Arc<Surroundings>, Option<PathBuf>),
+    Skip(PathBuf, SkipReason),
 }
 
-impl Scan<'_> {
-    /// Reads a folder or a file that the caller named.
-    pub(super) fn path(&mut self, path: &Path) {
-        match std::fs::metadata(path) {
-            Err(error) => self.skip(path.display(), SkipReason::Unreadable(error.to_string())),
-            Ok(found) if found.is_dir() => self.folder(path, 0),
-            Ok(_) => {
-                let mut around = self.surroundings(fsio::parent_of(path));
-                // A caller that names a file states that it is a checkpoint.
-                around.has_checkpoints = true;
-                self.file(path, &mut around);
-                self.read_damaged_again(around);
+/// Goes through a folder and what is below it: the files of a folder, then its sub-folders one by one.
+struct Walk<'w, 'o> {
+    scan: &'w Scan<'o>,
+    visited: &'w mut HashSet<PathBuf>,
+    steps: VecDeque<Step>,
+    /// What is to be entered, the last first, with its depth.
+    below: Vec<(PathBuf, FileType, usize)>,
+}
+
+impl Iterator for Walk<'_, '_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return Some(step);
+            }
+            let (path, kind, depth) = self.below.pop()?;
+            if kind.is_dir() {
+                self.sub_folder(path, depth);
+            } else if kind.is_symlink() && path.is_dir() {
+                return Some(Step::Skip(path, SkipReason::LinkedFolder));
             }
         }
     }
+}
 
+impl Walk<'_, '_> {
     fn folder(&mut self, folder: &Path, depth: usize) {
         let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
         if !self.visited.insert(real) {
@@ -72,83 +107,177 @@ impl Scan<'_> {
                 // Only the reason of the system: the error itself names the folder once more and adds an advice.
                 let source = std::error::Error::source(&error);
                 let reason = source.map_or_else(|| error.to_string(), ToString::to_string);
-                return self.skip(folder.display(), SkipReason::Unreadable(reason));
+                let why = SkipReason::Unreadable(reason);
+                return self.steps.push_back(Step::Skip(folder.to_owned(), why));
             }
         };
-        let mut entries: Vec<(PathBuf, FileType)> = entries
+        let mut entries: Vec<(OsString, FileType)> = entries
             .into_iter()
-            .filter_map(|entry| Some((entry.path(), entry.file_type().ok()?)))
-            .filter(|(path, kind)| !kind.is_file() || is_json(path))
+            .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
+            .filter(|(name, kind)| !kind.is_file() || is_json(name))
             .collect();
-        entries.sort_by(|one, other| one.0.cmp(&other.0));
-        let mut around = self.surroundings(folder);
-        for (path, kind) in &entries {
+        entries.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let around = Arc::new(self.scan.surroundings(folder));
+        let mut files = Vec::new();
+        let give = |files: &mut Vec<PathBuf>, steps: &mut VecDeque<Step>| {
+            if !files.is_empty() {
+                steps.push_back(Step::Files(around.clone(), std::mem::take(files)));
+            }
+        };
+        for (name, kind) in &entries {
             if kind.is_file() {
-                self.file(path, &mut around);
-            } else if !kind.is_dir() && is_json(path) {
+                files.push(folder.join(name));
+                if files.len() == MOST_FILES {
+                    give(&mut files, &mut self.steps);
+                }
+            } else if !kind.is_dir() && is_json(name) {
                 let is_link = kind.is_symlink();
                 let why = if is_link {
                     SkipReason::Link
                 } else {
                     SkipReason::NotAFile
                 };
-                self.skip(path.display(), why);
+                give(&mut files, &mut self.steps);
+                self.steps.push_back(Step::Skip(folder.join(name), why));
             }
         }
-        if around.has_store {
-            self.claims_alone(folder);
-        }
-        self.read_damaged_again(around);
-        for (path, kind) in entries {
-            if kind.is_dir() {
-                self.sub_folder(&path, depth);
-            } else if kind.is_symlink() && path.is_dir() {
-                self.skip(path.display(), SkipReason::LinkedFolder);
-            }
-        }
+        give(&mut files, &mut self.steps);
+        let end = Step::End(around, Some(folder.to_owned()));
+        self.steps.push_back(end);
+        let below = entries
+            .into_iter()
+            .rev()
+            .filter(|(_, kind)| !kind.is_file());
+        let below = below.map(|(name, kind)| (folder.join(name), kind, depth));
+        self.below.extend(below);
     }
 
-    fn sub_folder(&mut self, path: &Path, depth: usize) {
+    fn sub_folder(&mut self, path: PathBuf, depth: usize) {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
         if name == fsio::OWN_FOLDER {
             // Locks, history and records of the store: no checkpoints of their own.
         } else if IGNORED_FOLDERS.contains(&name) {
-            self.skip(path.display(), SkipReason::Ignored);
-        } else if depth == self.options.depth {
-            self.skip(path.display(), SkipReason::TooDeep);
+            self.steps.push_back(Step::Skip(path, SkipReason::Ignored));
+        } else if depth == self.scan.options.depth {
+            self.steps.push_back(Step::Skip(path, SkipReason::TooDeep));
         } else {
-            self.folder(path, depth + 1);
+            self.folder(&path, depth + 1);
         }
+    }
+}
+
+impl Scan<'_> {
+    /// Reads a folder or a file that the caller named.
+    pub(super) fn path(
+        &mut self,
+        path: &Path,
+        visited: &mut HashSet<PathBuf>,
+        on_row: &mut dyn FnMut(usize),
+    ) {
+        let start = self.part();
+        let mut walk = Walk {
+            scan: &start,
+            visited,
+            steps: VecDeque::new(),
+            below: Vec::new(),
+        };
+        match std::fs::metadata(path) {
+            Err(error) => {
+                return self.skip(path.display(), SkipReason::Unreadable(error.to_string()));
+            }
+            Ok(found) if found.is_dir() => walk.folder(path, 0),
+            Ok(_) => {
+                let mut around = start.surroundings(fsio::parent_of(path));
+                // A caller that names a file states that it is a checkpoint.
+                around.is_named = true;
+                let around = Arc::new(around);
+                let file = Step::Files(around.clone(), vec![path.to_owned()]);
+                walk.steps.extend([file, Step::End(around, None)]);
+            }
+        }
+        // The files are read on several threads; all else is done here, in order.
+        let read = |step: Step| {
+            let (mut part, mut seen) = (start.part(), Seen::default());
+            if let Step::Files(around, files) = &step {
+                for file in files {
+                    part.file(file, around, &mut seen);
+                }
+            }
+            (part, seen, step)
+        };
+        let mut of_folder = Seen::default();
+        in_order(self.options.threads(), walk, read, |(part, seen, step)| {
+            let rows = self.rows.len();
+            self.append(part);
+            match step {
+                Step::Files(..) => {
+                    of_folder.has_checkpoints |= seen.has_checkpoints;
+                    of_folder.damaged.extend(seen.damaged);
+                }
+                Step::Skip(path, why) => self.skip(path.display(), why),
+                Step::End(around, folder) => {
+                    if let (Some(folder), Some(claims)) = (folder, &around.claims) {
+                        self.claims_alone(&folder, claims);
+                    }
+                    self.read_damaged_again(&around, std::mem::take(&mut of_folder));
+                }
+            }
+            (rows..self.rows.len()).for_each(|row| on_row(row + 1));
+        });
     }
 
     fn surroundings(&self, folder: &Path) -> Surroundings {
-        let has_store = folder.join(fsio::OWN_FOLDER).is_dir();
+        let own = folder.join(fsio::OWN_FOLDER);
+        let has_store = own.is_dir();
+        let claims = match has_store {
+            true => fsio::names(&own.join("claims")),
+            false => Ok(Vec::new()),
+        };
         Surroundings {
-            inputs: HashMap::new(),
+            inputs: Mutex::default(),
             has_store,
-            checkout: Checkout::of(folder),
-            has_checkpoints: has_store,
-            damaged: Vec::new(),
+            claims: claims.ok().map(BTreeSet::from_iter),
+            checkout: in_repository(folder).map(Arc::new),
+            is_named: false,
         }
     }
 
-    fn read(&self, path: &Path) -> Result<Option<Document>, Error> {
+    /// What the rules of a format take from other files that lie here.
+    pub(super) fn inputs(&self, around: &Surroundings, format: &Format, path: &Path) -> Inputs {
+        let mut known = around.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let beside = || {
+            let read = |path: &Path| Ok(self.read(path)?.map(|(document, _)| document));
+            let file = CheckpointFile::new(path, &read).leniently();
+            format.inputs_beside(&file, None).unwrap_or_default()
+        };
+        known.entry(format.name()).or_insert_with(beside).clone()
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<(Document, FileStamp)>, Error> {
         let Some(contents) = fsio::read_limited(path, self.options.max_bytes)? else {
             return Ok(None);
         };
-        Ok(Some(Document::parse(&contents.bytes)?))
+        Ok(Some((Document::parse(&contents.bytes)?, contents.stamp)))
     }
 
     /// One file: a row, rows of its slots, or skipped.
-    fn file(&mut self, path: &Path, around: &mut Surroundings) {
-        let document = match self.read(path) {
-            Ok(Some(document)) => document,
+    fn file(&mut self, path: &Path, around: &Surroundings, seen: &mut Seen) {
+        if let Some(row) = self.again(path, around) {
+            seen.has_checkpoints = true;
+            return self.push(row);
+        }
+        let at = SystemTime::now();
+        let record = around.claims_of(path);
+        let is_unclaimed = record.is_none();
+        let claims = record.and_then(|record| fsio::look(&record).ok().flatten());
+        let (document, stamp) = match self.read(path) {
+            Ok(Some(read)) => read,
             // Removed since the folder was listed.
             Ok(None) => return,
             Err(error) => {
                 let path = path.to_path_buf();
-                return around.damaged.push(Damaged { path, error });
+                return seen.damaged.push(Damaged { path, error });
             }
         };
         let format = match self.format_of(path, Some(&document)) {
@@ -159,7 +288,7 @@ impl Scan<'_> {
             // Two formats fit equally well: it is a checkpoint of one of them.
             Err(error) => return self.push_unreadable(Place::file(path), None, &error),
         };
-        around.has_checkpoints = true;
+        seen.has_checkpoints = true;
         if format.is_host() {
             return self.host(path, &document, &format, around);
         }
@@ -169,23 +298,26 @@ impl Scan<'_> {
             return self.skip(path.display(), SkipReason::Archive);
         }
         let mut found = Found::in_file(path, &document, format, layout, role);
-        found.copy = around.copy_of(path, "");
+        found.is_unclaimed = is_unclaimed;
+        found.checkout.clone_from(&around.checkout);
+        found.read = Some(Read {
+            stamp,
+            at,
+            claims: claims.map(|found| FileStamp::of(&found)),
+            has_store: around.has_store,
+        });
         let key = found.id.clone().or_else(|| found.key.clone());
         let key = key.or_else(|| Key::new("checkpoint").ok());
-        let store = key.filter(|_| around.has_store).and_then(|key| {
-            let store = FileStore::single(path, FileOptions::read_only()).ok()?;
-            Some((store.with_layout(layout).with_key(key.clone()), key))
+        let store = key.filter(|_| around.has_store).map(|key| {
+            let options = self.files.clone();
+            let store = FileStore::of_file(path, key.clone(), layout, options);
+            (store, key)
         });
         found.store = store
             .as_ref()
             .map(|(store, key)| (store as &dyn CheckpointStore, key.clone()));
-        let beside = || {
-            let read = |path: &Path| self.read(path);
-            let file = CheckpointFile::new(path, &read).leniently();
-            format.inputs_beside(&file, None).unwrap_or_default()
-        };
-        let inputs = around.inputs.entry(format.name()).or_insert_with(beside);
-        self.checkpoint(found, inputs);
+        let inputs = self.inputs(around, &format, path);
+        self.checkpoint(found, &inputs);
     }
 
     /// A host file: a row for each checkpoint in it.
@@ -229,12 +361,24 @@ impl Scan<'_> {
                 id: None,
                 names: None,
                 context,
-                copy: around.copy_of(path, &name),
+                checkout: around.checkout.clone(),
+                read: None,
+                is_unclaimed: false,
                 store: key.map(|key| (&store as &dyn CheckpointStore, key)),
             };
             self.checkpoint(found, &Inputs::default());
         }
     }
+}
+
+/// Where a folder is in a repository.
+fn in_repository(folder: &Path) -> Option<InRepository> {
+    let checkout = Checkout::of(folder)?;
+    let folder = std::fs::canonicalize(folder).ok()?;
+    Some(InRepository {
+        folder: folder.strip_prefix(&checkout.top).ok()?.to_owned(),
+        repository: checkout.common,
+    })
 }
 
 /// Folders of dependencies, of build output, and of version control.
@@ -260,9 +404,8 @@ const IGNORED_FOLDERS: &[&str] = &[
     ".terraform",
 ];
 
-fn is_json(path: &Path) -> bool {
+fn is_json(name: &OsStr) -> bool {
     // Not by its extension: the file of an empty key is called `.json`.
-    let name = path.file_name().unwrap_or_default();
     name.as_encoded_bytes().ends_with(b".json")
 }
 
@@ -328,25 +471,26 @@ impl Damaged {
 impl Scan<'_> {
     /// Reads the corrupt files of a folder once more, and those that are being written again and again. Some programs
     /// truncate a file and fill it in place.
-    fn read_damaged_again(&mut self, mut around: Surroundings) {
+    fn read_damaged_again(&mut self, around: &Surroundings, mut seen: Seen) {
         let mut may_be_whole: fn(&Damaged) -> bool = Damaged::is_corrupt;
         for _ in 0..MOST_READINGS {
-            if !around.damaged.iter().any(may_be_whole) {
+            if !seen.damaged.iter().any(may_be_whole) {
                 break;
             }
             // One pause for all files of the folder.
             std::thread::sleep(PAUSE);
-            for damaged in std::mem::take(&mut around.damaged) {
+            for damaged in std::mem::take(&mut seen.damaged) {
                 if may_be_whole(&damaged) {
-                    self.file(&damaged.path, &mut around);
+                    self.file(&damaged.path, around, &mut seen);
                 } else {
-                    around.damaged.push(damaged);
+                    seen.damaged.push(damaged);
                 }
             }
             may_be_whole = Damaged::is_being_written;
         }
-        for damaged in &around.damaged {
-            self.damaged(damaged, around.has_checkpoints);
+        let has_checkpoints = seen.has_checkpoints || around.has_store || around.is_named;
+        for damaged in &seen.damaged {
+            self.damaged(damaged, has_checkpoints);
         }
     }
 

@@ -1,22 +1,26 @@
 //! One checkpoint: its row, and what does not go together in it.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use chrono::TimeDelta;
 
 use super::beside::Beside;
-use super::compare::{CheckoutFile, Identity};
+use super::compare::{compared_files, traces};
 use super::finding::MOST_LISTED;
+use super::kept::{Again, Elapsed, InRepository, Kept};
 use super::scan::Scan;
 use super::{ClaimHolder, Finding, Place, PlanSummary, Row, RowState, bounded};
 use crate::checkpoint::{
     Activity, FileRole, Inputs, Key, Layout, Pulse, ResumeDecision, ResumeReason, Revision,
     RuleContext, Timestamp,
 };
-use crate::json::{Code, Document};
+use crate::fsio::FileStamp;
+use crate::json::{Code, Document, Violation};
 use crate::liveness::Liveness;
 use crate::registry::{Format, Inspected};
-use crate::staleness::Reason;
+use crate::staleness::{FILE_CLOCK_TICK, Reason};
 use crate::store::{CheckpointStore, TaskContext};
 
 /// A checkpoint that was found and is not judged yet.
@@ -32,10 +36,24 @@ pub(super) struct Found<'d> {
     pub(super) names: Option<(String, String)>,
     /// What the host file or the store states about the task.
     pub(super) context: TaskContext,
-    /// The same file in every checkout of the repository.
-    pub(super) copy: Option<CheckoutFile>,
+    /// Where its folder is in a repository.
+    pub(super) checkout: Option<Arc<InRepository>>,
+    /// Which version of its file was read; `None` where a later scan has to read it again.
+    pub(super) read: Option<Read>,
+    /// Whether it is known that no claim was made on it.
+    pub(super) is_unclaimed: bool,
     /// The store that has the claims and the history of the checkpoint, and the key there.
     pub(super) store: Option<(&'d dyn CheckpointStore, Key)>,
+}
+
+/// Which version of a file was read.
+pub(super) struct Read {
+    pub(super) stamp: FileStamp,
+    /// When: before its first byte.
+    pub(super) at: SystemTime,
+    /// Which version of the record of its claims; `None` where there is none.
+    pub(super) claims: Option<FileStamp>,
+    pub(super) has_store: bool,
 }
 
 impl<'d> Found<'d> {
@@ -62,7 +80,9 @@ impl<'d> Found<'d> {
             names: usual.zip(name.map(str::to_owned)),
             id,
             context: TaskContext::default(),
-            copy: None,
+            checkout: None,
+            read: None,
+            is_unclaimed: false,
             store: None,
         }
     }
@@ -70,7 +90,7 @@ impl<'d> Found<'d> {
 
 impl Scan<'_> {
     /// Judges a checkpoint and adds its row.
-    pub(super) fn checkpoint(&mut self, found: Found<'_>, inputs: &Inputs) {
+    pub(super) fn checkpoint(&mut self, mut found: Found<'_>, inputs: &Inputs) {
         let rule_context = RuleContext::none().with_now(self.now);
         let mut rule_context = rule_context.with_inputs(inputs);
         // An id is compared with the name of its file below; elsewhere the name alone is a key.
@@ -89,29 +109,76 @@ impl Scan<'_> {
         let thresholds = self.options.thresholds_of(&found.format);
         let liveness = Liveness::judge(&pulse, &thresholds, self.now);
         let mut row = self.row(&found, &surveyed, liveness);
-        if !may_be_estimated(&row) {
-            row.progress.rest = None;
-        }
-        self.look_beside(&mut row, &found, &surveyed);
+        let rest = row.progress.rest;
+        let findings = self.findings.len();
+        let is_as_saved = self.look_beside(&mut row, &found, &surveyed);
         self.check(&row, &found, &surveyed);
         self.check_stage(&row, &surveyed, &found.format);
-        self.check_claim(&row);
-        let is_over = matches!(row.result(), "finished" | "stalled");
-        let number = self.push(row);
-        self.copies.add(&Identity {
+        // A finding shows what the row does not keep, and what its rules take from other files may change.
+        let depends_on_itself = is_as_saved && findings == self.findings.len() && inputs.is_empty();
+        let again = found.read.take().filter(|_| depends_on_itself);
+        let again = again.and_then(|read| self.again_by(&row, &surveyed, pulse, rest, read));
+        let key = found.id.as_ref().or(found.key.as_ref());
+        let text = found.document.text();
+        row.kept = Some(Arc::new(Kept {
             project: self.project,
-            row: number,
-            format: &found.format,
-            id: found.id.as_ref(),
-            key: found.key.as_ref(),
-            copy: found.copy.as_ref(),
-            text: found.document.text(),
-            handoff: &surveyed.handoff,
-        });
-        if !is_over {
-            let files = &surveyed.exclusive_files;
-            self.shared.add(self.project, number, files);
+            is_agent: found.id.is_some()
+                && surveyed.handoff.agent.as_deref() == found.id.as_ref().map(Key::as_str),
+            traces: key.map_or_else(Box::default, |key| {
+                traces(&found.format, key, &surveyed.handoff, text)
+            }),
+            files: compared_files(&surveyed.exclusive_files),
+            checkout: found.checkout,
+            id: found.id,
+            again,
+        }));
+        self.complete(&mut row);
+        self.push(row);
+    }
+
+    /// By what the row is judged again without its document; `None` where more depends on the present time.
+    fn again_by(
+        &self,
+        row: &Row,
+        surveyed: &Inspected,
+        pulse: Pulse,
+        rest: Option<TimeDelta>,
+        read: Read,
+    ) -> Option<Again> {
+        let is_racy = |stamp: &FileStamp| stamp.is_racy(read.at, FILE_CLOCK_TICK);
+        // A list that was cut may have left it out.
+        let will_be_past =
+            |it: &Violation| [Code::FUTURE_TIMESTAMP, Code::TOO_MANY].contains(&it.code);
+        if is_racy(&read.stamp)
+            || read.claims.as_ref().is_some_and(is_racy)
+            || surveyed.violations.iter().any(will_be_past)
+            // The dropped log may be gone by then.
+            || surveyed.handoff.done_elsewhere > 0
+        {
+            return None;
         }
+        let elapsed = row.progress.elapsed;
+        let notice = row.liveness().and_then(Liveness::notice);
+        Some(Again {
+            file: read.stamp,
+            claims: read.claims,
+            has_store: read.has_store,
+            elapsed: match (surveyed.goes_on?, elapsed) {
+                (true, Some(elapsed)) => Elapsed::Since(self.now - elapsed),
+                _ => Elapsed::Ended(elapsed),
+            },
+            rest,
+            silent: notice.filter(|_| row.is_resumable() && row.message.is_none()),
+            pulse,
+        })
+    }
+
+    /// Completes a row by what depends on its verdict.
+    pub(super) fn complete(&mut self, row: &mut Row) {
+        if !may_be_estimated(row) {
+            row.progress.rest = None;
+        }
+        self.check_claim(row);
     }
 
     fn row(&self, found: &Found<'_>, surveyed: &Inspected, liveness: Liveness) -> Row {
@@ -147,7 +214,8 @@ impl Scan<'_> {
     }
 
     /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
-    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, surveyed: &Inspected) {
+    /// Says whether that can change without the checkpoint.
+    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, surveyed: &Inspected) -> bool {
         let place = row.place.to_string();
         let beside = match (&found.store, &row.revision) {
             (Some((store, key)), Some(revision)) => Beside::of(
@@ -157,6 +225,7 @@ impl Scan<'_> {
                 revision,
                 surveyed.updated_at.as_ref(),
                 &surveyed.handoff,
+                found.is_unclaimed,
             ),
             _ => Beside::without_store(&surveyed.handoff),
         };
@@ -190,6 +259,7 @@ impl Scan<'_> {
                 last_is_kept,
             });
         }
+        beside.is_as_saved
     }
 
     /// What does not go together in the document, and between it and its name.

@@ -25,6 +25,7 @@
 //! # std::io::Result::Ok(())
 //! ```
 
+mod again;
 mod beside;
 mod bounded;
 mod compare;
@@ -32,13 +33,15 @@ mod event;
 mod finding;
 mod folder;
 mod inspect;
+mod kept;
 mod options;
+mod parallel;
 mod row;
 mod scan;
 mod skipped;
 mod stores;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -61,6 +64,9 @@ pub struct Fleet {
     findings: Vec<Finding>,
     #[serde(flatten, serialize_with = "skipped::as_two_lists")]
     skipped: Vec<Skipped>,
+    /// By which a later scan judges.
+    #[serde(skip)]
+    options: FleetOptions,
 }
 
 impl Fleet {
@@ -91,16 +97,54 @@ impl Fleet {
         now: DateTime<Utc>,
         on_row: &mut dyn FnMut(usize),
     ) -> Fleet {
-        let mut scan = scan::Scan::new(options, now, on_row);
+        Fleet::scan_since(None, sources, options, now, on_row)
+    }
+
+    /// A new scan of the same sources with the same options, which reads only what changed since this one.
+    ///
+    /// A file is read again unless it has the size, the times and the inode that it had, as has the record of its claims,
+    /// and this scan did not look at it in the very tick of the clock in which it was changed. So the result is that
+    /// of a whole scan; a file whose size is as it was and whose times were set back by hand looks unchanged. Stores that are no
+    /// folders are read again in whole.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
+    /// # let folder = tempfile::tempdir()?;
+    /// let sources = [Source::folder(folder.path())];
+    /// let first = Fleet::scan(&sources, &FleetOptions::new(), chrono::Utc::now());
+    /// let second = first.rescan(&sources, chrono::Utc::now());
+    /// assert!(second.changes_since(&first).is_empty());
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn rescan(&self, sources: &[Source<'_>], now: DateTime<Utc>) -> Fleet {
+        let before = again::Before::of(self);
+        // A clock that was set back may have stamped files anew with times that were.
+        let before = Some(&before).filter(|_| now >= self.now);
+        Fleet::scan_since(before, sources, &self.options, now, &mut |_| {})
+    }
+
+    fn scan_since(
+        before: Option<&again::Before<'_>>,
+        sources: &[Source<'_>],
+        options: &FleetOptions,
+        now: DateTime<Utc>,
+        on_row: &mut dyn FnMut(usize),
+    ) -> Fleet {
+        let mut scan = scan::Scan::new(options, now, before);
+        // Sources may overlap, and each row counts once.
+        let mut visited = HashSet::new();
         for (project, source) in sources.iter().enumerate() {
             scan.project = project;
             match source {
-                Source::Folder(path) => scan.path(path),
+                Source::Folder(path) => scan.path(path, &mut visited, on_row),
                 Source::Store {
                     name,
                     store,
                     format,
-                } => scan.store(name, *store, format.as_deref()),
+                } => scan.store(name, *store, format.as_deref(), on_row),
             }
         }
         scan.finish()
@@ -159,6 +203,8 @@ impl Fleet {
     pub fn judge_resumes(mut self, mut judge: impl FnMut(&Row) -> Option<ResumePlan>) -> Fleet {
         for row in self.rows.iter_mut().filter(|row| row.is_resumable()) {
             row.next = judge(row).map(|plan| PlanSummary::of(&plan));
+            // A later scan has the plan of the format again.
+            row.kept = None;
         }
         self.totals.resumable = self.resumable().count();
         self

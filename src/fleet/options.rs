@@ -91,6 +91,7 @@ pub struct FleetOptions {
     pub(super) max_bytes: u64,
     pub(super) formats: Formats,
     pub(super) format: Option<String>,
+    pub(super) threads: Option<usize>,
     thresholds: BTreeMap<String, Thresholds>,
     thresholds_of_all: Option<Thresholds>,
     pub(super) expected: Vec<String>,
@@ -111,6 +112,7 @@ impl Default for FleetOptions {
             max_bytes: 16 * 1024 * 1024,
             formats: Formats::default(),
             format: None,
+            threads: None,
             thresholds: BTreeMap::new(),
             thresholds_of_all: None,
             expected: Vec::new(),
@@ -184,6 +186,18 @@ impl FleetOptions {
             agent: agent.map(str::to_owned),
         });
         self
+    }
+
+    /// On how many threads files are read. Default as many as the system offers this process; 1 starts none.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        let offered = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(offered)
     }
 
     pub(super) fn thresholds_of(&self, format: &Format) -> Thresholds {

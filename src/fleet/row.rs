@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::bounded;
+use super::kept::Kept;
 use crate::checkpoint::{
     Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp, moved_to,
 };
@@ -63,6 +65,8 @@ pub struct Row {
     /// Whether its agent is known only together with its task.
     #[serde(skip)]
     pub(super) agent_is_role: bool,
+    #[serde(skip)]
+    pub(super) kept: Option<Arc<Kept>>,
 }
 
 /// Where a checkpoint is.
@@ -185,6 +189,7 @@ impl Row {
             message: None,
             is_task: true,
             agent_is_role: false,
+            kept: None,
         }
     }
 

@@ -1,10 +1,12 @@
 //! A scan in progress: the rows and findings so far, and the rows of what should be there and is not.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::again::Before;
 use super::compare::{Copies, SharedFiles};
 use super::options::Planned;
 use super::{
@@ -13,48 +15,64 @@ use super::{
 use crate::checkpoint::{Error, ErrorKind};
 use crate::json::Document;
 use crate::registry::Format;
+use crate::store::FileOptions;
 
-/// A scan in progress.
+/// A scan in progress, or a part of one.
 pub(super) struct Scan<'o> {
     pub(super) options: &'o FleetOptions,
     pub(super) now: DateTime<Utc>,
     /// The number of the source that is being read.
     pub(super) project: usize,
+    /// How the store of each file is opened.
+    pub(super) files: Arc<FileOptions>,
+    /// An earlier scan.
+    pub(super) before: Option<&'o Before<'o>>,
     pub(super) findings: Vec<Finding>,
-    pub(super) copies: Copies,
-    pub(super) shared: SharedFiles,
-    /// The folders that were read: sources may overlap, and each row counts once.
-    pub(super) visited: HashSet<PathBuf>,
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
     skipped: Vec<Skipped>,
-    on_row: &'o mut dyn FnMut(usize),
 }
 
 impl<'o> Scan<'o> {
     pub(super) fn new(
         options: &'o FleetOptions,
         now: DateTime<Utc>,
-        on_row: &'o mut dyn FnMut(usize),
+        before: Option<&'o Before<'o>>,
     ) -> Scan<'o> {
         Scan {
             options,
             now,
             project: 0,
+            files: Arc::new(FileOptions::read_only()),
+            before,
             findings: Vec::new(),
-            copies: Copies::default(),
-            shared: SharedFiles::default(),
-            visited: HashSet::new(),
             rows: Vec::new(),
             skipped: Vec::new(),
-            on_row,
         }
     }
 
-    /// Adds a row and returns its number.
-    pub(super) fn push(&mut self, row: Row) -> usize {
+    /// A scan of other files of the same source.
+    pub(super) fn part(&self) -> Scan<'o> {
+        Scan {
+            options: self.options,
+            now: self.now,
+            project: self.project,
+            files: self.files.clone(),
+            before: self.before,
+            findings: Vec::new(),
+            rows: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// Adds what a part found.
+    pub(super) fn append(&mut self, part: Scan<'_>) {
+        self.findings.extend(part.findings);
+        self.rows.extend(part.rows);
+        self.skipped.extend(part.skipped);
+    }
+
+    pub(super) fn push(&mut self, row: Row) {
         self.rows.push(row);
-        (self.on_row)(self.rows.len());
-        self.rows.len() - 1
     }
 
     /// Adds a row for a checkpoint that could not be read.
@@ -89,12 +107,13 @@ impl<'o> Scan<'o> {
 
     /// Compares the rows, and adds those of planned tasks and missing agents.
     pub(super) fn finish(mut self) -> Fleet {
-        let taken_over = self
-            .copies
-            .mark_taken_over(&mut self.rows, &self.options.formats);
+        let formats = &self.options.formats;
+        let copies = Copies::of(&self.rows, formats);
+        let shared = SharedFiles::of(&self.rows);
+        let taken_over = copies.mark_taken_over(&mut self.rows, formats);
         self.findings.extend(taken_over);
-        self.findings.extend(self.copies.findings(&self.rows));
-        self.findings.extend(self.shared.findings(&self.rows));
+        self.findings.extend(copies.findings(&self.rows));
+        self.findings.extend(shared.findings(&self.rows));
         self.rows.sort_by(|one, other| one.place.cmp(&other.place));
         let planned = not_started(&self.rows, &self.options.planned);
         let expected = missing(&self.rows, &self.options.expected);
@@ -106,6 +125,7 @@ impl<'o> Scan<'o> {
             rows: self.rows,
             findings: self.findings,
             skipped: self.skipped,
+            options: self.options.clone(),
         }
     }
 }

@@ -13,7 +13,13 @@ use crate::store::{CheckpointStore, Query, Stored};
 const PAGE: usize = 256;
 
 impl Scan<'_> {
-    pub(super) fn store(&mut self, name: &str, store: &dyn CheckpointStore, format: Option<&str>) {
+    pub(super) fn store(
+        &mut self,
+        name: &str,
+        store: &dyn CheckpointStore,
+        format: Option<&str>,
+        on_row: &mut dyn FnMut(usize),
+    ) {
         let mut query = Query::all().with_limit(PAGE);
         let mut is_first = true;
         loop {
@@ -28,7 +34,9 @@ impl Scan<'_> {
             }
             is_first = false;
             for key in &page.keys {
+                let rows = self.rows.len();
                 self.stored(name, store, key, format);
+                (rows..self.rows.len()).for_each(|row| on_row(row + 1));
             }
             match page.next {
                 Some(next) => query = query.after(next),
@@ -68,7 +76,9 @@ impl Scan<'_> {
                 key: is_id.then(|| key.clone()),
                 names: None,
                 context: stored.context.clone(),
-                copy: None,
+                checkout: None,
+                read: None,
+                is_unclaimed: false,
                 store: Some((store, key.clone())),
             },
             &Inputs::default(),

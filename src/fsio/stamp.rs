@@ -1,4 +1,5 @@
 use std::fs::Metadata;
+use std::time::{Duration, SystemTime};
 
 /// Which version of a file's contents this is, as far as the file system tells without reading them.
 ///
@@ -20,7 +21,7 @@ pub(crate) struct FileStamp {
     #[cfg(unix)]
     ctime: (i64, i64),
     #[cfg(not(unix))]
-    modified: Option<std::time::SystemTime>,
+    modified: Option<SystemTime>,
 }
 
 impl FileStamp {
@@ -42,6 +43,24 @@ impl FileStamp {
             #[cfg(not(unix))]
             modified: metadata.modified().ok(),
         }
+    }
+
+    /// Whether the file was changed within `tick` of this time, or later by its own times: then a change after this
+    /// time may have left the same stamp. (Git has the same rule for its index.)
+    pub(crate) fn is_racy(&self, taken: SystemTime, tick: Duration) -> bool {
+        #[cfg(unix)]
+        let changed = {
+            let (seconds, nanos) = self.mtime.max(self.ctime);
+            let nanos = u32::try_from(nanos).unwrap_or(0);
+            // What is from before 1970 was not changed just now.
+            let since = u64::try_from(seconds).map(|seconds| Duration::new(seconds, nanos));
+            SystemTime::UNIX_EPOCH.checked_add(since.unwrap_or_default())
+        };
+        #[cfg(not(unix))]
+        let changed = self.modified;
+        changed
+            .and_then(|changed| changed.checked_add(tick))
+            .is_none_or(|until| until >= taken)
     }
 
     /// The stamp as one word, for a note of ours.

@@ -99,6 +99,7 @@ impl Span {
         }
     }
 
+    #[inline]
     pub(super) fn is_shadowed(&self) -> bool {
         self.marks.has(Marks::SHADOWED)
     }
@@ -114,6 +115,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    #[inline]
     pub(super) fn span(&self, index: Index) -> &Span {
         &self.spans[index as usize]
     }
@@ -128,6 +130,7 @@ impl Tree {
     }
 
     /// The name of a member with its quotes; empty for what is no member.
+    #[inline]
     pub(super) fn raw_name(&self, index: Index) -> &str {
         let span = self.span(index);
         if span.name == NONE {
@@ -157,6 +160,7 @@ impl Tree {
     }
 
     /// The values directly inside, shadowed members too.
+    #[inline]
     pub(super) fn children(&self, index: Index) -> Children<'_> {
         Children {
             spans: &self.spans,
@@ -187,6 +191,7 @@ impl Tree {
             .last()
     }
 
+    #[inline]
     fn is_named(&self, child: Index, name: &str) -> bool {
         let span = self.span(child);
         if span.name == NONE {
@@ -194,7 +199,9 @@ impl Tree {
         } else if span.marks.has(Marks::NAME_ESCAPED) {
             self.name(child) == name
         } else {
-            inner(self.raw_name(child)) == name
+            // The length tells most names apart without a look at the text.
+            let length = (span.name_end - span.name) as usize;
+            length == name.len() + 2 && inner(self.raw_name(child)) == name
         }
     }
 
@@ -354,6 +361,7 @@ pub(super) struct Children<'t> {
 impl Iterator for Children<'_> {
     type Item = Index;
 
+    #[inline]
     fn next(&mut self) -> Option<Index> {
         if self.at >= self.end {
             return None;

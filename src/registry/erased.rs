@@ -82,15 +82,12 @@ impl<C: Checkpoint> Erased for Typed<C> {
             handoff,
             plan,
             violations,
+            progress,
+            goes_on,
         } = judge(&current.document, &current.reading, context);
         let mut pulse = checkpoint.pulse();
         if handoff.status != checkpoint.status() {
             pulse.activity = (&handoff.status).into();
-        }
-        let now = context.now.unwrap_or_default();
-        let mut progress = checkpoint.progress(now).counting_unreadable(&handoff, now);
-        if context.now.is_none() {
-            (progress.elapsed, progress.rest) = (None, None);
         }
         let mut judged = Supervised {
             handoff,
@@ -101,6 +98,7 @@ impl<C: Checkpoint> Erased for Typed<C> {
         let files = checkpoint.exclusive_files().into_iter();
         Ok(Inspected {
             updated_at: checkpoint.updated_at().cloned(),
+            goes_on,
             pulse: judged.pulse,
             progress: judged.progress,
             exclusive_files: files.map(str::to_owned).collect(),

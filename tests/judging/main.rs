@@ -17,6 +17,7 @@ mod fleet_memory;
 mod liveness;
 mod prompt_structure;
 mod prompts;
+mod rescan;
 mod resume;
 mod resume_matrix;
 mod staleness;

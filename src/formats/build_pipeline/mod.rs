@@ -389,7 +389,7 @@ impl Checkpoint for BuildCheckpoint {
         }
     }
 
-    fn progress(&self, now: DateTime<Utc>) -> Progress {
+    fn progress(&self, _: &Handoff, now: DateTime<Utc>) -> Progress {
         progress::progress(self, now)
     }
 

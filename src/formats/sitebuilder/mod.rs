@@ -391,7 +391,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         }
     }
 
-    fn progress(&self, now: DateTime<Utc>) -> Progress {
+    fn progress(&self, _: &Handoff, now: DateTime<Utc>) -> Progress {
         progress::progress(self, now)
     }
 

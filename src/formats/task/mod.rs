@@ -376,9 +376,12 @@ impl Checkpoint for TaskCheckpoint {
     }
 
     fn resume_plan(&self, _: &RuleContext<'_>) -> ResumePlan {
-        let mut maker = self.handoff();
-        maker.agent = self.left_by().map(str::to_owned);
-        ResumePlan::of(&maker)
+        let files = self.files().into_iter();
+        ResumePlan::of(&Handoff {
+            agent: self.left_by().map(str::to_owned),
+            files: files.map(str::to_owned).collect(),
+            ..handoff::outline(self)
+        })
     }
 
     fn start(start: &Start<'_>) -> Result<Self> {

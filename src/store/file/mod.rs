@@ -16,7 +16,7 @@ mod slot;
 mod task_boundary;
 mod unique;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -131,6 +131,20 @@ impl FileStore {
             }),
             options: Arc::new(options),
         })
+    }
+
+    /// A store of one file under a key of the caller's, with options that other stores have as well.
+    pub(crate) fn of_file(
+        path: &Path,
+        key: Key,
+        layout: Layout,
+        options: Arc<FileOptions>,
+    ) -> FileStore {
+        let path = path.to_path_buf();
+        FileStore {
+            place: Arc::new(Place::Single { path, key, layout }),
+            options,
+        }
     }
 
     /// The same file, under a key of the caller's, such as the one in its content. A folder has no use

@@ -138,7 +138,8 @@ fn reports<C: Checkpoint>(document: &Document) {
     let context = RuleContext::none().with_now(now);
     let of = &reading.value;
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        let _ = (of.handoff(), of.status(), of.pulse(), of.progress(now));
+        let handoff = of.handoff();
+        let _ = (of.status(), of.pulse(), of.progress(&handoff, now));
         let _ = (of.session(), violations(document, &reading, &context));
         let _ = (of.resume_plan(&context), of.progress_report());
         let _ = of.message_values(&context);

@@ -506,8 +506,8 @@ impl Checkpoint for PipelineState {
             .with_progress(None)
     }
 
-    fn progress(&self, now: DateTime<Utc>) -> Progress {
-        Progress::of(&self.handoff(), now).with_times(self.elapsed(now), None)
+    fn progress(&self, handoff: &Handoff, now: DateTime<Utc>) -> Progress {
+        Progress::of(handoff, now).with_times(self.elapsed(now), None)
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {

@@ -43,7 +43,7 @@ pub(super) fn run(
     while goes_on {
         notices.follow(sources, &fleet);
         notices.wait(how.every);
-        let next = Fleet::scan(sources, options, super::now(global));
+        let next = fleet.rescan(sources, super::now(global));
         for event in next.changes_since(&fleet) {
             goes_on &= output::print_now(&line(&event, &next, global)?);
         }

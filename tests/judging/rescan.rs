@@ -1,0 +1,213 @@
+//! A later scan that reads only what changed gives what a whole scan gives.
+
+use crate::common;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
+use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::store::{CheckpointStore, ClaimChange, FileStore};
+use agent_checkpoint::testkit::seam::{Call, Watch, watched};
+use agent_checkpoint::{Checkpoints, ClaimRequest};
+use chrono::{DateTime, TimeDelta, Utc};
+use common::{key, task, time};
+use serde_json::Value;
+
+const NOW: &str = "2026-03-02T08:05:00Z";
+
+/// Longer than a tick of the clock by which files are stamped.
+const TICK: Duration = Duration::from_millis(30);
+
+/// All that a scan gives.
+fn told(fleet: &Fleet) -> Value {
+    serde_json::to_value(fleet).unwrap()
+}
+
+/// The scan after this one, which must be a whole one's equal.
+fn next(
+    before: &Fleet,
+    sources: &[Source<'_>],
+    options: &FleetOptions,
+    now: DateTime<Utc>,
+) -> Fleet {
+    let whole = Fleet::scan(sources, options, now);
+    let again = before.rescan(sources, now);
+    assert_eq!(told(&again), told(&whole), "at {now}");
+    again
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn time_alone_changes_the_same_as_in_a_whole_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    copy(&cases, folder.path());
+    sleep(TICK);
+    let sources = [Source::folder(folder.path())];
+    for threads in [1, 3] {
+        let options = FleetOptions::new().with_threads(threads);
+        let mut now = time(NOW);
+        let mut fleet = Fleet::scan(&sources, &options, now);
+        for span in [
+            TimeDelta::seconds(1),
+            TimeDelta::minutes(30),
+            TimeDelta::hours(3),
+            TimeDelta::days(1000),
+        ] {
+            now += span;
+            fleet = next(&fleet, &sources, &options, now);
+        }
+        // A clock that was set back.
+        next(&fleet, &sources, &options, time(NOW));
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let scan = |threads| {
+        let options = FleetOptions::new().with_threads(threads);
+        told(&Fleet::scan(&[Source::folder(&cases)], &options, time(NOW)))
+    };
+    let one = scan(1);
+    assert_eq!(one, scan(2));
+    assert_eq!(one, scan(7));
+}
+
+#[test]
+fn what_is_written_removed_or_claimed_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FileStore::open(folder.path().join("c"));
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone());
+    for name in ["a", "b", "c", "d"] {
+        tasks.create(&key(name), &task(&["one", "two"])).unwrap();
+    }
+    sleep(TICK);
+    let sources = [Source::folder(folder.path())];
+    let options = FleetOptions::new();
+    let now = Utc::now();
+    let mut fleet = Fleet::scan(&sources, &options, now);
+    let claim = ClaimRequest::new("me", Duration::from_secs(3600));
+    let claims = store.claims().unwrap();
+    let steps: [&dyn Fn(); 6] = [
+        &|| drop(tasks.update(&key("a"), |task| task.blockers = vec!["it".to_owned()])),
+        &|| drop(claims.change_claim(&key("b"), &ClaimChange::Claim(claim.clone()))),
+        &|| fs::remove_file(folder.path().join("c/c.json")).unwrap(),
+        &|| fs::write(folder.path().join("c/d.json"), "{").unwrap(),
+        &|| drop(tasks.create(&key("e"), &task(&["one"]))),
+        &|| fs::remove_dir_all(folder.path().join("c/.agent-checkpoint")).unwrap(),
+    ];
+    for (step, change) in steps.iter().enumerate() {
+        change();
+        let after = next(&fleet, &sources, &options, now);
+        assert_ne!(told(&after), told(&fleet), "step {step} shows");
+        sleep(TICK);
+        // Of the claim, which runs out, nothing was read again.
+        fleet = next(&after, &sources, &options, now + TimeDelta::hours(2));
+        fleet = next(&fleet, &sources, &options, now);
+    }
+}
+
+/// The rule broken: a later scan that compared stamps alone would not see this.
+#[test]
+fn a_file_that_changed_in_the_tick_of_the_look_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    let text = |step: char| {
+        format!(
+            r#"{{"phase":"implementation","completedSteps":[],"pendingSteps":["step {step}"],
+                "metadata":{{"createdBy":"a"}}}}"#
+        )
+    };
+    let sources = [Source::folder(folder.path())];
+    let start = |fleet: &Fleet| fleet.rows()[0].next.as_ref().unwrap().start_at.clone();
+    let mut missed = 0;
+    for round in 0..20 {
+        fs::write(&path, text('1')).unwrap();
+        let first = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+        let stamp = fs::metadata(&path).unwrap().modified().unwrap();
+        // In place, to the same size, at once.
+        fs::write(&path, text('2')).unwrap();
+        missed += usize::from(fs::metadata(&path).unwrap().modified().unwrap() == stamp);
+        let second = first.rescan(&sources, time(NOW));
+        assert_eq!(start(&second).as_deref(), Some("step 2"), "round {round}");
+    }
+    println!("{missed} of 20 changes left the time as it was");
+}
+
+/// Counts calls to the file system by kind.
+#[derive(Default)]
+struct Calls(BTreeMap<String, usize>);
+
+impl Watch for Calls {
+    fn after(&mut self, call: &Call<'_>) {
+        *self.0.entry(format!("{:?}", call.operation)).or_default() += 1;
+    }
+}
+
+fn calls<T>(run: impl FnOnce() -> T) -> (T, BTreeMap<String, usize>) {
+    let calls = Rc::new(RefCell::new(Calls::default()));
+    let done = watched(calls.clone(), run);
+    (done, Rc::try_unwrap(calls).ok().unwrap().into_inner().0)
+}
+
+/// What each checkpoint of a folder adds to the calls of a scan and of a scan after it.
+#[test]
+fn the_calls_for_each_file_are_counted() {
+    let options = FleetOptions::new().with_threads(1);
+    let now = Utc::now();
+    let of = |count: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = Checkpoints::<TaskCheckpoint>::new(FileStore::open(folder.path()));
+        for number in 0..count {
+            tasks
+                .create(&key(&format!("a{number}")), &task(&["one"]))
+                .unwrap();
+        }
+        sleep(TICK);
+        let sources = [Source::folder(folder.path())];
+        let (first, of_first) = calls(|| Fleet::scan(&sources, &options, now));
+        let (second, of_second) = calls(|| first.rescan(&sources, now));
+        assert_eq!(told(&second), told(&first));
+        (of_first, of_second)
+    };
+    let ((few, few_again), (many, many_again)) = (of(2), of(12));
+    let each = |few: &BTreeMap<String, usize>, many: &BTreeMap<String, usize>| {
+        let each = many.iter().map(|(kind, many)| {
+            let few = few.get(kind).copied().unwrap_or_default();
+            (kind.clone(), (many - few) / 10)
+        });
+        each.filter(|(_, each)| *each > 0).collect::<Vec<_>>()
+    };
+    let (first, again) = (each(&few, &many), each(&few_again, &many_again));
+    println!("first {first:?}, again {again:?}");
+    assert_eq!(again, [("Inspect".to_owned(), 1)], "nothing is read again");
+    let most = |kind: &str, most: usize| {
+        let found = first.iter().find(|(found, _)| found == kind);
+        let found = found.map_or(0, |(_, each)| *each);
+        assert!(found <= most, "{kind}: {found}, at most {most}");
+    };
+    // The checkpoint, and the note of its last save.
+    most("Open", 2);
+    most("Read", 2);
+    most("Inspect", 6);
+    most("List", 0);
+}
