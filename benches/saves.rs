@@ -12,7 +12,10 @@ mod measure;
 
 use std::fs;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
@@ -22,24 +25,27 @@ use agent_checkpoint::store::{BuilderStateStore, CheckpointStore, FileOptions, F
 use agent_checkpoint::{Checkpoints, Key, Limits, StepDone};
 
 use measure::work::{checkpoint, host, textbook};
-use measure::{Contender, compare, is_wanted};
+use measure::{Contender, at, compare, short};
+
+/// Makes this program a child of the bench: what it does there, and where.
+const CHILD: &str = "AGENT_CHECKPOINT_SAVES_CHILD";
 
 fn main() {
-    // Beside the build, and so on a disk: what lies in memory has nothing to wait for.
-    let folder = tempfile::tempdir_in(".").unwrap();
-    let parts: [(&str, fn(&Path)); 4] = [
+    if let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) {
+        return match folder.extension() {
+            Some(_) => memory_of_an_update(&folder),
+            None => save_for_a_while(&folder),
+        };
+    }
+    measure::run(&[
         ("save", save),
         ("step", step),
         ("unchanged", unchanged),
         ("host", in_a_host_file),
-    ];
-    for (name, part) in parts {
-        if is_wanted(name) {
-            let folder = folder.path().join(name);
-            fs::create_dir(&folder).unwrap();
-            part(&folder);
-        }
-    }
+        ("edit", edit),
+        ("threads", threads),
+        ("processes", processes),
+    ]);
 }
 
 type Tasks = Checkpoints<TaskCheckpoint>;
@@ -132,7 +138,7 @@ fn next_step(recorder: &Recorder<TaskCheckpoint>, round: usize, files: &[String]
         Ok(())
     });
     reset.unwrap();
-    let mut done = StepDone::new(format!("Made part {round}"));
+    let mut done = StepDone::new(format!("Made part p{round}"));
     for file in files {
         done = done.with_modified(file);
     }
@@ -174,7 +180,7 @@ fn step(folder: &Path) {
             )
             .at_most(1.65),
             Contender::new("step_done that moves an older step out", |n| {
-                let done = StepDone::new(format!("Made part {n}"));
+                let done = StepDone::new(format!("Made part p{n}"));
                 black_box(long.step_done(&done).unwrap());
             }),
         ],
@@ -226,6 +232,171 @@ fn in_a_host_file(folder: &Path) {
                 }),
                 Contender::new("typed update", |n| update(&tasks, &active, n)).at_most(most),
             ],
+        );
+        if cfg!(target_os = "linux") && filling > 0 {
+            let output = child(&path).output().unwrap();
+            print!("{}", String::from_utf8(output.stdout).unwrap());
+        }
+    }
+}
+
+fn child(folder: &Path) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.env(CHILD, folder);
+    child
+}
+
+/// What one update of a host file adds to the memory of a process at its peak.
+fn memory_of_an_update(path: &Path) {
+    let status = |name: &str| -> f64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+        kilobytes.parse::<f64>().unwrap() * 1024.0
+    };
+    let before = status("VmRSS:");
+    let tasks = Tasks::new(BuilderStateStore::open(path)).with_limits(Limits::unlimited());
+    update(
+        &tasks,
+        &Key::new("active").unwrap(),
+        std::process::id() as usize,
+    );
+    let size = fs::metadata(path).unwrap().len() as f64;
+    let times = (status("VmHWM:") - before) / size;
+    println!(
+        "memory of the first update of a process: {times:.1} x the size of the file, at most 6"
+    );
+}
+
+fn edit(folder: &Path) {
+    let (store, _) = begun(folder, FileOptions::default());
+    let small = text_of(&store);
+    for (text, rounds) in [(small.clone(), 5000), (host(&small, 1_000_000), 200)] {
+        let set = |n: usize| {
+            let mut document = Document::from_text(text.clone()).unwrap();
+            document.set("/phase", &format!("phase {n}")).unwrap();
+            black_box(document);
+        };
+        compare(
+            &format!("one value edited in {} bytes", text.len()),
+            rounds,
+            &mut [
+                Contender::new("parse and edit", set),
+                Contender::new("parse as serde_json::Value, edit and print", |n| {
+                    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    value["phase"] = format!("phase {n}").into();
+                    black_box(serde_json::to_string_pretty(&value).unwrap());
+                }),
+            ],
+        );
+    }
+}
+
+/// Saves in each second, with so many threads, each of which saves something of its own.
+fn rate(threads: usize, save: impl Fn(usize, usize) + Sync) -> f64 {
+    const EACH: Duration = Duration::from_millis(700);
+    let start = Barrier::new(threads);
+    let saves: usize = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (start, save) = (&start, &save);
+                scope.spawn(move || {
+                    start.wait();
+                    let began = Instant::now();
+                    let mut saves = 0;
+                    while began.elapsed() < EACH {
+                        save(thread, saves);
+                        saves += 1;
+                    }
+                    saves
+                })
+            })
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    saves as f64 / EACH.as_secs_f64()
+}
+
+fn threads(folder: &Path) {
+    const MANY: usize = 64;
+    let (store, tasks) = begun(&folder.join("store"), FileOptions::default());
+    let text = text_of(&store);
+    let keys: Vec<Key> = (0..MANY)
+        .map(|n| Key::new(format!("task-{n}")).unwrap())
+        .collect();
+    for key in &keys {
+        tasks.create(key, &checkpoint()).unwrap();
+    }
+    fs::create_dir(folder.join("books")).unwrap();
+    let book = |n: usize| folder.join("books").join(format!("{n}.json"));
+    let ours = |thread: usize, round: usize| update(&tasks, &keys[thread], round);
+    let plain = |thread: usize, _: usize| textbook(&book(thread), text.as_bytes());
+    let mut factors = Vec::new();
+    for _ in 0..7 {
+        let book = rate(MANY, plain) / rate(1, plain);
+        let ours = rate(MANY, ours) / rate(1, ours);
+        factors.push((ours / book, ours, book));
+    }
+    factors.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (ratio, ours, book) = factors[factors.len() / 2];
+    println!(
+        "\n{MANY} threads on {MANY} keys of one folder, in saves of one thread, median of 7 pairs"
+    );
+    println!("| {ratio:6.2} | >= 0.95          | update {ours:.2} x, textbook {book:.2} x");
+}
+
+/// Saves one key again and again, and prints how long each save took, the wait for the others included.
+fn save_for_a_while(folder: &Path) {
+    let tasks = Tasks::new(FileStore::open(folder)).with_limits(Limits::unlimited());
+    let began = Instant::now();
+    let (mut times, mut refused) = (Vec::new(), 0);
+    while began.elapsed() < Duration::from_secs(4) {
+        let begin = Instant::now();
+        let blocker = format!("{} {}", std::process::id(), times.len());
+        match tasks.update(&key(), |task| task.blockers = vec![blocker.clone()]) {
+            Ok(_) => times.push(begin.elapsed()),
+            Err(_) => refused += 1,
+        }
+    }
+    println!("{refused}");
+    for time in times {
+        println!("{}", time.as_nanos());
+    }
+}
+
+fn processes(folder: &Path) {
+    let store = folder.join("store");
+    begun(&store, FileOptions::default());
+    let run = |count: usize| {
+        let all: Vec<_> = (0..count)
+            .map(|_| child(&store).stdout(Stdio::piped()).spawn().unwrap())
+            .collect();
+        let (mut times, mut refused) = (Vec::new(), 0);
+        for one in all {
+            let output = one.wait_with_output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mut numbers = text.lines().map(|line| line.parse::<u64>().unwrap());
+            refused += numbers.next().unwrap();
+            times.extend(numbers.map(Duration::from_nanos));
+        }
+        times.sort();
+        (times, refused)
+    };
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let (one, _) = run(1);
+        let (eight, refused) = run(8);
+        let sum = eight.len() as f64 / one.len() as f64;
+        let save = at(&one, 0.5);
+        let wait = at(&eight, 0.999).as_secs_f64() / save.as_secs_f64();
+        all.push((sum, wait, save, refused));
+    }
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    println!("\n8 processes on one key, saving without a pause, three pairs of 4 s");
+    for (sum, wait, save, refused) in all {
+        println!(
+            "| {sum:6.2} x one process (>= 0.80) | p99.9 {wait:.1} saves of {} (<= 20) | {refused} refused",
+            short(save)
         );
     }
 }

@@ -4,11 +4,18 @@
 //! whatever the one before left in its caches, falls on all alike. What counts is the ratio to the first contender;
 //! have it compete a second time, and the table shows how far two equal things differ in this run.
 #![allow(dead_code, reason = "each bench uses what it needs")]
+#![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a bench that cannot run should say where"
+)]
 #![allow(unreachable_pub, reason = "a module of several programs")]
 
+pub mod plot;
 pub mod work;
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The rounds that warm the caches, before any is counted.
@@ -23,8 +30,8 @@ pub struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     /// A contender that does this in round `n`. The name says what, as a sentence would.
-    pub fn new(name: impl Into<String>, mut run: impl FnMut(usize) + 'a) -> Self {
-        Self::prepared(name, |n| n, move |n| run(n))
+    pub fn new(name: impl Into<String>, run: impl FnMut(usize) + 'a) -> Self {
+        Self::prepared(name, |n| n, run)
     }
 
     /// One that needs something in each round that does not count.
@@ -60,6 +67,8 @@ pub struct Measured {
     pub p99: Duration,
     /// Its median in those of the first contender.
     pub ratio: f64,
+    /// The same of the tenth percentiles: on a busy machine the fast rounds are those that nobody disturbed.
+    pub undisturbed: f64,
     most: Option<f64>,
 }
 
@@ -70,8 +79,9 @@ impl Measured {
             format!("<= {most:.2}{verdict}")
         });
         println!(
-            "| {:6.2} | {goal:16} | {:>9} | {:>9} | {}",
+            "| {:6.2} | {:6.2} | {goal:16} | {:>9} | {:>9} | {}",
             self.ratio,
+            self.undisturbed,
             short(self.median),
             short(self.p99),
             self.name
@@ -79,8 +89,8 @@ impl Measured {
     }
 }
 
-/// Runs the contenders in random order and prints the median and the 99th percentile of each, and the ratio of its
-/// median to the first one's.
+/// Runs the contenders in random order and prints the median and the 99th percentile of each, and the ratios of its
+/// median and of its 10th percentile to those of the first one.
 pub fn compare(title: &str, rounds: usize, contenders: &mut [Contender<'_>]) -> Vec<Measured> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); contenders.len()];
     let mut order: Vec<usize> = (0..contenders.len()).collect();
@@ -95,18 +105,20 @@ pub fn compare(title: &str, rounds: usize, contenders: &mut [Contender<'_>]) -> 
         }
     }
     println!("\n{title} ({rounds} rounds{})", load());
-    println!("|  ratio | goal             |    median |       p99 | what");
-    let mut base = None;
+    println!("|  ratio |  (p10) | goal             |    median |       p99 | what");
+    let mut bases = None;
     let mut all = Vec::new();
     for (times, contender) in times.iter_mut().zip(contenders.iter()) {
         times.sort();
         let median = at(times, 0.5);
-        let base = *base.get_or_insert(median);
+        let fast = at(times, 0.1);
+        let (base, base_fast) = *bases.get_or_insert((median, fast));
         let measured = Measured {
             name: contender.name.clone(),
             median,
             p99: at(times, 0.99),
             ratio: median.as_secs_f64() / base.as_secs_f64(),
+            undisturbed: fast.as_secs_f64() / base_fast.as_secs_f64(),
             most: contender.most,
         };
         measured.print();
@@ -129,6 +141,22 @@ pub fn short(time: Duration) -> String {
         ..100.0 => format!("{micros:.1} us"),
         ..10_000.0 => format!("{micros:.0} us"),
         _ => format!("{:.1} ms", micros / 1e3),
+    }
+}
+
+/// A part of a bench: its name, and what it does in a folder of its own.
+pub type Part = (&'static str, fn(&Path));
+
+/// Runs the parts that are asked for, each in a new folder. The folder is here, and so on a disk: what lies in memory has
+/// nothing to wait for.
+pub fn run(parts: &[Part]) {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    for (name, part) in parts {
+        if is_wanted(name) {
+            let folder = folder.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            part(&folder);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::queue::Place;
-use super::resolve::{look_plain, parent_of, refuse_strange};
+use super::resolve::{is_plain, look_plain, not_plain, parent_of};
 use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder, seam, system};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
@@ -13,6 +13,13 @@ const NAME_WIDTH: usize = 128;
 
 /// How many bytes after that name the file that the lock is for.
 const LABEL_WIDTH: usize = 384;
+
+/// How many bytes after that say when what belongs to the file was swept.
+const SWEPT_WIDTH: usize = 32;
+
+/// For how long the name of the holder is not written anew by the same one. A waiter is told from when on the lock is
+/// held by the time of that writing, so it is told at most so much too much.
+const NAME_AGE: Duration = Duration::from_secs(1);
 
 /// An exclusive advisory lock, held from [`acquire`](Lock::acquire) until it is dropped.
 ///
@@ -27,6 +34,8 @@ const LABEL_WIDTH: usize = 384;
 pub(crate) struct Lock {
     file: File,
     sidecar: PathBuf,
+    label: Option<String>,
+    swept: Option<SystemTime>,
 }
 
 impl Lock {
@@ -48,7 +57,7 @@ impl Lock {
         let mut place = Place::beside(sidecar);
         let mut is_our_turn = place.is_free();
         loop {
-            let file = open(sidecar)?;
+            let (file, opened) = open(sidecar)?;
             while !(is_our_turn && try_lock(&file, sidecar)?) {
                 let waited = started.elapsed();
                 let Some(left) = deadline.checked_sub(waited).filter(|left| !left.is_zero()) else {
@@ -66,7 +75,7 @@ impl Lock {
                 };
                 is_our_turn = place.wait(left);
             }
-            if let Some(lock) = Self::held(file, sidecar, holder)? {
+            if let Some(lock) = Self::held(file, &opened, sidecar, holder)? {
                 place.leave();
                 return Ok(lock);
             }
@@ -74,14 +83,10 @@ impl Lock {
     }
 
     /// What the file is called that the lock is for, as its first user wrote it: sidecars of names that
-    /// differ only in upper and lower case are one. `None` where nobody wrote it, or it cannot be read.
+    /// differ only in upper and lower case are one. `None` where nobody had written it, or it cannot be read.
     #[must_use]
-    pub(crate) fn label(&self) -> Option<String> {
-        let mut label = [0; LABEL_WIDTH];
-        let size = read_at(&self.file, &mut label, NAME_WIDTH as u64).ok()?;
-        let label = label.get(..size)?.split(|byte| *byte == b'\n').next()?;
-        let label = std::str::from_utf8(label).ok()?;
-        (!label.is_empty()).then(|| label.to_owned())
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.label.as_deref()
     }
 
     /// Says what the file is called that the lock is for. A label too long to be kept is left out.
@@ -93,19 +98,64 @@ impl Lock {
         }
     }
 
+    /// When abandoned files of the file that the lock is for were last removed, whoever did that.
+    pub(crate) fn swept(&self) -> Option<SystemTime> {
+        self.swept
+    }
+
+    /// Says that they are removed now, unless the clock is before its time.
+    pub(crate) fn set_swept(&self) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let text = format!(
+            "{:1$}\n",
+            since.unwrap_or_default().as_secs(),
+            SWEPT_WIDTH - 1
+        );
+        let offset = NAME_WIDTH + LABEL_WIDTH;
+        let _ = write_at(&self.file, &self.sidecar, text.as_bytes(), offset as u64);
+    }
+
     /// The lock, unless the file that was locked is no longer the one that `sidecar` names: somebody
     /// cleaned up (`git clean -X`) between our open and our lock, and others would lock the new file.
-    fn held(file: File, sidecar: &Path, holder: &str) -> Result<Option<Self>, FileError> {
-        if !still_named(&file, sidecar)? {
+    fn held(
+        file: File,
+        opened: &Metadata,
+        sidecar: &Path,
+        holder: &str,
+    ) -> Result<Option<Self>, FileError> {
+        let Some(named) = still_named(opened, sidecar)? else {
             return Ok(None);
+        };
+        let mut head = [0; NAME_WIDTH + LABEL_WIDTH + SWEPT_WIDTH];
+        let size = read_at(&file, &mut head, 0).unwrap_or(0);
+        let head = head.get(..size).unwrap_or_default();
+        let name = padded(holder);
+        let age = named.modified().ok().and_then(|at| at.elapsed().ok());
+        if !head.starts_with(&name) || age.is_none_or(|age| age >= NAME_AGE) {
+            // The name is for people. A full disk must not keep anybody from locking, so it may fail. One write in
+            // place and no sync: it means something only while its writer lives.
+            let _ = write_at(&file, sidecar, &name, 0);
         }
-        // The name is for people. A full disk must not keep anybody from locking, so it may fail.
-        let _ = write_holder(&file, sidecar, holder);
         Ok(Some(Self {
+            label: label_in(head),
+            swept: swept_in(head),
             file,
             sidecar: sidecar.to_path_buf(),
         }))
     }
+}
+
+fn swept_in(head: &[u8]) -> Option<SystemTime> {
+    let text = std::str::from_utf8(head.get(NAME_WIDTH + LABEL_WIDTH..)?).ok()?;
+    let since = Duration::from_secs(text.trim().parse().ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(since)
+}
+
+fn label_in(head: &[u8]) -> Option<String> {
+    let label = head.get(NAME_WIDTH..)?;
+    let label = label.split(|byte| *byte == b'\n').next()?;
+    let label = std::str::from_utf8(label).ok()?;
+    (!label.is_empty()).then(|| label.to_owned())
 }
 
 impl Drop for Lock {
@@ -116,11 +166,13 @@ impl Drop for Lock {
     }
 }
 
-fn open(sidecar: &Path) -> Result<File, FileError> {
-    refuse_strange(sidecar)?;
+fn open(sidecar: &Path) -> Result<(File, Metadata), FileError> {
+    // Elsewhere an open follows a link.
+    #[cfg(not(unix))]
+    super::resolve::refuse_strange(sidecar)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let open = || system::open_with(&options, Operation::Create, sidecar);
+    let mut open = || system::open_plain(&mut options, Operation::Create, sidecar);
     let opened = match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_folder_of(sidecar)?;
@@ -128,11 +180,22 @@ fn open(sidecar: &Path) -> Result<File, FileError> {
         }
         // Created by another user: it can be locked all the same, only our name does not get in.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            system::open(sidecar).map_err(|_| error)
+            let mut options = OpenOptions::new();
+            system::open_plain(options.read(true), Operation::Open, sidecar).map_err(|_| error)
         }
         opened => opened,
     };
-    opened.map_err(FileError::on(Operation::Open, sidecar))
+    let file = match opened {
+        Err(error) if system::is_not_plain(&error) => return Err(not_plain(sidecar)),
+        opened => opened.map_err(FileError::on(Operation::Open, sidecar))?,
+    };
+    let found = system::metadata_of(&file, sidecar);
+    let found = found.map_err(FileError::on(Operation::Inspect, sidecar))?;
+    if is_plain(&found) {
+        Ok((file, found))
+    } else {
+        Err(not_plain(sidecar))
+    }
 }
 
 fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
@@ -169,24 +232,25 @@ fn has_no_locks(error: &io::Error) -> bool {
         || (cfg!(unix) && error.raw_os_error() == Some(ENOLCK))
 }
 
-#[cfg(unix)]
-fn still_named(file: &File, sidecar: &Path) -> Result<bool, FileError> {
-    use std::os::unix::fs::MetadataExt;
-    let locked = system::metadata_of(file, sidecar);
-    let locked = locked.map_err(FileError::on(Operation::Inspect, sidecar))?;
-    // A link may have been put there before it was opened.
+/// What the sidecar's name leads to, if that is still the file that was locked.
+fn still_named(locked: &Metadata, sidecar: &Path) -> Result<Option<Metadata>, FileError> {
+    // A link may have been put there since it was opened.
     let named = look_plain(sidecar)?;
-    Ok(named.is_some_and(|named| (locked.dev(), locked.ino()) == (named.dev(), named.ino())))
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let id = |found: &Metadata| (found.dev(), found.ino());
+        Ok(named.filter(|named| id(named) == id(locked)))
+    }
+    // Elsewhere a file that is open is not deleted.
+    #[cfg(not(unix))]
+    {
+        Ok(Some(named.unwrap_or_else(|| locked.clone())))
+    }
 }
 
-/// Elsewhere a file that is open is not deleted.
-#[cfg(not(unix))]
-fn still_named(_file: &File, sidecar: &Path) -> Result<bool, FileError> {
-    look_plain(sidecar).map(|_| true)
-}
-
-/// One write in place and no sync: the name means something only while its writer lives.
-fn write_holder(file: &File, sidecar: &Path, holder: &str) -> io::Result<usize> {
+/// The name of a holder, as long as all are.
+fn padded(holder: &str) -> [u8; NAME_WIDTH] {
     let mut name = [b' '; NAME_WIDTH];
     name[NAME_WIDTH - 1] = b'\n';
     let end = (0..NAME_WIDTH)
@@ -196,7 +260,7 @@ fn write_holder(file: &File, sidecar: &Path, holder: &str) -> io::Result<usize> 
     for (to, from) in name.iter_mut().zip(holder.as_bytes().iter().take(end)) {
         *to = *from;
     }
-    write_at(file, sidecar, &name, 0)
+    name
 }
 
 /// The process in what a holder wrote: `process 123`, or `builder (process 123)`. A text that was cut has none.

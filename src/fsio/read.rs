@@ -1,4 +1,4 @@
-use std::fs::Metadata;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
@@ -16,6 +16,8 @@ pub(crate) struct Contents {
     pub stamp: FileStamp,
     /// When the file was last written, where the file system says.
     pub modified: Option<SystemTime>,
+    /// What the system said of the file then.
+    pub metadata: Metadata,
 }
 
 /// Reads a whole file of at most `limit` bytes; none when there is no such file.
@@ -36,34 +38,58 @@ pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, 
         }
         Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
     }
-    let mut file = match system::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileError::io(Operation::Open, path, error)),
-    };
-    // Another file may have been put there since; what counts is the one that is open.
+    match system::open(path) {
+        Ok(file) => read_open(&file, path, limit).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::io(Operation::Open, path, error)),
+    }
+}
+
+/// As [`read_limited`], of a file of our own or one that the caller has just looked at: it costs one look less. A link
+/// that was put there since is followed as always; of a pipe or device that was, only its being opened is too late to
+/// be kept from it.
+///
+/// # Errors
+///
+/// As [`read_limited`].
+pub(crate) fn read_plain(path: &Path, limit: u64) -> Result<Option<Contents>, FileError> {
+    if cfg!(not(unix)) {
+        return read_limited(path, limit);
+    }
+    match system::open_plain(OpenOptions::new().read(true), Operation::Open, path) {
+        Ok(file) => read_open(&file, path, limit).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if system::is_not_plain(&error) => read_limited(path, limit),
+        Err(error) => Err(FileError::io(Operation::Open, path, error)),
+    }
+}
+
+fn read_open(file: &File, path: &Path, limit: u64) -> Result<Contents, FileError> {
+    // Another file may have been put there since it was looked at; what counts is the one that is open.
     let opened =
-        system::metadata_of(&file, path).map_err(FileError::on(Operation::Inspect, path))?;
+        system::metadata_of(file, path).map_err(FileError::on(Operation::Inspect, path))?;
     check(path, &opened, limit)?;
 
-    // One byte more than the limit tells a file that has grown meanwhile from one that just fits.
-    let expected = usize::try_from(opened.len()).unwrap_or(0);
-    let mut bytes = Vec::with_capacity(expected.saturating_add(1));
-    let whole = Read::by_ref(&mut file).take(limit.saturating_add(1));
-    system::read(path, || {
-        let mut whole = whole;
-        whole.read_to_end(&mut bytes)
-    })
-    .map_err(FileError::on(Operation::Read, path))?;
+    // What is added meanwhile makes another version of the file. Some say that they are empty and are not (/proc): of
+    // those one byte more than the limit tells.
+    let expected = match opened.len() {
+        0 => limit.saturating_add(1),
+        size => size,
+    };
+    let mut bytes = Vec::with_capacity(usize::try_from(opened.len()).unwrap_or(0));
+    let mut whole = file.take(expected);
+    system::read(path, || whole.read_to_end(&mut bytes))
+        .map_err(FileError::on(Operation::Read, path))?;
     let size = bytes.len() as u64;
     if size > limit {
         return Err(too_large(path, size, limit));
     }
-    Ok(Some(Contents {
+    Ok(Contents {
         bytes,
         stamp: FileStamp::of(&opened),
         modified: opened.modified().ok(),
-    }))
+        metadata: opened,
+    })
 }
 
 /// A file that is there, without its bytes: for one that is too large to be read.
@@ -73,6 +99,7 @@ pub(crate) fn unread(path: &Path) -> Result<Option<Contents>, FileError> {
         bytes: Vec::new(),
         stamp: FileStamp::of(&found),
         modified: found.modified().ok(),
+        metadata: found,
     }))
 }
 

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -76,6 +77,7 @@ pub(crate) struct Replace<'a> {
     path: &'a Path,
     present: Present<'a>,
     durability: Durability,
+    known: Option<&'a Metadata>,
     like: Option<&'a Path>,
     of_its_time: bool,
     before_rename: Option<BeforeRename<'a>>,
@@ -100,6 +102,7 @@ impl<'a> Replace<'a> {
             path,
             present,
             durability: Durability::default(),
+            known: None,
             like: None,
             of_its_time: false,
             before_rename: None,
@@ -109,6 +112,13 @@ impl<'a> Replace<'a> {
     /// How sure to be; [`Durability::Full`] unless told otherwise.
     pub(crate) fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// What is there, by a look just now, of a path that was resolved: it is not looked at again before the new
+    /// contents are written. Whether it is still there is seen when they are.
+    pub(crate) fn known(mut self, found: &'a Metadata) -> Self {
+        self.known = Some(found);
         self
     }
 
@@ -150,7 +160,10 @@ impl<'a> Replace<'a> {
     /// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::LinkLoop`], [`FileError::Io`];
     /// and whatever the hook returns.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<Replaced, FileError> {
-        let (target, first) = look_through(self.path)?;
+        let (target, first) = match self.known {
+            Some(known) => (Cow::Borrowed(self.path), Some(known.clone())),
+            None => look_through(self.path)?,
+        };
         let target = target.as_ref();
         // We make no links among our own files: whoever did wants us to write into somebody's.
         let is_own = |path: &Path| path.iter().any(|part| part == OWN_FOLDER);

@@ -117,16 +117,26 @@ pub(super) fn look_plain(path: &Path) -> Result<Option<Metadata>, FileError> {
     let Some(found) = look(path)? else {
         return Ok(None);
     };
+    if is_plain(&found) {
+        Ok(Some(found))
+    } else {
+        Err(not_plain(path))
+    }
+}
+
+/// Whether this is a file of one name.
+pub(super) fn is_plain(found: &Metadata) -> bool {
     #[cfg(unix)]
-    let has_other_names = std::os::unix::fs::MetadataExt::nlink(&found) > 1;
+    let has_other_names = std::os::unix::fs::MetadataExt::nlink(found) > 1;
     #[cfg(not(unix))]
     let has_other_names = false;
-    if !found.is_file() || has_other_names {
-        return Err(FileError::NotAFile {
-            path: path.to_path_buf(),
-        });
+    found.is_file() && !has_other_names
+}
+
+pub(super) fn not_plain(path: &Path) -> FileError {
+    FileError::NotAFile {
+        path: path.to_path_buf(),
     }
-    Ok(Some(found))
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use super::folder::FolderHandle;
 use super::resolve::parent_of;
 use super::{Contents, Durability, FileError, FileStamp, Operation, Present, Replace, system};
 
-pub(super) use known::{lasts, note, note_failed};
+pub(crate) use known::lasts;
+pub(super) use known::{note, note_failed};
 
 #[cfg(unix)]
 mod known {
@@ -50,7 +51,7 @@ mod known {
     }
 
     /// Whether this process knows that the name lasts.
-    pub(in crate::fsio) fn lasts(found: &Metadata) -> bool {
+    pub(crate) fn lasts(found: &Metadata) -> bool {
         has(&SYNCED, found)
     }
 
@@ -77,7 +78,7 @@ mod known {
 
     pub(in crate::fsio) fn note(_: &Metadata) {}
 
-    pub(in crate::fsio) fn lasts(_: &Metadata) -> bool {
+    pub(crate) fn lasts(_: &Metadata) -> bool {
         true
     }
 

@@ -44,6 +44,40 @@ pub(super) fn open_with(
     call(operation, path, || options.open(path))
 }
 
+/// Opens what is a plain file as far as the caller knows: a link is refused, and a pipe that somebody put there is not
+/// waited for.
+pub(super) fn open_plain(
+    options: &mut OpenOptions,
+    operation: Operation,
+    path: &Path,
+) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    open_with(options, operation, path)
+}
+
+/// Whether [`open_plain`] refused a link, a socket or a folder, by the system's own words for that.
+pub(super) fn is_not_plain(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::io::Errno;
+        let refused =
+            [Errno::LOOP, Errno::MLINK, Errno::NXIO, Errno::ISDIR].map(Errno::raw_os_error);
+        error
+            .raw_os_error()
+            .is_some_and(|code| refused.contains(&code))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = error;
+        false
+    }
+}
+
 pub(super) fn read<T>(path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     call(Operation::Read, path, action)
 }

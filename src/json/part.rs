@@ -51,8 +51,22 @@ impl Document {
     ///
     /// [`EditError`] when there is nothing to put the text into, or the result would nest too deep.
     pub fn graft(&mut self, pointer: &str, part: &Document) -> Result<bool, EditError> {
-        let stand_in = if let Some(index) = self.tree.find(pointer) {
-            index
+        let grafted = self.grafted(pointer, part)?;
+        let is_changed = grafted.is_some();
+        if let Some(grafted) = grafted {
+            *self = grafted;
+        }
+        Ok(is_changed)
+    }
+
+    /// The document that [`graft`](Document::graft) makes of this one; `None` where that is the same.
+    pub(crate) fn grafted(
+        &self,
+        pointer: &str,
+        part: &Document,
+    ) -> Result<Option<Document>, EditError> {
+        let text = if let Some(index) = self.tree.find(pointer) {
+            self.with_part(index, part)
         } else {
             // A place for the part, laid out as a new member; the part then takes it.
             let mut with_place = self.clone();
@@ -67,16 +81,15 @@ impl Document {
                     pointer: pointer.to_owned(),
                 }));
             };
-            let text = with_place.with_part(index, part);
-            self.commit(text, pointer)?;
-            return Ok(true);
+            with_place.with_part(index, part)
         };
-        let text = self.with_part(stand_in, part);
         if text == self.tree.text {
-            return Ok(false);
+            return Ok(None);
         }
-        self.commit(text, pointer)?;
-        Ok(true)
+        let tree = Tree::from_text(text)
+            .map_err(|corrupt| EditError::refused(&self.full(pointer), corrupt))?;
+        let host = self.host.clone();
+        Ok(Some(Document { tree, host }))
     }
 
     /// Indent of the line that the text begins on, in its file.

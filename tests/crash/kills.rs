@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::common::children::{Given, Running, say};
-use crate::common::{key, task, time, tree};
+use crate::common::{an_hour_passes_since_the_sweep, key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -664,6 +664,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
         for temp in temps {
             age(&temp, Duration::from_secs(7200));
         }
+        an_hour_passes_since_the_sweep(folder.path());
     }
 
     // The last one ends by itself.
@@ -679,6 +680,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
     for temp in temps(folder.path()) {
         age(&temp, Duration::from_secs(7200));
     }
+    an_hour_passes_since_the_sweep(folder.path());
     for round in 0..2 {
         let mut last = Saver {
             place: Place::open(folder.path(), Durability::None),

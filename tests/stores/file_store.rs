@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::common::{EXAMPLE, key, task, time, tree};
+use crate::common::{EXAMPLE, an_hour_passes_since_the_sweep, key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
@@ -1161,9 +1161,20 @@ fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
         let store = FileStore::with_options(folder.path(), options);
         store.put(&key("a"), Put::new(document.clone()))
     };
+    an_hour_passes_since_the_sweep(folder.path());
     assert!(put(options.clone()).is_err());
     assert!(temp.exists());
     drop(lock);
+    put(options.clone()).unwrap();
+    assert!(!temp.exists());
+
+    // Once an hour is enough, whichever process comes first.
+    fs::write(&temp, "x").unwrap();
+    let file = fs::File::options().write(true).open(&temp).unwrap();
+    file.set_modified(old).unwrap();
+    put(options.clone()).unwrap();
+    assert!(temp.exists());
+    an_hour_passes_since_the_sweep(folder.path());
     put(options).unwrap();
     assert!(!temp.exists());
 }

@@ -85,12 +85,9 @@ impl OwnFile {
         Ok(fsio::look(&self.path)?.is_some())
     }
 
-    /// All of it, up to so many bytes. Most checkpoints have none: one look tells.
+    /// All of it, up to so many bytes. Most checkpoints have none: one call tells.
     pub(super) fn read(&self, most: u64) -> Result<Option<Contents>, FileError> {
-        match self.is_there()? {
-            true => fsio::read_limited(&self.path, most),
-            false => Ok(None),
-        }
+        fsio::read_plain(&self.path, most)
     }
 
     /// Replaces it, no wider open than the checkpoint's file, as durably as is asked for.

@@ -105,7 +105,7 @@ impl SavedNote {
         if fsio::refuse_strange(&self.path).is_err() {
             return Noted::default();
         }
-        let read = fsio::read_limited(&self.path, 3 * RECORD as u64);
+        let read = fsio::read_plain(&self.path, 3 * RECORD as u64);
         let Ok(Some(read)) = read else {
             return Noted::default();
         };

@@ -55,12 +55,15 @@ impl<'h> InHost<'h> {
     /// The host with a document in the slot, and the revision of the slot then: a text that comes from elsewhere is
     /// reindented.
     pub(super) fn with(&self, document: &Document) -> Result<(String, Revision)> {
-        let mut changed = self.host.document.clone();
-        changed.graft(&self.place.pointer, document)?;
+        // Without a copy of the host, which may be large.
+        let grafted = self.host.document.grafted(&self.place.pointer, document)?;
+        let changed = grafted.as_ref().unwrap_or(&self.host.document);
         let node = changed.get(&self.place.pointer);
         let revision = node.map(|node| Revision::of(node.raw().as_bytes()));
         let revision = revision.ok_or_else(|| no_host(&self.place.slot))?;
-        Ok((changed.into_text(), revision))
+        let text =
+            grafted.map_or_else(|| self.host.document.text().to_owned(), Document::into_text);
+        Ok((text, revision))
     }
 
     /// What is kept beside the slot with a put: a checkpoint stays that of its task until another begins in its place.

@@ -1,13 +1,14 @@
 //! The lock of a file, and what is looked at once it is held.
 
+use std::fs::Metadata;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::DurableFile;
 use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::event;
 use crate::fsio::{
-    self, Durability, FileError, FileStamp, Lock, Present, Replace, look, parent_of,
+    self, Durability, FileError, FileStamp, InPlace, Lock, Present, Replace, look, parent_of,
 };
 use crate::store::file::own_file::{folders, path_beside};
 use crate::store::file::quarantine;
@@ -21,8 +22,16 @@ impl DurableFile<'_> {
         let folder = parent_of(target);
         let own = folder.join(fsio::OWN_FOLDER);
         // `git clean` takes it away while a program runs, and with it what keeps it out of the repository.
-        if self.options.has_swept(&own) && look(&own)?.is_some() {
-            fsio::create_folder_durably(&own)?;
+        let found = look(&own)?;
+        let is_link = found.as_ref().is_some_and(Metadata::is_symlink);
+        if let (Some(within), true) = (&self.within, is_link) {
+            fsio::within(within, &own)?;
+        }
+        let found = found.filter(|_| self.options.has_swept(&own));
+        if let Some(found) = found {
+            if !found.is_dir() || !fsio::lasts(&found) {
+                fsio::create_folder_durably(&own)?;
+            }
         } else {
             let is_ours = look(folder)?.is_none();
             self.note(target).trust_folders(folder, &own)?;
@@ -67,7 +76,7 @@ impl DurableFile<'_> {
             Err(error) => return Err(error.into()),
         };
         self.refuse_other_case(&lock, target, &name)?;
-        self.sweep(target, folder, &own);
+        self.sweep(&lock, target, folder, &own);
         Ok(Some(lock))
     }
 
@@ -81,15 +90,26 @@ impl DurableFile<'_> {
         Ok(())
     }
 
-    /// Removes the temporary files that killed writers left, wherever any are made: once for the store, and once
-    /// for what it keeps of this file. Under the lock: whoever has it may be in the middle of a save, however old
-    /// its file looks after the clock was set.
-    fn sweep(&self, target: &Path, folder: &Path, own: &Path) {
+    /// Removes the temporary files that killed writers left, wherever any are made: for the store, and for what it
+    /// keeps of this file, each once an hour, whichever process comes first. Under the lock: whoever has it may be in
+    /// the middle of a save, however old its file looks after the clock was set.
+    fn sweep(&self, lock: &Lock, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
+            let note = own.join("swept");
+            let swept = look(&note).ok().flatten();
+            if is_recent(swept.and_then(|found| found.modified().ok())) {
+                return Vec::new();
+            }
+            // Without it the next process sweeps again.
+            let _ = InPlace::open(&note, target).and_then(|note| note.write(b"\n", 0));
             let inside = folders::REPLACED.map(|inside| own.join(inside));
             [&[folder.to_path_buf(), own.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
+            if is_recent(lock.swept()) {
+                return Vec::new();
+            }
+            lock.set_swept();
             let history = self.history_of(target);
             let mut folders = history.map_or_else(Vec::new, |history| history.folders().to_vec());
             folders.push(quarantine::folder(target));
@@ -100,8 +120,7 @@ impl DurableFile<'_> {
     /// Refuses a new file whose name differs from that of another only in case, and a file that is the
     /// other one. Two that are there already are two.
     fn refuse_other_case(&self, lock: &Lock, target: &Path, name: &str) -> Result<()> {
-        let label = lock.label();
-        match label.as_deref() {
+        match lock.label() {
             Some(label) if label == name => return Ok(()),
             Some(label) if label.to_lowercase() == name.to_lowercase() => {
                 let other = parent_of(target).join(label);
@@ -127,6 +146,12 @@ impl DurableFile<'_> {
         lock.set_label(name);
         Ok(())
     }
+}
+
+/// Whether a sweep at this time is not due again yet. One in the future says nothing.
+fn is_recent(swept: Option<SystemTime>) -> bool {
+    let age = swept.and_then(|swept| swept.elapsed().ok());
+    age.is_some_and(|age| age < fsio::ABANDONED_AFTER)
 }
 
 /// Has git ignore what a killed writer may leave beside the checkpoints: only in a folder that the store made, for

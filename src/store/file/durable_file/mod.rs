@@ -20,7 +20,7 @@ use super::fingerprints::FingerprintsFile;
 use super::history::History;
 use super::saved::SavedNote;
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
-use crate::fsio;
+use crate::fsio::{self, FileError};
 use crate::store::ClaimChange;
 
 /// A file with its lock and its options.
@@ -77,15 +77,23 @@ impl<'o> DurableFile<'o> {
 
     /// The file that the path leads to: two names of one file have one lock.
     fn target(&self) -> Result<PathBuf> {
-        self.look_at_target().map(|(target, _)| target)
+        let (target, _) = self.look_at_target()?;
+        if let Some(folder) = &self.within {
+            fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
+        }
+        Ok(target)
     }
 
-    /// The same, and what is there.
+    /// The same, and what is there; where our own folder leads is seen when the [lock](Self::lock) is taken.
     fn look_at_target(&self) -> Result<(PathBuf, Option<Metadata>)> {
         let folder = self.within.as_deref();
         let found = fsio::target_of(&self.path, folder)?;
-        if let Some(folder) = folder {
-            fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
+        if let (target, Some(metadata)) = &found
+            && !metadata.is_file()
+        {
+            // Refused before it is opened: opening a pipe or a device may have effects.
+            let path = target.clone();
+            return Err(FileError::NotAFile { path }.into());
         }
         Ok(found)
     }

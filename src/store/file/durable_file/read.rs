@@ -67,7 +67,7 @@ impl DurableFile<'_> {
     }
 
     pub(super) fn contents(&self, target: &Path) -> Result<Option<Contents>> {
-        Ok(fsio::read_limited(target, self.options.max_bytes)?)
+        Ok(fsio::read_plain(target, self.options.max_bytes)?)
     }
 
     /// A file of the history, read as the file itself is.

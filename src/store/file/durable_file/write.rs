@@ -187,6 +187,9 @@ impl DurableFile<'_> {
         });
         let noting = self.note(target).begin(note, next.revision.as_ref());
         let mut replace = Replace::new(target, expected).durability(durability);
+        if let Some((_, contents)) = present {
+            replace = replace.known(&contents.metadata);
+        }
         if let Some(earlier) = &earlier {
             replace = replace.like(earlier);
         }
