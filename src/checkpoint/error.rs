@@ -350,6 +350,7 @@ impl Error {
     }
 
     /// An error of a template.
+    #[cfg(feature = "template")]
     pub(crate) fn template(detail: impl fmt::Display) -> Error {
         Error::other("template", format!("the template {detail}"))
     }
