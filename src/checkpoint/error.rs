@@ -68,6 +68,17 @@ pub enum ErrorKind {
         /// The latest version this library writes.
         known: u64,
     },
+    /// A later version of this library laid out the store's own folder: it can be read, not written.
+    #[error(
+        "a newer program laid out its folder (layout {found}, this one writes {known}): \
+         it can be read, not changed; update this program"
+    )]
+    NewerLayout {
+        /// The number of the layout.
+        found: u64,
+        /// The latest layout that this library writes.
+        known: u64,
+    },
     /// More bytes than the limit, so it was not read, or not written since it could not be read again.
     #[error("{}", too_large(*size, *limit, *is_new))]
     TooLarge {
@@ -243,6 +254,7 @@ impl ErrorKind {
             ErrorKind::Conflict { .. } => "conflict",
             ErrorKind::InvalidKey { .. } => "invalid-key",
             ErrorKind::NewerSchema { .. } => "newer-schema",
+            ErrorKind::NewerLayout { .. } => "newer-layout",
             ErrorKind::TooLarge { is_new: false, .. } => "too-large",
             ErrorKind::TooLarge { .. } => "would-be-too-large",
             ErrorKind::Locked { .. } => "locked",

@@ -97,6 +97,111 @@ fn history_dropped_items_and_fingerprints_of_an_older_folder_are_read() {
     );
 }
 
+/// Every file and folder below this one, with what it has.
+fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.display().to_string();
+            if path.is_dir() {
+                all.push((name, Vec::new()));
+                folders.push(path);
+            } else {
+                all.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+fn layout(folder: &Path) -> std::path::PathBuf {
+    folder.join(".agent-checkpoint/layout")
+}
+
+#[test]
+fn an_older_folder_is_taken_over_by_the_first_write_and_by_no_read() {
+    let folder = copied();
+    let files = folder.path().join("store");
+    let before = tree(folder.path());
+    let reads = |options: FileOptions| {
+        let store = FileStore::with_options(&files, options).with_layout(TaskCheckpoint::layout());
+        let us_003 = key("US-003");
+        store.load(&us_003).unwrap().unwrap();
+        assert_eq!(states(&store, &us_003).len(), 7);
+        assert_eq!(store.beside().dropped(&us_003).unwrap().len(), 1);
+        assert!(store.claimed(&us_003).unwrap().is_some());
+        store
+    };
+    let store = reads(FileOptions::read_only());
+    let next = || Put::new(Document::from_text("{\"n\": 1}").unwrap());
+    let error = store.put(&key("new"), next()).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::ReadOnly);
+    let store = reads(on_the_next_day());
+    assert!(tree(folder.path()) == before, "a read changes nothing");
+
+    // The log of a key is of two files where a program of 0.1 moved a full one away.
+    let log = files.join(".agent-checkpoint/overflow");
+    fs::rename(
+        log.join("US-003.json.jsonl"),
+        log.join("US-003.json.1.jsonl"),
+    )
+    .unwrap();
+    store.put(&key("new"), next()).unwrap();
+    assert_eq!(fs::read_to_string(layout(&files)).unwrap(), "2\n");
+    reads(on_the_next_day());
+    let kept = |name: &str| {
+        let moved = name.contains("/overflow/");
+        moved || before.iter().any(|(old, _)| old == name)
+    };
+    let made = tree(&files).into_iter().map(|(name, _)| name);
+    let made: Vec<String> = made.filter(|name| !kept(name)).collect();
+    let ends = |end: &str| made.iter().any(|name| name.ends_with(end));
+    assert!(ends("/new.json") && ends("/locks/new.json.lock") && ends("/layout"));
+    assert!(before.iter().all(|(old, _)| kept(old)));
+}
+
+#[test]
+fn a_folder_of_a_newer_program_is_read_and_not_written() {
+    let folder = copied();
+    let files = folder.path().join("store");
+    for (number, is_newer) in [("3\n", true), ("\0\0", false), ("", false), ("two", false)] {
+        fs::write(layout(&files), number).unwrap();
+        let before = tree(folder.path());
+        let store = FileStore::with_options(&files, on_the_next_day())
+            .with_layout(TaskCheckpoint::layout());
+        assert_eq!(states(&store, &key("US-003")).len(), 7);
+        let put = Put::new(Document::from_text("{\"n\": 1}").unwrap());
+        let request = ClaimRequest::new("other", Duration::from_secs(60));
+        let errors = [
+            store.put(&key("new"), put).map(drop),
+            store.delete(&key("a/b"), &Default::default()).map(drop),
+            store.claim(&key("a/b"), &request).map(drop),
+            store
+                .recover(&key("a/b"), &RecoverOptions::new(Recovery::Newest))
+                .map(drop),
+        ];
+        for error in errors.map(Result::unwrap_err) {
+            let refused = ErrorKind::NewerLayout { found: 3, known: 2 };
+            assert_eq!(*error.kind() == refused, is_newer, "{error}");
+            assert_eq!(error.code() == "unreadable", !is_newer, "{error}");
+        }
+        assert!(tree(folder.path()) == before, "{number:?}");
+    }
+    // One that a power cut took is that of an older folder.
+    fs::remove_file(layout(&files)).unwrap();
+    let store = FileStore::open(&files);
+    let put = || Put::new(Document::from_text("{\"n\": 1}").unwrap());
+    store.put(&key("new"), put()).unwrap();
+    assert!(layout(&files).exists());
+    // A store looks once; `git clean` takes the number with the folder.
+    fs::remove_dir_all(files.join(".agent-checkpoint")).unwrap();
+    store.put(&key("newer"), put()).unwrap();
+    assert!(layout(&files).exists());
+}
+
 #[test]
 fn claims_of_an_older_folder_keep_others_out() {
     let folder = copied();

@@ -59,6 +59,7 @@ impl Exit {
             | ErrorKind::NotRecoverable { .. } => Exit::Corrupt,
             ErrorKind::Conflict { .. } => Exit::Conflict,
             ErrorKind::NewerSchema { .. }
+            | ErrorKind::NewerLayout { .. }
             | ErrorKind::Refused { .. }
             | ErrorKind::Transition { .. }
             | ErrorKind::WouldLose { .. }

@@ -10,6 +10,7 @@ use crate::event;
 use crate::fsio::{
     self, Durability, FileError, FileStamp, InPlace, Lock, Present, Replace, look, parent_of,
 };
+use crate::store::file::layout;
 use crate::store::file::own_file::{folders, path_beside};
 use crate::store::file::quarantine;
 
@@ -28,11 +29,13 @@ impl DurableFile<'_> {
             fsio::within(within, &own)?;
         }
         let found = found.filter(|_| self.options.has_swept(&own));
+        let mut is_laid_out = true;
         if let Some(found) = found {
             if !found.is_dir() || !fsio::lasts(&found) {
                 fsio::create_folder_durably(&own)?;
             }
         } else {
+            is_laid_out = layout::is_present(&own)?;
             let is_ours = look(folder)?.is_none();
             self.note(target).trust_folders(folder, &own)?;
             fsio::create_folder_durably(folder)?;
@@ -47,6 +50,10 @@ impl DurableFile<'_> {
         let folded = folder.join(name.to_lowercase());
         let path = path_beside(&folded, folders::LOCKS, ".lock");
         let options = self.options;
+        let take_over = || match is_laid_out {
+            true => Ok(()),
+            false => layout::take_over(&own, options.durability),
+        };
         let began = Instant::now();
         let lock = match Lock::acquire(&path, options.lock_timeout, &options.holder) {
             Ok(lock) => {
@@ -57,7 +64,10 @@ impl DurableFile<'_> {
                 }
                 lock
             }
-            Err(FileError::NoLocks { .. }) if options.single_writer => return Ok(None),
+            Err(FileError::NoLocks { .. }) if options.single_writer => {
+                take_over()?;
+                return Ok(None);
+            }
             Err(FileError::Locked {
                 waited,
                 holder,
@@ -75,6 +85,7 @@ impl DurableFile<'_> {
             }
             Err(error) => return Err(error.into()),
         };
+        take_over()?;
         self.refuse_other_case(&lock, target, &name)?;
         self.sweep(&lock, target, folder, &own);
         Ok(Some(lock))

@@ -1,0 +1,82 @@
+//! Which version of the library laid out our folder.
+
+use std::path::{Path, PathBuf};
+
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
+
+/// The layout that this version writes. Version 0.1 wrote no number; each of its files has the same place and
+/// meaning here, so a program of 0.1 that still runs excludes this one and is fenced by it.
+const WRITTEN: u64 = 2;
+
+/// `.agent-checkpoint/layout`.
+fn path(own: &Path) -> PathBuf {
+    own.join("layout")
+}
+
+/// The number in a folder of ours; `None` where there is none.
+fn read(own: &Path) -> Result<Option<(u64, Contents)>> {
+    let path = path(own);
+    if fsio::look(&path)?.is_none() {
+        return Ok(None);
+    }
+    let Some(read) = fsio::read_limited(&path, 32)? else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
+    match text.trim_ascii().parse() {
+        Ok(number) => Ok(Some((number, read))),
+        Err(_) => Err(Error::new(ErrorKind::Unreadable {
+            detail: format!(
+                "the number of the layout is damaged, so it is unknown whether a newer program laid out the folder; \
+                 if none did, remove {}",
+                path.display()
+            ),
+        })
+        .with_path(path)),
+    }
+}
+
+/// Whether a folder is laid out as this version does it. Refuses one of a newer program.
+pub(super) fn is_present(own: &Path) -> Result<bool> {
+    let number = known(own)?;
+    Ok(number.is_some_and(|(number, _)| number == WRITTEN))
+}
+
+fn known(own: &Path) -> Result<Option<(u64, Contents)>> {
+    let number = read(own)?;
+    match number {
+        Some((found, _)) if found > WRITTEN => Err(Error::new(ErrorKind::NewerLayout {
+            found,
+            known: WRITTEN,
+        })
+        .with_path(path(own))),
+        number => Ok(number),
+    }
+}
+
+/// Takes a folder over that an older version laid out, or that is new. Under a lock.
+///
+/// A number that a power cut takes away is written again; a torn one would stop every write, so its contents are
+/// synced.
+pub(super) fn take_over(own: &Path, durability: Durability) -> Result<()> {
+    let number = known(own)?;
+    let present = match &number {
+        Some((WRITTEN, _)) => return Ok(()),
+        Some((_, read)) => Present::Same(&read.stamp),
+        None => Present::Absent,
+    };
+    let durability = match durability {
+        Durability::None => Durability::None,
+        Durability::Data | Durability::Full => Durability::Data,
+    };
+    let written = Replace::new(&path(own), present)
+        .durability(durability)
+        .write(format!("{WRITTEN}\n").as_bytes());
+    match written {
+        Ok(_) => Ok(()),
+        // Another process was faster, with a lock of its own.
+        Err(FileError::Changed { .. }) => known(own).map(drop),
+        Err(error) => Err(error.into()),
+    }
+}
