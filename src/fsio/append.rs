@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::resolve::{look, parent_of};
 use super::{
-    Durability, FileError, Operation, create_folder_durably, seam, sync_folder, synced, system,
+    Durability, FileError, Operation, create_folder_durably, known_synced, seam, sync_folder,
+    system,
 };
 
 /// Adds `bytes` at the end of a file, which is made with its folder when it is missing.
@@ -40,7 +41,7 @@ pub(crate) fn append(
             });
         }
         // One whose writer was killed before it synced the folder is as new as one that is not there.
-        found => found.is_none_or(|found| !synced::lasts(&found)),
+        found => found.is_none_or(|found| !known_synced::lasts(&found)),
     };
     let torn = ends_inside_a_line(path)?;
     #[cfg(unix)]
@@ -79,7 +80,7 @@ pub(crate) fn append(
         if name_is_new {
             sync_folder(folder)?;
             if let Ok(found) = system::metadata_of(&file, path) {
-                synced::note(&found);
+                known_synced::note(&found);
             }
         }
     }

@@ -1,9 +1,9 @@
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::folder_handle::sync_folder;
 use super::resolve::{look, parent_of};
-use super::{FileError, Operation, Present, synced, system};
+use super::{FileError, Operation, Present, known_synced, system};
 
 /// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
 pub(crate) const OWN_FOLDER: &str = ".agent-checkpoint";
@@ -40,7 +40,7 @@ fn create(path: &Path, durably: bool) -> Result<(), FileError> {
     loop {
         match system::metadata(at) {
             Ok(found) if found.is_dir() => {
-                if durably && !synced::lasts(&found) {
+                if durably && !known_synced::lasts(&found) {
                     match sync_name_of(at) {
                         // Who may not open its parent did not make it.
                         Err(FileError::Io { source, .. })
@@ -86,23 +86,9 @@ fn sync_name_of(folder: &Path) -> Result<(), FileError> {
     sync_folder(parent_of(folder))?;
     // It is a matter of a later look whether this is known, so it may fail.
     if let Ok(found) = system::metadata(folder) {
-        synced::note(&found);
+        known_synced::note(&found);
     }
     Ok(())
-}
-
-/// Makes the names in a folder last.
-///
-/// # Errors
-///
-/// [`FileError::Io`] when it cannot be opened or synced.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), FileError> {
-    let Some(handle) = FolderHandle::open(folder)? else {
-        return Ok(());
-    };
-    handle
-        .sync()
-        .map_err(FileError::on(Operation::SyncFolder, folder))
 }
 
 /// What git is to ignore of our own folder: all but the dropped logs, which a clone needs to know what was done.
@@ -138,47 +124,6 @@ pub(crate) fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
         // Somebody was faster: it is there, which is all that was wanted.
         Ok(_) | Err(FileError::Changed { .. }) => Ok(folder),
         Err(error) => Err(error),
-    }
-}
-
-/// An open folder that can be synced. It is opened *before* a file in it is touched, so that a folder
-/// that cannot be opened is an error while everything is still as it was.
-pub(super) struct FolderHandle {
-    file: File,
-    path: PathBuf,
-}
-
-impl FolderHandle {
-    #[cfg(unix)]
-    pub(super) fn open(folder: &Path) -> Result<Option<Self>, FileError> {
-        let file = system::open(folder).map_err(FileError::on(Operation::Open, folder))?;
-        Ok(Some(Self {
-            file,
-            path: folder.to_path_buf(),
-        }))
-    }
-
-    /// Windows cannot sync a folder: NTFS journals its entries by itself.
-    #[cfg(not(unix))]
-    #[allow(clippy::unnecessary_wraps)]
-    pub(super) fn open(_folder: &Path) -> Result<Option<Self>, FileError> {
-        Ok(None)
-    }
-
-    pub(super) fn sync(&self) -> io::Result<()> {
-        match system::sync_folder(&self.file, &self.path) {
-            // File systems that have no sync for folders (some network and FUSE ones) say so with
-            // EINVAL or ENOTSUP. There is nothing that could be done better there.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-                ) =>
-            {
-                Ok(())
-            }
-            done => done,
-        }
     }
 }
 

@@ -15,8 +15,10 @@ mod append;
 mod durability_tests;
 mod error;
 mod folder;
+mod folder_handle;
 mod hard_link;
 mod in_place;
+mod known_synced;
 mod list;
 mod lock;
 mod queue;
@@ -30,14 +32,17 @@ mod stamp;
 mod sweep;
 mod synced;
 mod system;
+#[cfg(any(test, feature = "testkit"))]
+#[doc(hidden)]
+pub mod unsynced;
 
 pub(crate) use append::{append, cut_back};
 pub(crate) use error::FileError;
-pub(crate) use folder::{
-    OWN_FOLDER, create_folder, create_folder_durably, own_folder, sync_folder,
-};
+pub(crate) use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder};
+pub(crate) use folder_handle::sync_folder;
 pub(crate) use hard_link::{copy, link};
 pub(crate) use in_place::InPlace;
+pub(crate) use known_synced::lasts;
 pub(crate) use list::{list, names};
 pub(crate) use lock::{Lock, pid_of};
 pub(crate) use read::{Contents, read_end, read_limited, read_plain, unread};
@@ -49,7 +54,7 @@ pub(crate) use resolve::{look, parent_of, refuse_strange, resolve, target_of, wi
 pub(crate) use seam::Operation;
 pub(crate) use stamp::FileStamp;
 pub(crate) use sweep::{ABANDONED_AFTER, sweep};
-pub(crate) use synced::{distrust, ensure_synced, is_trusted, lasts, sync_now, trust_name};
+pub(crate) use synced::{distrust, ensure_synced, is_trusted, sync_now, trust_name};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
 pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";

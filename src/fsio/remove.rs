@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::folder::FolderHandle;
+use super::folder_handle::FolderHandle;
 use super::resolve::{look, parent_of};
 use super::{Durability, FileError, FileStamp, Operation, system};
 

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use tempfile::TempPath;
 
-use super::folder::FolderHandle;
+use super::folder_handle::FolderHandle;
 use super::resolve::parent_of;
 use super::{Durability, FileError, Operation, seam};
 

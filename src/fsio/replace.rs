@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-use super::folder::FolderHandle;
+use super::folder_handle::FolderHandle;
 use super::resolve::{look, look_through, parent_of};
 use super::{
-    FileError, FileStamp, OWN_FOLDER, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, seam,
-    synced, system,
+    FileError, FileStamp, OWN_FOLDER, Operation, TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX,
+    known_synced, seam, system,
 };
 
 /// What must still be true of the file at the moment it is replaced.
@@ -229,13 +229,13 @@ impl<'a> Replace<'a> {
             })?;
         if let Some(handle) = folder_handle {
             handle.sync().map_err(|source| {
-                synced::note_failed(&written);
+                known_synced::note_failed(&written);
                 FileError::NotDurable {
                     path: target.to_path_buf(),
                     source,
                 }
             })?;
-            synced::note(&written);
+            known_synced::note(&written);
         }
         Ok(Replaced {
             stamp: FileStamp::of(&written),

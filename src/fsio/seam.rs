@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 #[cfg(any(test, feature = "testkit"))]
-pub use watching::{Verdict, Watch, append_unsynced, fail_call, replace_unsynced, watched};
+pub use watching::{Verdict, Watch, fail_call, watched};
 
 /// One call to the file system.
 #[derive(Clone, Copy, Debug)]
@@ -198,11 +198,9 @@ use watching::{through, write_through};
 mod watching {
     use std::cell::RefCell;
     use std::io;
-    use std::path::Path;
     use std::rc::Rc;
 
     use super::Call;
-    use crate::fsio::{Durability, Present, Replace, append};
 
     /// Looks at the calls of one thread.
     pub trait Watch {
@@ -302,28 +300,6 @@ mod watching {
         watched(Rc::clone(&watch) as Rc<RefCell<dyn Watch>>, run);
         let seen = watch.borrow().seen;
         seen > number
-    }
-
-    /// Replaces a file as a program would that syncs nothing, seen by the watch of this thread.
-    ///
-    /// # Errors
-    ///
-    /// Any failure to write it.
-    #[doc(hidden)]
-    pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> crate::Result<()> {
-        let replace = Replace::new(path, Present::Whatever).durability(Durability::None);
-        replace.write(bytes)?;
-        Ok(())
-    }
-
-    /// Appends to a file in place as a program would that syncs nothing, seen by the watch of this thread.
-    ///
-    /// # Errors
-    ///
-    /// Any failure to write it.
-    #[doc(hidden)]
-    pub fn append_unsynced(path: &Path, bytes: &[u8]) -> crate::Result<()> {
-        Ok(append(path, bytes, Durability::None, None)?)
     }
 
     struct Nth {

@@ -6,88 +6,10 @@
 
 use std::path::Path;
 
-use super::folder::FolderHandle;
+use super::folder_handle::FolderHandle;
+use super::known_synced::{has_failed, lasts, note, note_failed};
 use super::resolve::parent_of;
 use super::{Contents, Durability, FileError, FileStamp, Operation, Present, Replace, system};
-
-pub(crate) use known::lasts;
-pub(super) use known::{note, note_failed};
-
-#[cfg(unix)]
-mod known {
-    use std::collections::BTreeSet;
-    use std::fs::Metadata;
-    use std::os::unix::fs::MetadataExt;
-    use std::sync::{Mutex, PoisonError};
-    use std::time::SystemTime;
-
-    /// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
-    const MOST: usize = 4096;
-
-    /// Device, inode and, where the file system keeps it, the time of creation: an inode is used again once its file
-    /// is gone.
-    type InodeId = (u64, u64, Option<SystemTime>);
-
-    static SYNCED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
-
-    static FAILED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
-
-    fn inode_id(found: &Metadata) -> InodeId {
-        (found.dev(), found.ino(), found.created().ok())
-    }
-
-    fn has(set: &Mutex<BTreeSet<InodeId>>, found: &Metadata) -> bool {
-        let set = set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.contains(&inode_id(found))
-    }
-
-    /// Notes that this process has synced the name of a folder, or of a file of ours that only grows or is replaced.
-    pub(in crate::fsio) fn note(found: &Metadata) {
-        let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
-        if synced.len() >= MOST {
-            synced.clear();
-        }
-        synced.insert(inode_id(found));
-    }
-
-    /// Whether this process knows that the name lasts.
-    pub(crate) fn lasts(found: &Metadata) -> bool {
-        has(&SYNCED, found)
-    }
-
-    /// Notes that a sync of this file failed: the system may have dropped what it could not write, so a later sync
-    /// that succeeds tells nothing.
-    pub(in crate::fsio) fn note_failed(found: &Metadata) {
-        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed.len() >= MOST {
-            failed.pop_first();
-        }
-        failed.insert(inode_id(found));
-    }
-
-    pub(in crate::fsio) fn has_failed(found: &Metadata) -> bool {
-        has(&FAILED, found)
-    }
-}
-
-/// Elsewhere a folder cannot be synced, so there is nothing to know of names; and a sync that failed may be tried
-/// again.
-#[cfg(not(unix))]
-mod known {
-    use std::fs::Metadata;
-
-    pub(in crate::fsio) fn note(_: &Metadata) {}
-
-    pub(crate) fn lasts(_: &Metadata) -> bool {
-        true
-    }
-
-    pub(in crate::fsio) fn note_failed(_: &Metadata) {}
-
-    pub(in crate::fsio) fn has_failed(_: &Metadata) -> bool {
-        false
-    }
-}
 
 /// Takes it as known that the name of a folder is synced; one that is not there is none.
 pub(crate) fn trust_name(folder: &Path) -> Result<(), FileError> {
@@ -155,7 +77,7 @@ pub(crate) fn sync_now(
             path: path.to_path_buf(),
         });
     }
-    if known::has_failed(&found) {
+    if has_failed(&found) {
         if read.bytes.len() as u64 != found.len() {
             let unread = std::io::Error::other(
                 "an earlier sync failed, and it is too large to be written anew",

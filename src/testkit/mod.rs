@@ -157,6 +157,8 @@ mod process;
 pub mod store;
 
 pub use crate::fsio::seam;
+#[doc(hidden)]
+pub use crate::fsio::unsynced;
 pub use clock::MovableClock;
 #[doc(hidden)]
 pub use place::{__report, __test_name};

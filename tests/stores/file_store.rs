@@ -1371,8 +1371,7 @@ fn a_slot_that_another_empties_while_it_is_archived_leaves_no_copy() {
 #[test]
 fn a_healthy_file_is_found_healthy_under_its_lock() {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = FileOptions::default();
-    options.lock_timeout = Duration::ZERO;
+    let options = FileOptions::default().with_lock_timeout(Duration::ZERO);
     let store = FileStore::with_options(folder.path(), options);
     put(&store, "a", "{}");
     let newest = RecoverOptions::new(Recovery::Newest);

@@ -15,27 +15,27 @@ use crate::store::Keep;
 #[non_exhaustive]
 pub struct FileOptions {
     /// The largest file that is read, in bytes. Default 16 MiB.
-    pub max_bytes: u64,
+    pub(in crate::store) max_bytes: u64,
     /// How long a save waits for the lock. Default 10 s.
-    pub lock_timeout: Duration,
+    pub(in crate::store) lock_timeout: Duration,
     /// Whether a save waits until the disk has it. Default full.
-    pub durability: Durability,
+    pub(in crate::store) durability: Durability,
     /// Reads only: every write is refused, and nothing is created. Default false.
-    pub read_only: bool,
+    pub(in crate::store) read_only: bool,
     /// The writing agent, for those who wait for the lock. Default the process id.
-    pub holder: String,
+    pub(in crate::store) holder: String,
     /// How much history is kept. Default the newest ten states of each checkpoint; `None` keeps none but a
     /// protocol's own backups.
-    pub history: Option<Keep>,
+    pub(in crate::store) history: Option<Keep>,
     /// Whether entries of the history are copies instead of hard links to the replaced files. For places
     /// where other programs write into files in place, which changes every name of them. A copy costs a
     /// third sync. Default false.
-    pub history_copies: bool,
+    pub(in crate::store) history_copies: bool,
     /// Whether to do without locks where the file system has none, because there is one writer only. Default
     /// false: such a place is refused.
-    pub single_writer: bool,
+    pub(in crate::store) single_writer: bool,
     /// Where the time of claims and backups comes from. Default the machine's clock.
-    pub clock: Arc<dyn Clock>,
+    pub(in crate::store) clock: Arc<dyn Clock>,
     /// The histories whose last entries were made here.
     pub(super) recent: Recent,
     /// What was swept already.

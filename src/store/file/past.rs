@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::checkpoint_file::CheckpointFile;
 use super::durable_file::Damaged;
-use super::history::{Entry, History};
+use super::history::{Entry, History, entry_named, no_such};
 use super::task_boundary::EndedTask;
 use crate::checkpoint::{Error, ErrorKind, Result, Revision};
 use crate::json::{Corrupt, Document, conflict, salvage};
@@ -261,21 +261,10 @@ pub(super) fn no_history() -> Error {
     Error::new(ErrorKind::NotOffered { what: "history" })
 }
 
-pub(super) fn no_such(entry: &EntryId) -> Error {
-    Error::new(ErrorKind::NoSuchRevision {
-        wanted: entry.to_string(),
-    })
-}
-
 pub(super) fn not_recoverable(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::NotRecoverable {
         detail: detail.into(),
     })
-}
-
-pub(super) fn entry_named(entries: &[Entry], wanted: &EntryId) -> Result<Entry> {
-    let found = entries.iter().find(|entry| entry.id == *wanted);
-    found.cloned().ok_or_else(|| no_such(wanted))
 }
 
 /// Why a state cannot be read, if that is what the error says.

@@ -12,7 +12,7 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
     Keep, Put, RecoverOptions, Recovery,
 };
-use agent_checkpoint::testkit::seam;
+use agent_checkpoint::testkit::unsynced;
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, Dropped, ErrorKind, Expect, Fence,
     Key, PutMode, Result,
@@ -821,13 +821,13 @@ pub(crate) fn restarted() -> Scenario {
 /// Another program replaces the checkpoint, or makes it, and syncs nothing.
 fn foreign(root: &Path) {
     let path = root.join("store/a.json");
-    seam::replace_unsynced(&path, text("foreign").as_bytes()).unwrap();
+    unsynced::replace(&path, text("foreign").as_bytes()).unwrap();
 }
 
 /// Another program writes at the end of the checkpoint in place, and syncs nothing.
 fn foreign_in_place(root: &Path) {
     let path = root.join("store/a.json");
-    seam::append_unsynced(&path, b"\n").unwrap();
+    unsynced::append(&path, b"\n").unwrap();
 }
 
 fn neighbour(root: &Path) {

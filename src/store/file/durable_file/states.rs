@@ -6,8 +6,7 @@ use std::time::SystemTime;
 use super::{DurableFile, Undo};
 use crate::checkpoint::{ErrorKind, Result, Revision};
 use crate::store::file::dropped_log::DroppedLog;
-use crate::store::file::history::{Entry, History};
-use crate::store::file::past::{entry_named, no_such};
+use crate::store::file::history::{Entry, History, entry_named, no_such};
 use crate::store::file::task_boundary::{EndedTask, TaskBoundaries};
 use crate::store::{EntryId, Keep, RolledBack, Stored};
 

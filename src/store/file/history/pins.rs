@@ -2,10 +2,9 @@
 
 use std::time::SystemTime;
 
-use super::{Entry, History, Naming, sync_down_to};
+use super::{Entry, History, Naming, no_such, sync_down_to};
 use crate::checkpoint::Result;
 use crate::fsio::{self, Durability};
-use crate::store::file::past::no_such;
 use crate::store::{EntryId, Keep};
 
 impl<'o> History<'o> {
