@@ -210,7 +210,7 @@ impl<'a> CheckpointFile<'a> {
     /// Those of reading it, and one when it is not there.
     pub fn read_named(&self, path: &Path) -> Result<Document> {
         let missing =
-            || Error::wrong_input("there is no such file; check the path").with_path(path);
+            || Error::other("not-found", "there is no such file; check the path").with_path(path);
         (self.read)(path)?.ok_or_else(missing)
     }
 }

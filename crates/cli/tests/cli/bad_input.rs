@@ -306,3 +306,20 @@ fn a_size_limit_of_files_is_an_error_and_leaves_the_file_as_it_was() {
     assert_eq!(project.read("t.json"), before);
     assert!(!project.names().iter().any(|name| name.ends_with(".tmp")));
 }
+
+#[test]
+fn what_is_not_there_has_one_code() {
+    let project = Project::with("t.json", TASK);
+    let state = ["--store", "p/state.json"];
+    let start = ["start", "--format", "story-pipeline-state", "--plan", "S-1"];
+    project.expect(0, &[&start[..], &state].concat());
+    for words in [
+        &["show", "gone.json"][..],
+        &["set", "gone.json", "/a=1"],
+        &["note", "x", "--store", "gone.json"],
+        &["lead", "record", "S-1", "--store", "p/state.json"],
+    ] {
+        let run = project.expect(2, &[words, &["--json"]].concat());
+        assert_eq!(run.json()["error"]["code"], "not-found", "{run:?}");
+    }
+}
