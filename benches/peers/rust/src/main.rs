@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::store::{CheckpointStore, FileStore, Query};
-use agent_checkpoint::{Checkpoints, Key};
+use agent_checkpoint::{Checkpoints, ErrorKind, Key};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -37,11 +37,13 @@ struct Ours {
 impl Contender for Ours {
     fn save(&mut self, key: &str, note: &str) -> Result<(), Failure> {
         let key = Key::new(key)?;
-        if self.tasks.load(&key)?.is_none() {
-            self.tasks.create(&key, &state(note)?)?;
+        let change = |task: &mut TaskCheckpoint| task.blockers = vec![note.to_owned()];
+        match self.tasks.update(&key, change) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => {
+                self.tasks.create(&key, &state(note)?)?;
+            }
+            saved => drop(saved?),
         }
-        self.tasks
-            .update(&key, |task| task.blockers = vec![note.to_owned()])?;
         Ok(())
     }
 
@@ -78,9 +80,11 @@ impl Contender for Redb {
     }
 
     fn load(&mut self) -> Result<usize, Failure> {
-        use redb::{ReadableDatabase, ReadableTable};
+        use redb::ReadableDatabase;
         let table = self.database.begin_read()?.open_table(TABLE)?;
-        Ok(table.get("task")?.map_or(0, |text| text.value().to_vec().len()))
+        Ok(table
+            .get("task")?
+            .map_or(0, |text| text.value().to_vec().len()))
     }
 
     fn list(&mut self, whole: bool) -> Result<usize, Failure> {
@@ -89,7 +93,11 @@ impl Contender for Redb {
         let mut found = Vec::new();
         for entry in table.iter()? {
             let (key, text) = entry?;
-            let text = if whole { text.value().to_vec() } else { Vec::new() };
+            let text = if whole {
+                text.value().to_vec()
+            } else {
+                Vec::new()
+            };
             found.push((key.value().to_owned(), text));
         }
         Ok(found.len())
