@@ -36,7 +36,7 @@ fn main() {
         return memory_of(Path::new(&folder));
     }
     let folder = tempfile::tempdir_in(".").unwrap();
-    let parts: [(&str, fn(&Path)); 8] = [
+    let parts: [measure::Part; 8] = [
         ("load", loads),
         ("list", lists),
         ("staleness", staleness),
