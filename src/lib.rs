@@ -148,6 +148,8 @@ pub mod prelude {
     #[doc(no_inline)]
     pub use crate::resume::{ResumeDecision, ResumeOptions};
     #[doc(no_inline)]
+    pub use crate::staleness::Tracking;
+    #[doc(no_inline)]
     pub use crate::store::FileStore;
     #[doc(no_inline)]
     pub use crate::{Checkpoint, CheckpointStoreExt, Key, StepDone};

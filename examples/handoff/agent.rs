@@ -70,7 +70,10 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
     })?;
     match ran {
         Ran::Finished | Ran::Stopped => Ok(()),
-        Ran::Left(found) => Err(found.resume.plan.message.into()),
+        Ran::Left(found) => {
+            let plan = found.resume.plan;
+            Err(format!("{} {}", plan.message, plan.questions.join(" ")).into())
+        }
     }
 }
 

@@ -197,7 +197,7 @@ pub enum ErrorKind {
     #[error("opened for reading only")]
     ReadOnly,
     /// The format has no such operation.
-    #[error("this format has no operation `{operation}`; it has {}", supported.join(", "))]
+    #[error("this format has no operation `{operation}`; it has {}", if supported.is_empty() { "none".to_owned() } else { supported.join(", ") })]
     Unsupported {
         /// The operation.
         operation: String,

@@ -263,7 +263,12 @@ impl<'a> Start<'a> {
     /// # Errors
     ///
     /// One that says `what` is needed, when it was not given.
-    pub fn needs(&self, value: Option<&'a str>, format: &str, what: &str) -> Result<&'a str> {
+    pub fn needs<T: ?Sized>(
+        &self,
+        value: Option<&'a T>,
+        format: &str,
+        what: &str,
+    ) -> Result<&'a T> {
         value.ok_or_else(|| {
             Error::wrong_input(format!("a checkpoint of {format} needs {what}"))
                 .with_path(self.file.path)

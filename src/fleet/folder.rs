@@ -324,7 +324,10 @@ impl Scan<'_> {
     fn host(&mut self, path: &Path, host: &Document, format: &Format, around: &Surroundings) {
         let heartbeat = host.get("/lastHeartbeat").and_then(|node| node.as_str());
         let heartbeat = heartbeat.map(Timestamp::parse);
-        let store = BuilderStateStore::with_options(path, FileOptions::read_only());
+        let store = BuilderStateStore::with_options(
+            path,
+            FileOptions::read_only().with_max_bytes(self.options.max_bytes),
+        );
         let slots = Slot::places(host).into_iter();
         let slots: Vec<SlotPlace> = slots.filter(|slot| slot.occupied).collect();
         if slots.is_empty() {
@@ -347,8 +350,10 @@ impl Scan<'_> {
                 ..TaskContext::default()
             };
             let key = slot.key().ok().filter(|_| around.has_store);
-            let stored = key.as_ref().and_then(|key| store.load(key).ok()?);
-            // The store knows for which task the checkpoint was made.
+            // The store knows for which task the checkpoint of the active one was made.
+            let is_of_active = matches!(slot.slot, Slot::Active | Slot::FormerActive);
+            let stored = key.as_ref().filter(|_| is_of_active);
+            let stored = stored.and_then(|key| store.load(key).ok()?);
             if let Some(stored) = stored.filter(|it| it.context.place_is_for.is_some()) {
                 context.task = stored.context.task;
                 context.place_is_for = stored.context.place_is_for;

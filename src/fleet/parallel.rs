@@ -6,6 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// How many jobs each thread has before it, so that it does not wait for the next one.
 const AHEAD: usize = 4;
 
+/// More threads than this help no disk.
+const MOST: usize = 256;
+
 /// Does `work` for each job on so many threads, and hands what comes of it to `take` in the order of the jobs.
 ///
 /// A few jobs are not worth a thread.
@@ -15,6 +18,7 @@ pub(super) fn in_order<J: Send, R: Send>(
     work: impl Fn(J) -> R + Sync,
     mut take: impl FnMut(R),
 ) {
+    let threads = threads.min(MOST);
     let first: VecDeque<J> = jobs.by_ref().take(threads * 2).collect();
     if threads < 2 || first.len() < threads * 2 {
         return first
@@ -67,7 +71,7 @@ mod tests {
 
     #[test]
     fn results_come_in_the_order_of_the_jobs() {
-        for threads in [0, 1, 2, 3, 8] {
+        for threads in [0, 1, 2, 3, 8, usize::MAX] {
             for jobs in [0, 1, 5, 100] {
                 let mut taken = Vec::new();
                 let work = |job: u64| {

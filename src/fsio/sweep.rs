@@ -11,7 +11,7 @@ pub(crate) const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 ///
 /// Only regular files whose name has exactly the form that our own temporary files have, and that were
 /// last written at least `age` ago, are removed. What cannot be looked at or removed is left for the next
-/// time. This reads the folder once, so call it when a store is opened, not at every save.
+/// time. This reads the folder once, so it is done once an hour, not at every save.
 pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
     let Ok(entries) = system::read_dir(folder) else {
         return 0;

@@ -337,8 +337,10 @@ impl<C: Checkpoint> Recorder<C> {
             .with_sources(&self.options.sources);
         let known = self.options.resume.context(now, None);
         let mut after = None;
-        let fenced = self.checkpoints.clone().fenced(hold.fence());
-        let fenced = fenced.archiving(archive);
+        let mut fenced = self.checkpoints.clone().fenced(hold.fence());
+        if archive.is_some() {
+            fenced = fenced.archiving(archive);
+        }
         let saved = fenced.try_update_knowing(&self.key, |checkpoint, unreadable| {
             let before = checkpoint.outline();
             hold.check(&Holder::of_outline(checkpoint, &before))?;

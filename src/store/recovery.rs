@@ -84,7 +84,7 @@ pub struct Recovered {
     /// Whether what was saved after that state is not in it: a history has what saves replaced, so the last
     /// save before the damage, or before somebody removed the file, is in none of its states.
     pub may_lack: bool,
-    /// DroppedLines of the history that were newer and could not be read either.
+    /// Entries of the history that were newer and could not be read either.
     pub passed_over: Vec<EntryId>,
     /// The checkpoint that is there now; `None` after [`Recovery::Fresh`].
     pub document: Option<Document>,

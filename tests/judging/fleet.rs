@@ -743,6 +743,20 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
 }
 
 #[test]
+fn a_story_without_an_id_is_judged_by_the_name_of_its_file() {
+    let project = Project::new();
+    project.write(".pipeline/state.json", STATE);
+    let stamp = "2026-03-02T08:00:00Z";
+    project.write(".pipeline/checkpoint-SHOP-1.json", story("SHOP-1", stamp));
+    let without = story("SHOP-2", stamp).replace(r#""story_id":"SHOP-2","#, "");
+    project.write(".pipeline/checkpoint-SHOP-2.json", without);
+    let fleet = project.scan();
+    let agents = fleet.rows()[..2].iter().map(|row| row.agent.as_deref());
+    let workers = ["story-SHOP-1-s2", "story-SHOP-2-s1"].map(Some);
+    assert_eq!(agents.collect::<Vec<_>>(), workers);
+}
+
+#[test]
 fn a_story_under_the_name_of_another_is_found() {
     let project = Project::new();
     project.write(

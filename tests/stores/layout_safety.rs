@@ -28,6 +28,8 @@ fn a_key_that_differs_only_in_case_is_refused() {
         assert_eq!(error.code(), "twin");
         assert!(error.to_string().contains("US-1.json is there"), "{error}");
         assert!(error.to_string().contains("choose another key"), "{error}");
+        assert!(!error.to_string().contains("  "), "{error}");
+        assert!(!error.to_string().contains('\\'), "{error}");
         assert!(!folder.path().join(format!("{twin}.json")).exists());
     }
     put(&store, "US-1", "{\"a\":1}").unwrap();

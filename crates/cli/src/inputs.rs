@@ -166,7 +166,7 @@ pub(crate) fn of_file(
     for other in global
         .formats
         .iter()
-        .filter(|other| takes_given(other, global))
+        .filter(|other| other.name() != format.name() && takes_given(other, global))
     {
         other.take_inputs(&global.given, &file)?;
     }

@@ -60,13 +60,12 @@ pub(super) fn start(start: &Start<'_>) -> Result<BuildCheckpoint> {
         );
         return Err(Error::wrong_input(message).with_path(start.file.path));
     }
-    let path = given.file("spec").and_then(Path::to_str);
     let path = start.needs(
-        path,
+        given.file("spec"),
         BuildCheckpoint::FORMAT,
         "its plan: name the file with --spec",
     )?;
-    let spec = spec(Path::new(path), &start.file)?;
+    let spec = spec(path, &start.file)?;
     let id = given.text("task").unwrap_or(start.key.as_str());
     let title = given.text("title");
     let mut checkpoint =

@@ -84,8 +84,9 @@ impl Pipeline {
 
     /// The story's id, where the state says where the story is.
     fn id<'a>(&'a self, story: &'a StoryCheckpoint, context: &RuleContext<'a>) -> Option<&'a str> {
-        let id = story.story().or(self.story.as_deref());
-        let id = id.or(context.key.map(|key| key.as_str()))?;
+        // The key is that of this checkpoint; a scan hands the pipeline of the first story to all that lie beside it.
+        let id = story.story().or(context.key.map(|key| key.as_str()));
+        let id = id.or(self.story.as_deref())?;
         self.state.story_state.contains_key(id).then_some(id)
     }
 }
@@ -156,7 +157,7 @@ pub(super) fn beside(file: &CheckpointFile<'_>, report: Option<&Report>) -> Resu
         !report.force && matches!(report.operation, Stage { .. } | Complete)
     };
     let path = file.path.with_file_name(STATE_FILE);
-    if report.is_some_and(|report| !is_judged(report)) || !path.exists() {
+    if report.is_some_and(|report| !is_judged(report)) {
         return Ok(Inputs::default());
     }
     let document = (file.read)(&path)?;

@@ -319,7 +319,7 @@ impl TaskCheckpoint {
                  gave, or the phase",
             )),
             _ => Err(Error::refused(format!(
-                "the task is not complete: {}; report what is done, or drop the steps that are not to be done",
+                "the task is not complete: {}; report what is done, drop the steps that are not to be done, or unblock what is no longer in the way",
                 left.join(", ")
             ))),
         }

@@ -83,7 +83,7 @@ impl CheckpointFile<'_> {
             let previous = present.map(|present| present.revision.clone());
             let outcome = Outcome::of(previous.as_ref(), &revision);
             let mut saved = Saved::new(outcome, revision.clone(), previous);
-            if !put.dropped.is_empty() {
+            if !put.dropped.is_empty() && outcome != Outcome::Unchanged {
                 saved.truncation.kept_in = Some(beside.dropped_log.place());
             }
             let begins = outcome == Outcome::Created && !put.continues_task;

@@ -275,7 +275,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
         )),
     }
     let reports = REPORTS.iter().filter(|(name, _)| operations.contains(name));
-    lines.extend(reports.map(|(name, what)| format!("ckpt {name} {what} {address}")));
+    lines.extend(reports.map(|(name, what)| format!("ckpt {name}{what} {address}")));
     lines.push(format!(
         "ckpt guide {}   (all there is to record, and when)",
         target.format.name()
@@ -285,16 +285,17 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
 
 /// The reports of an agent's day, each with what it takes.
 const REPORTS: &[(&str, &str)] = &[
-    ("step start", "'TEXT'"),
-    ("step done", "'TEXT' --modified FILE"),
-    ("subtask start", "ID"),
-    ("subtask done", "ID"),
-    ("workstream start", "ID"),
-    ("workstream done", "ID"),
-    ("task done", "ID"),
-    ("decide", "'TEXT' --why 'TEXT'"),
-    ("block", "'TEXT'"),
-    ("fail", "'TEXT'"),
+    ("step start", " 'TEXT'"),
+    ("step done", " 'TEXT' --modified FILE"),
+    ("subtask start", " ID"),
+    ("subtask done", " ID"),
+    ("workstream start", " ID"),
+    ("workstream done", " ID"),
+    ("task done", " ID"),
+    ("decide", " 'TEXT' --why 'TEXT'"),
+    ("block", " 'TEXT'"),
+    ("unblock", ""),
+    ("fail", " 'TEXT'"),
 ];
 
 /// A word as a shell takes it.

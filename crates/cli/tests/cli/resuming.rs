@@ -90,6 +90,7 @@ Each line is one save. Record each thing as soon as it is so.
 - ckpt step done 'TEXT' --modified FILE --store docs/builder-state.json --slot active --format builder-state --agent YOU
 - ckpt decide 'TEXT' --why 'TEXT' --store docs/builder-state.json --slot active --format builder-state --agent YOU
 - ckpt block 'TEXT' --store docs/builder-state.json --slot active --format builder-state --agent YOU
+- ckpt unblock --store docs/builder-state.json --slot active --format builder-state --agent YOU
 - ckpt fail 'TEXT' --store docs/builder-state.json --slot active --format builder-state --agent YOU
 - ckpt guide builder-state   (all there is to record, and when)
 

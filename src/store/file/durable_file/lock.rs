@@ -66,6 +66,7 @@ impl DurableFile<'_> {
             }
             Err(FileError::NoLocks { .. }) if options.single_writer => {
                 take_over()?;
+                self.sweep(None, target, folder, &own);
                 return Ok(None);
             }
             Err(FileError::Locked {
@@ -87,7 +88,7 @@ impl DurableFile<'_> {
         };
         take_over()?;
         self.refuse_other_case(&lock, target, &name)?;
-        self.sweep(&lock, target, folder, &own);
+        self.sweep(Some(&lock), target, folder, &own);
         Ok(Some(lock))
     }
 
@@ -104,7 +105,7 @@ impl DurableFile<'_> {
     /// Removes the temporary files that killed writers left, wherever any are made: for the store, and for what it
     /// keeps of this file, each once an hour, whichever process comes first. Under the lock: whoever has it may be in
     /// the middle of a save, however old its file looks after the clock was set.
-    fn sweep(&self, lock: &Lock, target: &Path, folder: &Path, own: &Path) {
+    fn sweep(&self, lock: Option<&Lock>, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
             let note = own.join("swept");
             let swept = look(&note).ok().flatten();
@@ -117,10 +118,12 @@ impl DurableFile<'_> {
             [&[folder.to_path_buf(), own.to_path_buf()][..], &inside].concat()
         });
         self.options.sweep_once(target, || {
-            if is_recent(lock.swept()) {
+            if is_recent(lock.and_then(Lock::swept)) {
                 return Vec::new();
             }
-            lock.set_swept();
+            if let Some(lock) = lock {
+                lock.set_swept();
+            }
             let history = self.history_of(target);
             let mut folders = history.map_or_else(Vec::new, |history| history.folders().to_vec());
             folders.push(quarantine::folder(target));
@@ -144,7 +147,7 @@ impl DurableFile<'_> {
                     return Err(Error::other(
                         "twin",
                         format!(
-                            "{} is there, and differs only in upper and lower case: on many systems the two would be \\
+                            "{} is there, and differs only in upper and lower case: on many systems the two would be \
                              one file; choose another key",
                             other.display()
                         ),

@@ -1,4 +1,4 @@
-//! DroppedLines that stay, and entries that go.
+//! Entries that are pinned, and entries that go.
 
 use std::time::SystemTime;
 
