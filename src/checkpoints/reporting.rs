@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::Checkpoints;
 use crate::checkpoint::{
-    Archive, Checkpoint, Handoff, Key, Operation, OperationContext, Report, Result, SourceFiles,
-    sort_by,
+    Archive, Checkpoint, Claim, Handoff, Key, Operation, OperationContext, Report, Result,
+    SourceFiles, sort_by,
 };
-use crate::store::Saved;
+use crate::store::{Outcome, Saved};
 
 /// What came of reports that were saved as one change.
 #[derive(Clone, Debug, PartialEq)]
@@ -226,6 +226,15 @@ impl<C: Checkpoint> Checkpoints<C> {
             let context = context.with_rules(context.rules.with_unreadable(unreadable));
             batch.apply_observed(checkpoint, &context, observe)
         })?;
+        // The store checks a fence where it writes. An agent that was replaced must hear of it also by a report that
+        // changes nothing, or it works on beside its successor.
+        if saved.outcome == Outcome::Unchanged
+            && let (Some(fence), Some(claims)) = (self.fence, self.store.claims())
+        {
+            let last = claims.claimed(key)?;
+            Claim::check(last.as_ref(), Some(fence), self.now())
+                .map_err(|error| error.with_key(key))?;
+        }
         Ok((saved, batch.left_out))
     }
 }

@@ -195,10 +195,16 @@ pub(crate) fn takes_colour() -> bool {
 }
 
 /// Prints lines at once, for a verb that goes on; `false` once the reader is gone.
-pub(crate) fn print_now(text: &str) -> bool {
+pub(crate) fn print_now(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes());
-    written.and_then(|()| stdout.flush()).is_ok()
+    match written.and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(format!(
+            "cannot write to standard output: {error}"
+        ))),
+    }
 }
 
 /// Prints notes at once, for what goes on.

@@ -39,13 +39,13 @@ pub(super) fn run(
     };
     let mut notices = Notices::new(&mut outcome);
     output::notes_now(&mut outcome);
-    let mut goes_on = output::print_now(&first);
+    let mut goes_on = output::print_now(&first)?;
     while goes_on {
         notices.follow(sources, &fleet);
         notices.wait(how.every);
         let next = fleet.rescan(sources, super::now(global));
         for event in next.changes_since(&fleet) {
-            goes_on &= output::print_now(&line(&event, &next, global)?);
+            goes_on &= output::print_now(&line(&event, &next, global)?)?;
         }
         fleet = next;
     }
