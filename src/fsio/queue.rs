@@ -65,13 +65,13 @@ impl Place {
             self.line_up();
         }
         std::thread::sleep(self.pauses.next().min(most));
-        let Some((before, since)) = &mut self.before else {
+        if self.before.is_none() {
+            return true;
+        }
+        self.look();
+        let Some((_, since)) = &mut self.before else {
             return true;
         };
-        if system::symlink_metadata(before).is_err() {
-            self.look();
-            return self.before.is_none();
-        }
         let is_doubtful = since.elapsed() >= DOUBTFUL;
         if is_doubtful {
             *since = Instant::now();
@@ -139,9 +139,10 @@ impl Place {
         }
         let earlier = waiting.iter().filter(|name| name.as_os_str() < own);
         let ahead = earlier.clone().count();
-        self.before = earlier
-            .max()
-            .map(|name| (self.folder.join(name), Instant::now()));
+        let before = earlier.max().map(|name| self.folder.join(name));
+        if self.before.as_ref().map(|(before, _)| before) != before.as_ref() {
+            self.before = before.map(|before| (before, Instant::now()));
+        }
         self.pauses.begin(ahead);
     }
 }
@@ -173,6 +174,7 @@ fn is_ticket(path: &Path) -> bool {
 /// by up to a quarter at random, so that waiters do not march in step.
 #[derive(Debug)]
 struct Pauses {
+    ahead: Option<usize>,
     next: Duration,
     longest: Duration,
     random: RandomState,
@@ -187,6 +189,7 @@ impl Pauses {
 
     fn new() -> Self {
         Self {
+            ahead: None,
             next: Self::FIRST,
             longest: Self::LONGEST,
             random: RandomState::new(),
@@ -194,10 +197,14 @@ impl Pauses {
         }
     }
 
-    /// Begins anew, with so many before us.
+    /// Begins anew, if another number is before us than at the last look: whoever is slow to see that the line moved
+    /// keeps all behind it waiting while the lock lies idle.
     fn begin(&mut self, ahead: usize) {
+        if self.ahead.replace(ahead) == Some(ahead) {
+            return;
+        }
         let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
-        self.next = Self::FIRST.saturating_mul(ahead.saturating_mul(2).max(1));
+        self.next = Self::FIRST.saturating_mul(ahead.max(1));
         self.longest = match ahead {
             0 => Self::LONGEST_OF_FIRST,
             _ => Self::LONGEST,
