@@ -65,6 +65,7 @@ pub use open_enum::OpenEnum;
 pub(crate) use open_enum::open_enum;
 pub(crate) use open_enum::sealed as sealed_enum;
 pub use operation::{Detail, Operation, StepDone};
+pub(crate) use operation::{operation_name, operations};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use process::ProcessId;
 pub use progress::Progress;

@@ -341,6 +341,108 @@ pub enum Operation {
     },
 }
 
+/// The names of the operations, once: for [`Operation::name`] and for the tables of the formats.
+macro_rules! names {
+    ($dollar:tt: $($variant:ident $name:literal)*) => {
+        impl Operation {
+            /// The name, such as `workstream done`: what is `op` in JSON, but for a blocker with a type, which not every
+            /// format takes that takes blockers.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    Operation::Block { kind: None, .. } => "block",
+                    Operation::Block { .. } => "block with a type",
+                    $(Operation::$variant { .. } => $name,)*
+                }
+            }
+        }
+
+        /// The name of the operation that has this pattern.
+        macro_rules! operation_name {
+            (Block { text, kind: None }) => { "block" };
+            (Block { text, kind: Some(kind) }) => { "block with a type" };
+            $(($variant $dollar($dollar members:tt)*) => { $name };)*
+        }
+    };
+}
+
+names! {
+    $:
+    StepStart "step start"
+    StepDone "step done"
+    StepAdd "step add"
+    StepDrop "step drop"
+    StepEdit "step edit"
+    StepMove "step move"
+    Decide "decide"
+    Note "note"
+    Detail "detail"
+    Unblock "unblock"
+    Heartbeat "heartbeat"
+    Fail "fail"
+    RateLimit "rate-limit"
+    Context "context"
+    Reassign "reassign"
+    Pause "pause"
+    Complete "complete"
+    Phase "phase"
+    Stage "stage"
+    Sync "sync"
+    Restart "restart"
+    Verify "verify"
+    SubtaskStart "subtask start"
+    SubtaskDone "subtask done"
+    SubtaskFail "subtask fail"
+    WorkstreamStart "workstream start"
+    WorkstreamDone "workstream done"
+    WorkstreamFail "workstream fail"
+    TaskStart "task start"
+    TaskDone "task done"
+    TaskFail "task fail"
+    SubtaskAdd "subtask add"
+    WorkstreamAdd "workstream add"
+    TaskAdd "task add"
+    WorkstreamDormant "workstream dormant"
+    GatePass "gate pass"
+    GateFail "gate fail"
+    Waive "waive"
+    Review "review"
+}
+
+/// The operations that a format takes, each with what it does: a table that is both the list of their names
+/// ([`Checkpoint::OPERATIONS`](super::Checkpoint::OPERATIONS)) and the function that does one of them, and refuses every
+/// other with that list.
+///
+/// An arm is a pattern of [`Operation`] without its path. Blockers are two arms: `Block { text, kind: None }`, and
+/// `Block { text, kind: Some(kind) }` where the format has types of them.
+macro_rules! operations {
+    (
+        $(#[$about:meta])*
+        fn $report:ident($checkpoint:ident: &mut $format:ty, $context:ident) takes $list:ident {
+            $($variant:ident $(($value:ident))? $({ $($members:tt)* })? => $does:expr,)*
+        }
+    ) => {
+        /// The operations that the format has.
+        pub(super) const $list: &[&str] =
+            &[$($crate::checkpoint::operation_name!($variant $({ $($members)* })?)),*];
+
+        $(#[$about])*
+        fn $report(
+            $checkpoint: &mut $format,
+            operation: &$crate::checkpoint::Operation,
+            $context: &$crate::checkpoint::OperationContext<'_>,
+        ) -> $crate::checkpoint::Result<()> {
+            match operation {
+                $($crate::checkpoint::Operation::$variant $(($value))? $({ $($members)* })? => $does,)*
+                other => return Err($crate::checkpoint::Error::unsupported(other, $list)),
+            }
+            Ok(())
+        }
+    };
+}
+
+pub(crate) use {operation_name, operations};
+
 fn first() -> u32 {
     1
 }
@@ -566,55 +668,6 @@ impl Detail {
 }
 
 impl Operation {
-    /// The name, such as `workstream done`: what is `op` in JSON, but for a blocker with a type, which not every format
-    /// takes that takes blockers.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Operation::StepStart { .. } => "step start",
-            Operation::StepDone(_) => "step done",
-            Operation::StepAdd { .. } => "step add",
-            Operation::StepDrop { .. } => "step drop",
-            Operation::StepEdit { .. } => "step edit",
-            Operation::StepMove { .. } => "step move",
-            Operation::Decide { .. } => "decide",
-            Operation::Note { .. } => "note",
-            Operation::Block { kind: None, .. } => "block",
-            Operation::Block { .. } => "block with a type",
-            Operation::Detail(_) => "detail",
-            Operation::Unblock => "unblock",
-            Operation::Heartbeat => "heartbeat",
-            Operation::Fail { .. } => "fail",
-            Operation::RateLimit { .. } => "rate-limit",
-            Operation::Context { .. } => "context",
-            Operation::Reassign { .. } => "reassign",
-            Operation::Pause => "pause",
-            Operation::Complete => "complete",
-            Operation::Restart { .. } => "restart",
-            Operation::SubtaskStart { .. } => "subtask start",
-            Operation::WorkstreamStart { .. } => "workstream start",
-            Operation::TaskStart { .. } => "task start",
-            Operation::SubtaskDone { .. } => "subtask done",
-            Operation::WorkstreamDone { .. } => "workstream done",
-            Operation::TaskDone { .. } => "task done",
-            Operation::SubtaskFail { .. } => "subtask fail",
-            Operation::WorkstreamFail { .. } => "workstream fail",
-            Operation::TaskFail { .. } => "task fail",
-            Operation::SubtaskAdd { .. } => "subtask add",
-            Operation::WorkstreamAdd { .. } => "workstream add",
-            Operation::TaskAdd { .. } => "task add",
-            Operation::WorkstreamDormant { .. } => "workstream dormant",
-            Operation::GatePass { .. } => "gate pass",
-            Operation::GateFail { .. } => "gate fail",
-            Operation::Waive { .. } => "waive",
-            Operation::Review { .. } => "review",
-            Operation::Phase { .. } => "phase",
-            Operation::Stage { .. } => "stage",
-            Operation::Sync { .. } => "sync",
-            Operation::Verify { .. } => "verify",
-        }
-    }
-
     /// As what the checkpoint before is archived, where this one has nothing of it: see
     /// [`Checkpoints::archiving`](crate::Checkpoints::archiving).
     #[must_use]

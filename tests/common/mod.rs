@@ -7,7 +7,8 @@ pub(crate) mod only_swaps;
 use std::path::Path;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::{FixedClock, Key, Timestamp};
+use agent_checkpoint::{Checkpoint, FixedClock, Key, OperationContext, Report, Result, Timestamp};
+use chrono::{DateTime, Utc};
 
 /// The example of the builder-state protocol: a host file with one checkpoint.
 pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
@@ -16,7 +17,7 @@ pub(crate) fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-pub(crate) fn time(text: &str) -> chrono::DateTime<chrono::Utc> {
+pub(crate) fn time(text: &str) -> DateTime<Utc> {
     Timestamp::parse(text).time().unwrap().to_utc()
 }
 
@@ -26,6 +27,35 @@ pub(crate) fn clock(text: &str) -> FixedClock {
 
 pub(crate) fn task(plan: &[&str]) -> TaskCheckpoint {
     TaskCheckpoint::begin("dev", plan.iter().copied(), time("2026-03-02T08:00:00Z"))
+}
+
+/// Has a checkpoint take reports, as one of them in a batch has it: an operation, a finished step, or a report that may be
+/// forced.
+pub(crate) trait Reporting: Checkpoint {
+    /// By nobody who is named, at a time that is of no account.
+    fn report(&mut self, report: impl Into<Report>) -> Result<()> {
+        self.report_at(report, time("2026-03-02T08:10:00Z"))
+    }
+
+    fn report_at(&mut self, report: impl Into<Report>, now: DateTime<Utc>) -> Result<()> {
+        self.report_in(report, OperationContext::at(now))
+    }
+
+    fn report_in(
+        &mut self,
+        report: impl Into<Report>,
+        context: OperationContext<'_>,
+    ) -> Result<()> {
+        let report = report.into();
+        self.apply(&report.operation, &context.with_force(report.force))
+    }
+}
+
+impl<C: Checkpoint> Reporting for C {}
+
+/// The report of a line of `ckpt batch`.
+pub(crate) fn line(json: &str) -> Report {
+    json.parse().unwrap()
 }
 
 /// Has the next save of a store look for abandoned temporary files again, as it does an hour later.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{AgentCheckpoint, AgentStatus, layout};
 use crate::checkpoint::{
     Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, StepDone,
-    have_names,
+    have_names, operations,
 };
 use crate::formats::steps::{self, says};
 
@@ -134,6 +134,13 @@ impl AgentCheckpoint {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the agent itself reports, and no supervisor of it.
+    fn is_reported_by(&self, context: &OperationContext<'_>) -> bool {
+        let id = self.agent_id.as_deref();
+        let is_own = |by: &str| id.is_some_and(|id| layout::same_agent(by, id));
+        context.agent.is_none_or(is_own)
     }
 
     /// Takes a complete agent up again: a transition that the protocol does not have.
@@ -577,31 +584,6 @@ fn check_stage(from: Option<&str>, to: &str) -> Result<()> {
     }
 }
 
-/// The operations that the format has.
-pub(super) const OPERATIONS: &[&str] = &[
-    "step start",
-    "step done",
-    "step add",
-    "step drop",
-    "step edit",
-    "step move",
-    "decide",
-    "note",
-    "block",
-    "unblock",
-    "heartbeat",
-    "fail",
-    "rate-limit",
-    "context",
-    "pause",
-    "complete",
-    "restart",
-    "phase",
-    "stage",
-    "sync",
-    "detail",
-];
-
 /// The details that the format has a place for.
 const DETAILS: &[&str] = &[
     "created",
@@ -619,92 +601,89 @@ pub(super) fn apply(
     operation: &Operation,
     context: &OperationContext<'_>,
 ) -> Result<()> {
-    let OperationContext { now, force, .. } = *context;
     let mut next = agent.clone();
-    let by_the_agent = context.agent.is_none_or(|reporter| {
-        agent
-            .agent_id
-            .as_deref()
-            .is_some_and(|id| layout::same_agent(reporter, id))
-    });
-    let own_session = context.session.filter(|_| by_the_agent);
     // A sign of life and a word for the next agent go with being complete.
     let goes_with_complete = matches!(
         operation,
         Operation::Heartbeat | Operation::Note { .. } | Operation::Complete
     );
-    if force && !goes_with_complete {
+    if context.force && !goes_with_complete {
         next.reopen();
     }
     // The same agent in a fresh session has resumed, whatever it reports first.
+    let own_session = context.session.filter(|_| agent.is_reported_by(context));
     let resumes = own_session.is_some_and(|own| agent.session_id.as_deref() != Some(own));
     if resumes && matches!(operation, Operation::Heartbeat | Operation::Note { .. }) {
         next.stop_waiting();
     }
-    match operation {
-        Operation::StepStart { text } => {
-            next.start_step(text)?;
-        }
-        Operation::StepDone(done) => next.finish_step(done)?,
-        Operation::StepAdd { text, before } => next.add_step(text, before.as_deref())?,
-        Operation::StepDrop { text, .. } => next.drop_step(text)?,
-        Operation::StepEdit { text, to } => next.reword_step(text, to)?,
-        Operation::StepMove { text, before } => next.move_step(text, before)?,
-        Operation::Note { text } => {
-            says(text, "say how far the work is")?;
-            next.set_recovery_instructions(text);
-        }
-        // The format has no place for decisions: a decision is a thing that was done.
-        Operation::Decide { text, rationale } => {
-            says(text, "say what was decided")?;
-            let because = rationale.iter().map(|why| format!(" (because {why})"));
-            let decided = format!("Decided: {text}{}", because.collect::<String>());
-            if !next.completed_steps.contains(&decided) {
-                next.completed_steps.push(decided);
-            }
-        }
-        // It has no failed agent either: what cannot be got past blocks it.
-        Operation::Block { text, kind: None } | Operation::Fail { text } => next.block(text)?,
-        Operation::Unblock => next.unblock()?,
-        Operation::Heartbeat => next.heartbeat(now),
-        Operation::RateLimit { note } => {
-            let note = note.clone().filter(|note| !note.trim().is_empty());
-            next.recovery_instructions = note.or(next.recovery_instructions);
-            next.heartbeat(now);
-        }
-        Operation::Context { used } => {
-            if used.level() >= ContextLevel::Approaching {
-                next.heartbeat(now);
-            }
-        }
-        Operation::Detail(detail) => next.add_details(detail, now)?,
-        Operation::Pause => next.enter(AgentStatus::Waiting, force)?,
-        Operation::Complete => {
-            if !force {
-                context.nothing_hidden("the agent is not complete")?;
-            }
-            next.enter(AgentStatus::Complete, force)?;
-        }
-        Operation::Restart { because } => {
-            next.check_at_work()?;
-            if by_the_agent {
-                agent.check_fresh(own_session.unwrap_or_default())?;
-            }
-            // Where another reports it, the agent names its session with its own first report.
-            next = agent.restarted(because, own_session.map(str::to_owned), now);
-        }
-        Operation::Phase { name } => {
-            says(name, "name the phase")?;
-            next.check_at_work()?;
-            next.phase = Some(name.clone());
-        }
-        Operation::Stage { name } => next.stage(StageEntry::new(name), force)?,
-        Operation::Sync { name } => next.sync(name, force)?,
-        other => return Err(Error::unsupported(other, OPERATIONS)),
-    }
+    report(&mut next, operation, context)?;
     if let Some(session) = own_session {
         next.session_id = Some(session.to_owned());
     }
     *agent = next;
     Ok(())
+}
+
+operations! {
+    fn report(agent: &mut AgentCheckpoint, context) takes OPERATIONS {
+        StepStart { text } => { agent.start_step(text)?; },
+        StepDone(done) => agent.finish_step(done)?,
+        StepAdd { text, before } => agent.add_step(text, before.as_deref())?,
+        StepDrop { text, .. } => agent.drop_step(text)?,
+        StepEdit { text, to } => agent.reword_step(text, to)?,
+        StepMove { text, before } => agent.move_step(text, before)?,
+        // The format has no place for decisions: a decision is a thing that was done.
+        Decide { text, rationale } => {
+            says(text, "say what was decided")?;
+            let because = rationale.iter().map(|why| format!(" (because {why})"));
+            let decided = format!("Decided: {text}{}", because.collect::<String>());
+            if !agent.completed_steps.contains(&decided) {
+                agent.completed_steps.push(decided);
+            }
+        },
+        Note { text } => {
+            says(text, "say how far the work is")?;
+            agent.set_recovery_instructions(text);
+        },
+        Block { text, kind: None } => agent.block(text)?,
+        Unblock => agent.unblock()?,
+        Heartbeat => agent.stamp(context.now),
+        // It has no failed agent either: what cannot be got past blocks it.
+        Fail { text } => agent.block(text)?,
+        RateLimit { note } => {
+            if let Some(note) = note.as_ref().filter(|note| !note.trim().is_empty()) {
+                agent.set_recovery_instructions(note);
+            }
+            agent.stamp(context.now);
+        },
+        Context { used } => {
+            if used.level() >= ContextLevel::Approaching {
+                agent.stamp(context.now);
+            }
+        },
+        Pause => agent.enter(AgentStatus::Waiting, context.force)?,
+        Complete => {
+            if !context.force {
+                context.nothing_hidden("the agent is not complete")?;
+            }
+            agent.enter(AgentStatus::Complete, context.force)?;
+        },
+        Restart { because } => {
+            agent.check_at_work()?;
+            // Where another reports it, the agent names its session with its own first report.
+            let own_session = context.session.filter(|_| agent.is_reported_by(context));
+            if agent.is_reported_by(context) {
+                agent.check_fresh(own_session.unwrap_or_default())?;
+            }
+            *agent = agent.restarted(because, own_session.map(str::to_owned), context.now);
+        },
+        Phase { name } => {
+            says(name, "name the phase")?;
+            agent.check_at_work()?;
+            agent.phase = Some(name.clone());
+        },
+        Stage { name } => agent.stage(StageEntry::new(name), context.force)?,
+        Sync { name } => agent.sync(name, context.force)?,
+        Detail(detail) => agent.add_details(detail, context.now)?,
+    }
 }

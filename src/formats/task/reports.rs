@@ -3,31 +3,9 @@
 use super::{Reason, TaskCheckpoint};
 use crate::checkpoint::{
     Checkpoint, Error, OpenEnum, Operation, OperationContext, Result, SourceFiles, have_names,
+    operations,
 };
 use crate::quoted;
-
-/// The operations that the format has.
-pub(super) const OPERATIONS: &[&str] = &[
-    "step start",
-    "step done",
-    "step add",
-    "step drop",
-    "step edit",
-    "step move",
-    "decide",
-    "note",
-    "block",
-    "unblock",
-    "heartbeat",
-    "complete",
-    "fail",
-    "rate-limit",
-    "context",
-    "reassign",
-    "phase",
-    "verify",
-    "detail",
-];
 
 pub(super) fn apply(
     task: &mut TaskCheckpoint,
@@ -65,61 +43,44 @@ pub(super) fn take_up(task: &mut TaskCheckpoint, context: &OperationContext<'_>)
     }
 }
 
-fn report(
-    task: &mut TaskCheckpoint,
-    operation: &Operation,
-    context: &OperationContext<'_>,
-) -> Result<()> {
-    let (now, force) = (context.now, context.force);
-    match operation {
-        Operation::StepStart { text } => {
-            task.start_step(text, now)?;
-        }
-        Operation::StepDone(done) => {
+operations! {
+    fn report(task: &mut TaskCheckpoint, context) takes OPERATIONS {
+        StepStart { text } => { task.start_step(text, context.now)?; },
+        StepDone(done) => {
             have_names(done.files())?;
             let usual = SourceFiles::default();
             let sources = context.sources.unwrap_or(&usual);
             let mut done = done.clone();
             done.leave_out(|files| sources.sort(files.iter().map(String::as_str)));
-            task.finish_step(&done, now)?;
-        }
-        Operation::StepAdd { text, before } => task.add_step(text, before.as_deref())?,
-        Operation::StepDrop { text, because } => task.drop_step(text, because, now)?,
-        Operation::StepEdit { text, to } => task.reword_step(text, to)?,
-        Operation::StepMove { text, before } => task.move_step(text, before)?,
-        Operation::Decide { text, rationale } => {
-            task.decide(text, rationale.clone(), now)?;
-        }
-        Operation::Note { text } => task.note_progress(text, now)?,
-        Operation::Block { text, kind: None } => {
-            task.block(text)?;
-        }
-        Operation::Unblock => task.unblock(),
-        Operation::Heartbeat => task.stamp(now),
-        Operation::Complete => {
+            task.finish_step(&done, context.now)?;
+        },
+        StepAdd { text, before } => task.add_step(text, before.as_deref())?,
+        StepDrop { text, because } => task.drop_step(text, because, context.now)?,
+        StepEdit { text, to } => task.reword_step(text, to)?,
+        StepMove { text, before } => task.move_step(text, before)?,
+        Decide { text, rationale } => task.decide(text, rationale.clone(), context.now)?,
+        Note { text } => task.note_progress(text, context.now)?,
+        Block { text, kind: None } => task.block(text)?,
+        Unblock => task.unblock(),
+        Heartbeat => task.stamp(context.now),
+        Complete => {
             context.nothing_hidden("the task is not complete")?;
             task.check_complete()?;
-        }
-        Operation::Detail(detail) => {
+        },
+        Fail { text } => task.fail(text)?,
+        RateLimit { note } => task.rate_limited(note.as_deref(), context.now)?,
+        Context { used } => { task.use_context(*used, context.now); },
+        Reassign { to } => task.reassign_to(to)?,
+        Phase { name } => task.phase = Some(listed(name, "phase", context.force)?),
+        Verify { activity, status } => {
+            task.verify(activity, listed(status, "result", context.force)?, context.now)?;
+        },
+        Detail(detail) => {
             detail.check(&["contract"])?;
             let verification = task.verification.get_or_insert_default();
             verification.contract_ref.clone_from(&detail.contract);
-        }
-        Operation::Fail { text } => {
-            task.fail(text)?;
-        }
-        Operation::RateLimit { note } => task.rate_limited(note.as_deref(), now)?,
-        Operation::Context { used } => {
-            task.use_context(*used, now);
-        }
-        Operation::Reassign { to } => task.reassign_to(to)?,
-        Operation::Phase { name } => task.phase = Some(listed(name, "phase", force)?),
-        Operation::Verify { activity, status } => {
-            task.verify(activity, listed(status, "result", force)?, now)?;
-        }
-        other => return Err(Error::unsupported(other, OPERATIONS)),
+        },
     }
-    Ok(())
 }
 
 /// A text of a list; one that is not in it only where that is forced.
