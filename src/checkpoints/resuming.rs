@@ -63,7 +63,11 @@ impl<C: Checkpoint> Checkpoints<C> {
         options: &ResumeOptions,
     ) -> Result<Resume> {
         let now = self.clock.now();
-        let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
+        let dropped = match self.store.beside().newest_dropped(key, NEWEST) {
+            // In a damaged host it is not known for which task its slot is.
+            Err(error) if damage.is_some() && recoverable(&error).is_some() => Vec::new(),
+            dropped => dropped?,
+        };
         let cut = cut_from(&dropped, &loaded.checkpoint);
         let mut staleness = self.staleness(key, loaded, &cut, &options.root)?;
         if damage.is_none() {

@@ -98,9 +98,12 @@ impl Target {
         Target::damaged(file, global, FileOptions::read_only())
     }
 
-    /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key or
-    /// slot, or in its protocol's backups.
-    pub(crate) fn kept(path: &Path, global: &Global) -> Option<EntryId> {
+    /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key, in
+    /// its protocol's backups, or of a host file in the history of any slot.
+    pub(crate) fn kept(path: &Path, format: Option<&Format>, global: &Global) -> Option<EntryId> {
+        if format.is_some_and(Format::is_host) {
+            return kept_host(path, global).map(|(entry, _)| entry);
+        }
         let at = |file, global: &Global| {
             let target = Target::to_look_at(file, global).ok();
             target.filter(|target| target.path == path)
@@ -112,11 +115,7 @@ impl Target {
             ..global.clone()
         };
         let target = at(None, global).or_else(|| at(Some(path), &alone()))?;
-        let entries = target.store().states(&target.key).ok()?;
-        let mut entries = entries.into_iter();
-        let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
-        let found = entries.find(|entry| is_good(entry) && entry.tasks_since == 0)?;
-        Some(found.id)
+        newest_good(target.store(), &target.key)
     }
 
     fn damaged(
@@ -313,6 +312,12 @@ impl Target {
             return None;
         }
         Some(match newest.tasks_since {
+            // An empty slot is nothing to recover from.
+            0 if self.slot.is_some() && self.is_file_there => format!(
+                "the checkpoint is gone; its history has earlier states, the newest is {0}: `ckpt restore --entry {0}` \
+                 brings it back, `ckpt history` lists them",
+                newest.id
+            ),
             0 => format!(
                 "the checkpoint is gone; its history has earlier states, the newest is {}: `ckpt recover` brings \
                  it back, `ckpt history` lists them",
@@ -516,7 +521,7 @@ pub(crate) fn is_host_named(global: &Global) -> bool {
     format.is_some_and(Format::is_host)
 }
 
-/// The format of a file: as named, as detected, or for one that is not there as its name says.
+/// The format of a file: as named, as detected, or for one that is not there as its name or its history says.
 fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Result<Format, Error> {
     let formats = &global.formats;
     if let Some(name) = &global.format {
@@ -528,14 +533,30 @@ fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Resul
     if document.is_some() {
         return Ok(formats.detect(path, document)?.format);
     }
-    let by_name = formats.detect(path, None);
-    Ok(by_name.map_or_else(
-        |_| Format::of::<TaskCheckpoint>(),
-        |detected| detected.format,
-    ))
+    let by_name = formats.detect(path, None).ok();
+    let by_past = || formats.detect_kept(path, global.max_bytes);
+    let detected = by_name.or_else(by_past);
+    Ok(detected.map_or_else(Format::of::<TaskCheckpoint>, |detected| detected.format))
 }
 
-/// The slot that is meant in a host file.
+/// The newest state of the present task in a history that can be read, other than the present state.
+pub(crate) fn newest_good(store: &dyn CheckpointStore, key: &Key) -> Option<EntryId> {
+    let mut entries = store.states(key).ok()?.into_iter();
+    let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
+    let found = entries.find(|entry| is_good(entry) && entry.tasks_since == 0)?;
+    Some(found.id)
+}
+
+/// The newest host that the history of a host file keeps, with which a recovery goes on.
+fn kept_host(path: &Path, global: &Global) -> Option<(EntryId, Document)> {
+    let options = FileOptions::read_only().with_max_bytes(global.max_bytes);
+    let store = FileStore::single(path, options).ok()?;
+    let entry = newest_good(&store, store.key()?)?;
+    let host = store.load_revision(store.key()?, &entry).ok()?;
+    Some((entry, host.document))
+}
+
+/// The slot that is meant in a host file; of one that is damaged or gone, in the newest that is kept.
 fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot, Error> {
     match (&global.slot, host) {
         (Some(slot), Some(host)) => {
@@ -544,7 +565,10 @@ fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot
         }
         (Some(slot), None) => Ok(slot.clone()),
         (None, Some(host)) => only_slot(path, host),
-        (None, None) => Ok(Slot::Top),
+        (None, None) => match kept_host(path, global) {
+            Some((_, host)) => only_slot(path, &host),
+            None => Ok(Slot::Top),
+        },
     }
 }
 

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use agent_checkpoint::formats::Format;
 use agent_checkpoint::json::{Corrupt, CorruptCode};
 use agent_checkpoint::{Error, ErrorKind, Fenced, quoted};
 use serde::Serialize;
@@ -180,20 +181,19 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         };
     }
     let place = GLOBAL.get().zip(error.path());
-    let kept = place.and_then(|(global, path)| Target::kept(path, global));
+    let told =
+        place.and_then(|(global, path)| read::format_of_damaged(path, error, global).ok()?);
+    let named = place.and_then(|(global, _)| global.formats.get(global.format.as_ref()?).ok());
+    let format = named.or(told.as_ref());
+    let kept = place.and_then(|(global, path)| Target::kept(path, format, global));
     if is_conflict {
         let or = kept.map_or_else(String::new, |entry| {
             format!(", or go on with its newest earlier state, {entry}, with `ckpt recover`")
         });
         return format!("nothing was changed; edit the file, then run this again{or}");
     }
-    let told =
-        place.and_then(|(global, path)| read::format_of_damaged(path, error, global).ok()?);
     let option = if told.is_some() { "" } else { " --format F" };
-    let named = place.and_then(|(global, _)| global.formats.get(global.format.as_ref()?).ok());
-    let is_host = named
-        .or(told.as_ref())
-        .is_some_and(|format| format.is_host());
+    let is_host = format.is_some_and(Format::is_host);
     // A host file has more than checkpoints in it, and does not begin anew.
     let ways = [
         (!is_nothing, "--salvage", "the good part of this one"),

@@ -24,11 +24,16 @@ impl CheckpointFile<'_> {
     }
 
     /// The state that is there now and the entries, each state once where it follows itself: a save that was
-    /// killed leaves an entry of what is still present, and of a host file another slot may have changed.
+    /// killed leaves an entry of what is still present, and of a host file another slot may have changed. Of a host
+    /// that is damaged or gone the newest state of a slot may be in the entry of another, and that is recovered.
     pub(super) fn states(&self) -> Result<Vec<HistoryEntry>> {
         let history = self.history()?;
-        let current = self.file.load().and_then(|file| self.part_of(file));
-        let entries = history.entries()?;
+        let file = self.file.load();
+        let entries = match &file {
+            Ok(Some(_)) => history.entries()?,
+            _ => history.entries_of_file()?,
+        };
+        let current = file.and_then(|file| self.part_of(file));
         // Of a slot the hosts tell: one in which it was empty ended a task.
         let ages = match self.slot {
             Some(_) => Vec::new(),
@@ -93,7 +98,7 @@ impl CheckpointFile<'_> {
         let state = if entry.is_current() {
             self.part_of(self.file.load()?)?
         } else {
-            self.read_entry(&entry_named(&history.entries()?, entry)?)?
+            self.read_entry(&entry_named(&history.entries_of_file()?, entry)?)?
         };
         state.ok_or_else(|| no_such(entry))
     }
@@ -139,10 +144,7 @@ impl CheckpointFile<'_> {
         if options.with == Recovery::Newest
             && let Some(history) = self.file.history()?
         {
-            entries = match self.slot {
-                Some(_) => history.entries_of_all_slots()?,
-                None => history.entries()?,
-            };
+            entries = history.entries_of_file()?;
             if self.slot.is_none() {
                 let ages = self.file.tasks_since(&history, &entries)?;
                 let (of_this, of_earlier): (Vec<_>, Vec<_>) = entries
@@ -179,6 +181,10 @@ impl CheckpointFile<'_> {
             recovered.salvaged = Some(salvage.document);
             recovered.left_out = salvage.left_out;
         }
+        let last_way = match self.slot {
+            None => "go on fresh",
+            Some(_) => "bring the host file back from elsewhere, such as git",
+        };
         let mut brought_back = None;
         let document: Option<Document> = match with {
             Recovery::Fresh => None,
@@ -187,9 +193,9 @@ impl CheckpointFile<'_> {
                 (Some(_), None) => {
                     return Err(match conflict(damaged.bytes()) {
                         Some(conflict) => Error::refused(conflict.message),
-                        None => not_recoverable(
-                            "nothing of the damaged text can be read; go on with the newest earlier state, or fresh",
-                        ),
+                        None => not_recoverable(format!(
+                            "nothing of the damaged text can be read; go on with the newest earlier state, or {last_way}"
+                        )),
                     });
                 }
                 (Some(_), Some(salvaged)) => Some(salvaged.clone()),
@@ -211,9 +217,15 @@ impl CheckpointFile<'_> {
                 }
                 let Some((entry, stored)) = newest else {
                     let rest = match (&damaged.corrupt, &recovered.salvaged) {
-                        (None, _) => "and no damaged text either: there is nothing to recover",
-                        (_, Some(_)) => "salvage the good part of the damaged text, or go on fresh",
-                        (_, None) => "and nothing of the damaged text can be read: go on fresh",
+                        (None, _) => {
+                            "and no damaged text either: there is nothing to recover".to_owned()
+                        }
+                        (_, Some(_)) => {
+                            format!("salvage the good part of the damaged text, or {last_way}")
+                        }
+                        (_, None) => {
+                            format!("and nothing of the damaged text can be read: {last_way}")
+                        }
                     };
                     return Err(not_recoverable(match ended {
                         None => format!("there is no earlier state that can be read; {rest}"),
@@ -228,31 +240,21 @@ impl CheckpointFile<'_> {
                 Some(stored.document)
             }
         };
-        let of_part = |document: &Document| {
-            let part = self.part_of(Some(Stored::new(document.clone())));
+        let of_part = |document: Option<Document>| {
+            let part = self.part_of(document.map(Stored::new));
             part.ok().flatten()
         };
-        let text = document.as_ref().map(|document| {
-            let revision = of_part(document).map(|part| part.revision);
-            (document.text(), revision)
-        });
+        let part = of_part(document.clone());
+        let revision = part.as_ref().map(|part| part.revision.clone());
+        let text = document.as_ref().map(Document::text);
+        let text = text.map(|text| (text, revision.clone()));
         let quarantined = damaged.replace(text, brought_back)?;
         tracing::info!(?with, entry = ?recovered.entry, "recovered");
         recovered.put_aside = quarantined.map(|path| path.display().to_string());
-        recovered.saved = document.as_ref().map(|document| {
-            let revision = Revision::of(document.text().as_bytes());
-            Saved::new(Outcome::Replaced, revision, None)
-        });
-        recovered.document = document;
-        if self.slot.is_some() {
-            for host in [&mut recovered.document, &mut recovered.salvaged] {
-                *host = host
-                    .take()
-                    .as_ref()
-                    .and_then(of_part)
-                    .map(|part| part.document);
-            }
-        }
+        recovered.saved = revision.map(|revision| Saved::new(Outcome::Replaced, revision, None));
+        recovered.document = part.map(|part| part.document);
+        let salvaged = of_part(recovered.salvaged.take());
+        recovered.salvaged = salvaged.map(|part| part.document);
         Ok(recovered)
     }
 }

@@ -6,14 +6,15 @@ use std::fmt;
 use std::path::Path;
 
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
+use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
-use agent_checkpoint::store::{EntryId, HistoryEntry, RecoverOptions, Recovered, Recovery};
+use agent_checkpoint::store::{EntryId, RecoverOptions, Recovered, Recovery};
 use agent_checkpoint::{Error, ErrorKind, Revision, RuleContext};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::diff;
-use crate::address::Target;
+use crate::address::{Target, newest_good};
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -112,7 +113,21 @@ pub(super) fn run(
     with: Recovery,
     global: &Global,
 ) -> Result<Outcome, Failure> {
-    let target = Target::to_change(file, global)?;
+    let target =
+        Target::to_change(file, global).or_else(|failure| match failure.code.as_str() {
+            // A host is recovered as a whole, whichever of its slots is meant.
+            "ambiguous" if global.slot.is_none() => {
+                let slot = Some(Slot::Top);
+                Target::to_change(
+                    file,
+                    &Global {
+                        slot,
+                        ..global.clone()
+                    },
+                )
+            }
+            _ => Err(failure),
+        })?;
     if with == Recovery::Salvage {
         refuse_without_format(&target, global)?;
     }
@@ -151,6 +166,9 @@ pub(super) fn run(
         return Ok(outcome);
     }
     outcome.line(told(&recovered));
+    if let (Some(_), None, Some(slot)) = (&recovered.entry, &recovered.saved, &global.slot) {
+        outcome.warn(format!("it has no checkpoint in the slot {slot}"));
+    }
     if recovered.may_lack {
         let of = written.map_or_else(String::new, |time| format!(", of {time}"));
         outcome.warn(match recovered.damage {
@@ -207,20 +225,26 @@ fn with_advice(error: Error, target: &Target) -> Failure {
     let entries = target.store().states(&target.key).unwrap_or_default();
     let has_states = entries.iter().any(|entry| !entry.is_current());
     if is_hopeless && has_states {
-        failure.message.push_str(
-            "; `ckpt history` lists the states, and `ckpt restore --entry ENTRY` brings one back, of a damaged \
-             file after `ckpt recover --fresh`",
-        );
+        failure
+            .message
+            .push_str("; `ckpt history` lists the states");
+        if target.slot.is_none() {
+            failure.message.push_str(
+                ", and `ckpt restore --entry ENTRY` brings one back, of a damaged file after `ckpt recover --fresh`",
+            );
+        }
     }
     failure
 }
 
 fn told(recovered: &Recovered) -> String {
     match (&recovered.damage, &recovered.saved, &recovered.entry) {
-        (None, None, _) => "nothing is wrong with it; nothing was changed".to_owned(),
-        (_, Some(_), Some(entry)) => format!("went on with {entry}"),
-        (_, Some(_), None) => "went on with the good part of the damaged text".to_owned(),
-        (_, None, _) => "nothing is there any more; the next save begins anew".to_owned(),
+        (_, _, Some(entry)) => format!("went on with {entry}"),
+        (None, None, None) => "nothing is wrong with it; nothing was changed".to_owned(),
+        (Some(_), None, None) if recovered.with == Recovery::Fresh => {
+            "nothing is there any more; the next save begins anew".to_owned()
+        }
+        _ => "went on with the good part of the damaged text".to_owned(),
     }
 }
 
@@ -256,11 +280,7 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
 /// What the newest state of the history plans of which nothing is left.
 fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
     let now = recovered.document.as_ref()?;
-    let mut entries = target.store().states(&target.key).ok()?.into_iter();
-    let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
-    let entry = entries
-        .find(|entry| is_good(entry) && entry.tasks_since == 0)?
-        .id;
+    let entry = newest_good(target.store(), &target.key)?;
     let before = target.store().load_revision(&target.key, &entry).ok()?;
     let difference = diff::between(target, &before.document, now).ok()?;
     let dropped = difference.changes.iter().filter(|change| {

@@ -146,6 +146,82 @@ fn a_host_file_is_recovered_as_a_whole_and_never_begun_anew() {
     assert_eq!(project.read(file), EXAMPLE);
 }
 
+/// A host of two tasks, of which each slot keeps one state; the one of `a1` has the newest state of `active` too.
+const HOST: &str = "docs/host.json";
+
+fn host_of_two() -> Project {
+    let text = r#"{"activeWork": {"id": "W1"}, "adhocQueue": [{"id": "a1"}]}"#;
+    let project = Project::with(HOST, text);
+    for slot in ["active", "adhoc:a1"] {
+        let at = ["--store", HOST, "--slot", slot, "--agent", "a"];
+        project.expect(0, &[&["start", "--plan", "One"], &at[..]].concat());
+    }
+    for slot in ["active", "adhoc:a1"] {
+        let at = ["--store", HOST, "--slot", slot, "--agent", "a"];
+        project.expect(0, &[&["step", "start", "One"], &at[..]].concat());
+    }
+    project
+}
+
+#[test]
+fn of_a_host_file_that_is_damaged_or_gone_the_newest_state_of_any_slot_is_told() {
+    for is_gone in [false, true] {
+        let project = host_of_two();
+        let active = project.expect(0, &["revision", HOST, "--slot", "active"]);
+        match is_gone {
+            true => fs::remove_file(project.path(HOST)).unwrap(),
+            false => project.write(HOST, "\0".repeat(300)),
+        }
+        let code = if is_gone { 2 } else { 3 };
+        for slot in ["active", "adhoc:a1"] {
+            let shown = project.expect(code, &["show", HOST, "--slot", slot]);
+            assert!(shown.error().contains("4@adhoc%3Aa1"), "{shown:?}");
+            assert!(!shown.error().contains("--fresh"), "{shown:?}");
+        }
+        let resumed = project.expect(code, &["resume", HOST, "--slot", "active", "--json"]);
+        if !is_gone {
+            assert_eq!(resumed.json()["recover_with"], "4@adhoc%3Aa1");
+        }
+        // Which slot is meant is asked, as of one that is whole.
+        let asked = project.expect(2, &["history", HOST]);
+        assert!(
+            asked.error().contains("active, adhoc:a1 with --slot"),
+            "{asked:?}"
+        );
+        let listed = project
+            .expect(0, &["history", HOST, "--slot", "active"])
+            .out;
+        assert!(
+            listed.contains("4@adhoc%3Aa1") && listed.contains("3@active"),
+            "{listed}"
+        );
+        let recovered = project.expect(1, &["recover", HOST, "--json", "--slot", "active"]);
+        let revision = recovered.json()["revision"].clone();
+        assert_eq!(revision, active.out.trim_end());
+        project.expect(0, &["show", HOST, "--slot", "adhoc:a1"]);
+    }
+    // Of a host as a whole no slot needs to be named.
+    let project = host_of_two();
+    fs::remove_file(project.path(HOST)).unwrap();
+    let recovered = project.expect(1, &["recover", HOST]);
+    assert_eq!(recovered.out, "went on with 4@adhoc%3Aa1\n");
+}
+
+#[test]
+fn a_slot_that_was_emptied_is_brought_back_from_its_history() {
+    let project = host_of_two();
+    let active = ["--slot", "active", "--as", "aborted"];
+    project.expect(0, &[&["archive", HOST], &active[..]].concat());
+    let gone = project.expect(2, &["show", HOST, "--slot", "active"]);
+    let advice = "`ckpt restore --entry 5@active` brings it back";
+    assert!(gone.error().contains(advice), "{gone:?}");
+    project.expect(
+        0,
+        &["restore", HOST, "--slot", "active", "--entry", "5@active"],
+    );
+    project.expect(0, &["show", HOST, "--slot", "active"]);
+}
+
 #[test]
 fn a_checkpoint_that_is_put_aside_frees_its_key() {
     let project = Project::new();

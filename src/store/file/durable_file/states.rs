@@ -53,7 +53,7 @@ impl DurableFile<'_> {
     ) -> Result<EntryId> {
         self.locked(|| {
             if !entry.is_current() {
-                let found = entry_named(&history.entries()?, entry)?;
+                let found = entry_named(&history.entries_of_file()?, entry)?;
                 history.pin(&found, pinned)?;
                 return Ok(found.id);
             }

@@ -123,18 +123,19 @@ impl<'o> History<'o> {
     /// The entries, newest first; of a slot also those that were made when the host file was changed as a
     /// whole.
     pub(in crate::store) fn entries(&self) -> Result<Vec<Entry>> {
-        let of_the_whole = |name: &str| match &self.naming {
-            Naming::Numbers { slot: Some(_) } => {
-                number_and_slot(name).is_some_and(|(_, of)| of.is_none())
-            }
-            _ => false,
+        let Naming::Numbers { slot: Some(_) } = &self.naming else {
+            return self.entries_of_file();
         };
-        self.all(&|name| self.is_ours(name) || of_the_whole(name))
+        let is_of_whole = |name: &str| number_and_slot(name).is_some_and(|(_, of)| of.is_none());
+        self.all(&|name| self.is_ours(name) || is_of_whole(name))
     }
 
-    /// The entries of every slot of a host file, newest first.
-    pub(in crate::store) fn entries_of_all_slots(&self) -> Result<Vec<Entry>> {
-        self.all(&|name| number_and_slot(name).is_some())
+    /// The entries of the file, newest first; of a host file those of every slot.
+    pub(in crate::store) fn entries_of_file(&self) -> Result<Vec<Entry>> {
+        self.all(&|name| match &self.naming {
+            Naming::Numbers { .. } => number_and_slot(name).is_some(),
+            Naming::Protocol(_) => self.is_ours(name),
+        })
     }
 
     /// What is pinned and what is not, each once.
