@@ -418,7 +418,7 @@ names! {
 macro_rules! operations {
     (
         $(#[$about:meta])*
-        fn $report:ident($checkpoint:ident: &mut $format:ty, $context:ident) takes $list:ident {
+        $seen_by:vis fn $report:ident($checkpoint:ident: &mut $format:ty, $context:ident) takes $list:ident {
             $($variant:ident $(($value:ident))? $({ $($members:tt)* })? => $does:expr,)*
         }
     ) => {
@@ -427,7 +427,7 @@ macro_rules! operations {
             &[$($crate::checkpoint::operation_name!($variant $({ $($members)* })?)),*];
 
         $(#[$about])*
-        fn $report(
+        $seen_by fn $report(
             $checkpoint: &mut $format,
             operation: &$crate::checkpoint::Operation,
             $context: &$crate::checkpoint::OperationContext<'_>,

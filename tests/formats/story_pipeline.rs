@@ -4,15 +4,14 @@ use std::path::Path;
 
 use crate::common::{clock, key, time};
 use agent_checkpoint::formats::story_pipeline::{
-    AfterCrash, Counters, Gate, GitStats, InfraIssue, NextStep, Number, PauseReason, Pipeline,
-    PipelineState, ProjectBrief, Spelling, StageResults, StageTimes, StoryBrief, StoryCheckpoint,
-    StoryState, Verdict, Waiting, checkpoint_path, is_story_id, pipeline_folder, pipeline_name,
-    require_absolute, resume_block, retry_name, state_path, when_to_write, worker_name,
+    AfterCrash, Counters, GitStats, InfraIssue, NextStep, Number, Pipeline, PipelineState,
+    ProjectBrief, StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState, Verdict,
+    pipeline_folder,
 };
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Formats, Inputs, convert, violations};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::resume::{ResumeDecision, ResumePlan};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
@@ -224,21 +223,13 @@ fn a_refusal_says_why() {
         story_rules(1, json!({ "reason": nothing }), &[]);
         story_rules(3, json!({ "issues": nothing }), &[]);
 
-        refused(&story(1), |story| story.validate_no_go(number(3), nothing));
-        let failed = Gate::Fail {
-            issues: nothing.into(),
-        };
-        refused(&story(3), |story| story.finish_gate(failed, number(40)));
-        let fail = Operation::Fail {
-            text: nothing.into(),
-        };
         for stage in [1, 3] {
-            refused(&story(stage), |story| apply(story, &fail));
+            refused(&story(stage), &failed(nothing));
         }
         let unsaid = story_with(1, json!({ "reason": nothing }));
-        refused(&unsaid, |story| apply(story, &measured("verdict", "NO-GO")));
+        refused(&unsaid, &measured("verdict", "NO-GO"));
         let unsaid = story_with(3, json!({ "issues": nothing }));
-        refused(&unsaid, |story| apply(story, &measured("verdict", "FAIL")));
+        refused(&unsaid, &measured("verdict", "FAIL"));
     }
     // Of a reason to refuse and a verdict that does not, one is not true.
     let status_rule = |at| [(at, "status-rule")];
@@ -257,13 +248,11 @@ fn a_refusal_says_why() {
 #[test]
 fn ids_and_times_have_their_form() {
     for id in ["SHOP-1", "A-0012"] {
-        assert!(is_story_id(id));
         story_rules(2, json!({ "storyId": id }), &[]);
     }
     for id in [
         "shop-1", "SHOP", "SHOP-", "-1", "SHOP-1a", "SHOP-1-2", " SHOP-1", "S2-1", "",
     ] {
-        assert!(!is_story_id(id), "{id}");
         story_rules(2, json!({ "storyId": id }), &[("/storyId", "bad-id")]);
     }
     for stamp in ["2026-02-20", "N/A", "2026-02-20T10:00:00"] {
@@ -281,27 +270,22 @@ fn ids_and_times_have_their_form() {
 
 // ---- The later revision
 
+/// A file of the original revision must name its agent, one of the later must not.
 #[test]
 fn the_later_revision_is_told_by_its_names() {
-    let spelling = |text: &str| read::<StoryCheckpoint>(text).spelling();
+    let is_later = |value: Value| {
+        let missed = found::<StoryCheckpoint>(&value.to_string());
+        !missed.contains(&("/agentId".to_owned(), "missing".to_owned()))
+    };
     for name in ["story_id", "last_action"] {
-        assert_eq!(
-            spelling(&json!({ name: "x" }).to_string()),
-            Spelling::SnakeCase
-        );
+        assert!(is_later(json!({ name: "x" })), "{name}");
     }
     for name in ["tasks_completed", "tasks_remaining"] {
-        assert_eq!(
-            spelling(&json!({ name: [] }).to_string()),
-            Spelling::SnakeCase
-        );
+        assert!(is_later(json!({ name: [] })), "{name}");
     }
-    assert_eq!(spelling("{}"), Spelling::CamelCase);
-    assert_eq!(
-        spelling(r#"{"story_id":"A-1","agentId":"x"}"#),
-        Spelling::CamelCase
-    );
-    assert_eq!(spelling(r#"{"quality_score":1}"#), Spelling::CamelCase);
+    assert!(!is_later(json!({})));
+    assert!(!is_later(json!({"story_id": "A-1", "storyId": "A-1"})));
+    assert!(!is_later(json!({"quality_score": 1})));
 }
 
 #[test]
@@ -322,7 +306,7 @@ fn each_file_keeps_its_own_spelling() {
         .checkpoints::<StoryCheckpoint>()
         .with_clock(clock(NOW));
     let saved = stories
-        .try_update(&key("SHOP-12"), |story| story.finish_task("SHOP-14"))
+        .try_update(&key("SHOP-12"), |story| apply(story, &task_done("SHOP-14")))
         .unwrap();
     assert!(saved.violations.is_empty());
     let after = store.load(&key("SHOP-12")).unwrap().unwrap().document;
@@ -336,41 +320,53 @@ fn each_file_keeps_its_own_spelling() {
 
 // ---- Operations
 
+/// A story with these tasks at the end of stage 0.
+fn planned(tasks: &[&str]) -> StoryCheckpoint {
+    let mut story = StoryCheckpoint::begin("SHOP-12", "a-1", tasks.to_vec(), now()).unwrap();
+    apply(&mut story, &measured("planScore", "4")).unwrap();
+    story
+}
+
 #[test]
 fn a_story_goes_from_its_plan_to_its_end() {
     let tasks = ["SHOP-13", "SHOP-14"];
-    let mut story = StoryCheckpoint::planned("SHOP-12", "a-1", number(4), tasks, now()).unwrap();
+    let mut story = planned(&tasks);
+    let go_on = |story: &mut StoryCheckpoint, operations: &[Operation]| {
+        for operation in operations {
+            apply(story, operation).unwrap();
+        }
+    };
     assert_eq!(broken_by(&story), []);
-    let counters = Counters::default();
-    story.enter_stage(1, counters, now()).unwrap();
+    go_on(&mut story, &[stage_operation("1")]);
     assert!(story.remaining().is_empty() && story.plan_score().is_none());
     assert_eq!(
         story.action(),
         Some("Stage 0 completed, planScore 4, tasks: SHOP-13, SHOP-14")
     );
-    story.validate_go(number(8)).unwrap();
+    let validated = [measured("readiness", "8"), measured("verdict", "GO")];
+    go_on(&mut story, &validated);
     assert_eq!(broken_by(&story), []);
-    story.enter_stage(2, counters, now()).unwrap();
-    story.plan_tasks(tasks).unwrap();
-    story.plan_tasks(["SHOP-14"]).unwrap();
+    let again = ["SHOP-13", "SHOP-14", "SHOP-14"].map(task_add);
+    go_on(&mut story, &[stage_operation("2")]);
+    go_on(&mut story, &again);
     assert_eq!(story.remaining(), tasks);
-    story.start_task("SHOP-14").unwrap();
+    go_on(&mut story, &[task_start("SHOP-14")]);
     assert_eq!(story.remaining(), ["SHOP-14", "SHOP-13"]);
-    story.finish_task("SHOP-14").unwrap();
-    assert_eq!(story.percent(), Some(50.0));
+    go_on(&mut story, &[task_done("SHOP-14")]);
     assert_eq!(broken_by(&story), []);
-    story.finish_task("SHOP-13").unwrap();
+    go_on(&mut story, &[task_done("SHOP-13")]);
     assert_eq!(story.completed(), ["SHOP-14", "SHOP-13"]);
-    story.enter_stage(3, counters, now()).unwrap();
+    go_on(&mut story, &[stage_operation("3")]);
     assert_eq!(story.action(), Some("Stage 2 completed, tasks done: 2"));
-    story.finish_gate(Gate::Pass, Number::from(92.5)).unwrap();
+    let passed = [
+        measured("qualityScore", "92.5"),
+        measured("verdict", "PASS"),
+    ];
+    go_on(&mut story, &passed);
     assert_eq!(broken_by(&story), []);
-    assert_eq!(
-        story.action(),
-        Some("Quality gate completed, verdict: PASS")
-    );
+    assert_eq!(story.action(), Some("Stage 3 completed, verdict: PASS"));
     assert_eq!(story.status(), Status::Complete);
-    story.complete().unwrap();
+    go_on(&mut story, &[Operation::Complete]);
     assert_eq!(story.action(), Some("Story done: PASS, score 92.5"));
 }
 
@@ -382,56 +378,61 @@ fn the_planned_tasks_come_back_with_stage_2() {
         .with_clock(clock(NOW));
     let name = key("SHOP-12");
     let tasks = ["SHOP-13", "SHOP-14"];
-    let planned = StoryCheckpoint::planned("SHOP-12", "a-1", number(4), tasks, now()).unwrap();
-    stories.create(&name, &planned).unwrap();
-    let counters = Counters::default();
-    let stage = |to| stories.try_update(&name, move |story| story.enter_stage(to, counters, now()));
-    let saved = stage(1).unwrap();
+    stories.create(&name, &planned(&tasks)).unwrap();
+    let report = |operation| stories.try_update(&name, |story| apply(story, &operation));
+    let saved = report(stage_operation("1")).unwrap();
     assert_eq!(saved.violations, []);
     assert_eq!(saved.transient.len(), 2, "{:?}", saved.transient);
     assert_eq!(saved.truncation.dropped[0].value, json!(tasks));
-    stories
-        .try_update(&name, |story| story.validate_go(number(7)))
-        .unwrap();
-    stories
-        .update(&name, |story| story.last_action = Some("asked".into()))
-        .unwrap();
-    stage(2).unwrap();
+    report(measured("readiness", "7")).unwrap();
+    report(measured("verdict", "GO")).unwrap();
+    report(note("asked")).unwrap();
+    report(stage_operation("2")).unwrap();
     let story = stories.get(&name).unwrap().checkpoint;
     assert_eq!(story.remaining(), tasks);
     assert_eq!(story.verdict, None);
     let action = story.action().unwrap();
     assert!(action.ends_with("tasks: SHOP-13, SHOP-14"), "{action}");
     for (task, is_last) in [("SHOP-13", false), ("SHOP-14", true)] {
-        stories
-            .try_update(&name, |story| story.finish_task(task))
-            .unwrap();
-        assert_eq!(stage(3).is_ok(), is_last);
+        report(task_done(task)).unwrap();
+        assert_eq!(report(stage_operation("3")).is_ok(), is_last);
+    }
+}
+
+/// What the story waits for.
+#[track_caller]
+fn waits_for(story: &StoryCheckpoint) -> String {
+    match story.next_step(Counters::default()) {
+        NextStep::Wait { because } => because,
+        other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn without_its_plan_or_its_rework_a_story_stays_in_stage_2() {
+    let after = |mut story: StoryCheckpoint, operations: &[Operation]| {
+        for operation in operations {
+            apply(&mut story, operation).unwrap();
+        }
+        story
+    };
+    let done = [task_start("SHOP-13"), task_done("SHOP-13")];
+    let unknown = after(after(story(1), &[stage_operation("2")]), &done);
+    let because = waits_for(&unknown);
+    assert!(because.ends_with("plan them again first"), "{because}");
+    let again = [
+        task_add("SHOP-13"),
+        task_add("SHOP-14"),
+        task_done("SHOP-14"),
+    ];
     let counters = Counters::default();
-    let mut story = story(1);
-    story.enter_stage(2, counters, now()).unwrap();
-    story.start_task("SHOP-13").unwrap();
-    story.finish_task("SHOP-13").unwrap();
-    assert_eq!(
-        story.next_step(counters),
-        NextStep::Wait(Waiting::PlanUnknown)
-    );
-    story.plan_tasks(["SHOP-13", "SHOP-14"]).unwrap();
-    story.finish_task("SHOP-14").unwrap();
-    assert_eq!(story.next_step(counters), NextStep::Enter { stage: 3 });
+    let enters_3 = NextStep::Enter { stage: 3 };
+    assert_eq!(after(unknown, &again).next_step(counters), enters_3);
 
-    let mut story = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
-    story.enter_stage(2, counters, now()).unwrap();
-    let issues = Some("Slow".to_owned());
-    assert_eq!(
-        story.next_step(counters),
-        NextStep::Wait(Waiting::Rework { issues })
-    );
+    let failed = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    let story = after(failed, &[stage_operation("2")]);
+    let because = waits_for(&story);
+    assert!(because.ends_with("finished since: Slow"), "{because}");
     assert_eq!(broken_by(&story), []);
     let handoff = story.handoff();
     assert!(handoff.blockers.is_empty());
@@ -441,20 +442,13 @@ fn without_its_plan_or_its_rework_a_story_stays_in_stage_2() {
             .iter()
             .any(|line| line.ends_with("mend this: Slow"))
     );
-    story.plan_tasks(["SHOP-15"]).unwrap();
-    story.finish_task("SHOP-15").unwrap();
-    assert_eq!(
-        story.issues.as_deref(),
-        Some("Slow"),
-        "until the stage ends"
-    );
-    assert_eq!(story.next_step(counters), NextStep::Enter { stage: 3 });
+    let story = after(story, &[task_add("SHOP-15"), task_done("SHOP-15")]);
+    let issues = story.issues.as_deref();
+    assert_eq!(issues, Some("Slow"), "until the stage ends");
+    assert_eq!(story.next_step(counters), enters_3);
     // What a worker wrote by hand, with the fields of its stages still there, is no such story.
     let left = json!({"verdict": "GO", "readiness": 8, "tasksRemaining": []});
-    assert_eq!(
-        story_with(2, left).next_step(counters),
-        NextStep::Enter { stage: 3 }
-    );
+    assert_eq!(story_with(2, left).next_step(counters), enters_3);
 }
 
 #[test]
@@ -475,10 +469,10 @@ fn the_later_revision_is_completed_only_when_its_stage_is() {
     story.stamp(now());
     assert_eq!(story.completed_at, None);
     assert_eq!(story.updated_at().map(Timestamp::text), Some(NOW));
-    story.finish_task("SHOP-14").unwrap();
+    apply(&mut story, &task_done("SHOP-14")).unwrap();
     story.stamp(now());
     assert_eq!(story.completed_at.as_ref().map(Timestamp::text), Some(NOW));
-    story.enter_stage(3, Counters::default(), now()).unwrap();
+    apply(&mut story, &stage_operation("3")).unwrap();
     story.stamp(now());
     assert_eq!(story.completed_at, None, "the next stage is not");
     assert!(story.started_at.is_some());
@@ -486,59 +480,67 @@ fn the_later_revision_is_completed_only_when_its_stage_is() {
 
 /// What an operation must leave unchanged, it leaves so.
 #[track_caller]
-fn refused(
+fn refused(story: &StoryCheckpoint, operation: &Operation) -> ErrorKind {
+    refused_in(story, operation, &OperationContext::at(now()))
+}
+
+#[track_caller]
+fn refused_in(
     story: &StoryCheckpoint,
-    act: impl FnOnce(&mut StoryCheckpoint) -> agent_checkpoint::Result<()>,
+    operation: &Operation,
+    context: &OperationContext<'_>,
 ) -> ErrorKind {
     let mut changed = story.clone();
-    let error = act(&mut changed).unwrap_err();
+    let error = changed.apply(operation, context).unwrap_err();
     assert_eq!(&changed, story);
     error.kind().clone()
 }
 
 #[test]
 fn what_breaks_a_rule_is_refused_and_changes_nothing() {
-    let is_refused = |kind: ErrorKind| assert!(matches!(kind, ErrorKind::Refused { .. }));
-    is_refused(refused(&story(1), |story| story.start_task("SHOP-13")));
-    is_refused(refused(&story(3), |story| story.finish_task("SHOP-13")));
-    is_refused(refused(&story(2), |story| story.start_task("SHOP-13")));
-    is_refused(refused(&story(2), |story| story.finish_task("SHOP-13")));
-    is_refused(refused(&story(2), |story| story.finish_task("SHOP-99")));
-    is_refused(refused(&story(1), |story| story.plan_tasks(["SHOP-13"])));
-    is_refused(refused(&story(1), |story| story.validate_go(number(11))));
-    is_refused(refused(&story(2), |story| story.validate_go(number(8))));
-    is_refused(refused(&story(1), |story| {
-        story.validate_no_go(number(0), "x")
-    }));
-    is_refused(refused(&story(3), |story| {
-        story.finish_gate(Gate::Pass, number(101))
-    }));
-    is_refused(refused(&story(2), |story| {
-        story.finish_gate(Gate::Pass, number(90))
-    }));
-    is_refused(refused(&story(0), |story| {
-        story.finish_planning(number(5), ["A"])
-    }));
-    is_refused(refused(&story(0), |story| {
-        story.finish_planning(number(4), ["A", "A"])
-    }));
-    assert!(StoryCheckpoint::planned("shop", "a", number(1), ["A"], now()).is_err());
+    for (stage, operation) in [
+        (1, task_start("SHOP-13")),
+        (3, task_done("SHOP-13")),
+        (2, task_start("SHOP-13")),
+        (2, task_done("SHOP-13")),
+        (2, task_done("SHOP-99")),
+        (1, task_add("SHOP-13")),
+        (2, task_add(" ")),
+        (1, measured("readiness", "11")),
+        (2, measured("readiness", "8")),
+        (1, measured("readiness", "0")),
+        (3, measured("qualityScore", "101")),
+        (2, measured("qualityScore", "90")),
+        (0, measured("planScore", "5")),
+    ] {
+        let kind = refused(&story(stage), &operation);
+        assert!(matches!(kind, ErrorKind::Refused { .. }), "{operation:?}");
+    }
+    for (story, tasks) in [("shop", ["A", "B"]), ("SHOP-12", ["A", "A"])] {
+        assert!(StoryCheckpoint::begin(story, "a", tasks, now()).is_err());
+    }
 }
 
 #[test]
 fn force_does_what_the_protocol_lacks() {
     let mut story = story(2);
-    story.force_finish_task("SHOP-99");
-    assert_eq!(story.completed(), ["SHOP-13", "SHOP-99"]);
-    story.force_start_task("SHOP-13");
-    assert_eq!(story.completed(), ["SHOP-99"]);
-    assert_eq!(story.remaining()[0], "SHOP-13");
-    story.force_stage(3, now()).unwrap();
-    assert_eq!(story.stage_number(), Some(3));
-    assert!(!story.remaining().is_empty());
-    assert!(story.force_stage(4, now()).is_err());
-    story.force_complete();
-    assert_eq!(story.action(), Some("Story done"));
+    let forced = OperationContext::at(now()).with_force(true);
+    let mut force = |operation| {
+        story.apply(&operation, &forced).unwrap();
+        story.clone()
+    };
+    assert_eq!(
+        force(task_done("SHOP-99")).completed(),
+        ["SHOP-13", "SHOP-99"]
+    );
+    let started = force(task_start("SHOP-13"));
+    assert_eq!(started.completed(), ["SHOP-99"]);
+    assert_eq!(started.remaining()[0], "SHOP-13");
+    let entered = force(stage_operation("3"));
+    assert_eq!(entered.stage_number(), Some(3));
+    assert!(!entered.remaining().is_empty());
+    assert_eq!(force(Operation::Complete).action(), Some("Story done"));
+    refused_in(&entered, &stage_operation("4"), &forced);
 }
 
 #[test]
@@ -549,9 +551,7 @@ fn a_transition_the_protocol_lacks_names_those_it_has() {
         (2, 1, vec!["STAGE_3"]),
         (3, 0, vec!["STAGE_2", "DONE"]),
     ] {
-        let kind = refused(&story(stage), |story| {
-            story.enter_stage(to, Counters::default(), now())
-        });
+        let kind = refused(&story(stage), &stage_operation(&to.to_string()));
         assert_eq!(
             kind,
             ErrorKind::Transition {
@@ -561,138 +561,124 @@ fn a_transition_the_protocol_lacks_names_those_it_has() {
             }
         );
     }
-    let kind = refused(&story(2), StoryCheckpoint::complete);
+    let kind = refused(&story(2), &Operation::Complete);
     assert!(matches!(kind, ErrorKind::Transition { .. }));
     let mut fresh = StoryCheckpoint::default();
-    fresh.enter_stage(0, Counters::default(), now()).unwrap();
+    apply(&mut fresh, &stage_operation("0")).unwrap();
     assert_eq!(fresh.stage_number(), Some(0));
 }
 
 #[test]
 fn each_transition_has_its_condition() {
     let next = |stage, change| story_with(stage, change).next_step(Counters::default());
+    let waits = |stage, change, expected: &str| {
+        let because = waits_for(&story_with(stage, change));
+        assert!(because.contains(expected), "{because}");
+    };
     let tasks = |count: usize| -> Vec<String> { (0..count).map(|n| format!("T-{n}")).collect() };
     // 0 to 1: 1 to 8 tasks.
-    let none = json!({"tasksRemaining": []});
-    assert_eq!(next(0, none), NextStep::Wait(Waiting::NoTasks));
+    waits(0, json!({"tasksRemaining": []}), "has made no task");
     for count in [1, 8] {
         let some = json!({"tasksRemaining": tasks(count)});
         assert_eq!(next(0, some), NextStep::Enter { stage: 1 });
     }
     let many = json!({"tasksRemaining": tasks(9)});
-    assert_eq!(
-        next(0, many),
-        NextStep::Wait(Waiting::TooManyTasks { count: 9 })
-    );
+    waits(0, many, "has made 9 tasks");
     // 1 to 2: GO and a readiness of 5.
-    assert_eq!(
-        next(1, json!({"readiness": 5})),
-        NextStep::Enter { stage: 2 }
+    let ready = json!({"readiness": 5});
+    assert_eq!(next(1, ready), NextStep::Enter { stage: 2 });
+    waits(1, json!({"readiness": 4.9}), "of 5 or more; it is 4.9");
+    waits(
+        1,
+        json!({"readiness": null}),
+        "of 5 or more; it is not known",
     );
-    let readiness = Some(Number::from(4.9));
-    assert_eq!(
-        next(1, json!({"readiness": 4.9})),
-        NextStep::Wait(Waiting::Readiness { readiness })
-    );
-    let verdict = json!({"verdict": "PASS"});
-    assert_eq!(
-        next(1, verdict),
-        NextStep::Wait(Waiting::NoVerdict { stage: 1 })
+    waits(
+        1,
+        json!({"verdict": "PASS"}),
+        "stage 1 has no verdict of its own",
     );
     // 2 to 3: no task remains.
-    assert_eq!(
-        next(2, json!({"tasksRemaining": ["A"]})),
-        NextStep::Wait(Waiting::Tasks {
-            remaining: vec!["A".into()]
-        })
-    );
-    assert_eq!(
-        next(2, json!({"tasksRemaining": []})),
-        NextStep::Enter { stage: 3 }
-    );
+    let remains = json!({"tasksRemaining": ["A", "B"]});
+    waits(2, remains, "tasks remain: A, B");
+    let all_done = json!({"tasksRemaining": []});
+    assert_eq!(next(2, all_done), NextStep::Enter { stage: 3 });
     let unknown = json!({"tasksRemaining": [], "tasksCompleted": []});
-    assert_eq!(next(2, unknown), NextStep::Wait(Waiting::TasksUnknown));
+    waits(2, unknown, "no task is known, finished or left");
     // 3 to done: PASS or CONCERNS from 70, WAIVED at any score.
+    waits(
+        3,
+        json!({"verdict": "GO"}),
+        "stage 3 has no verdict of its own",
+    );
     for verdict in ["PASS", "CONCERNS"] {
         let passed = json!({"verdict": verdict, "qualityScore": 70});
         assert_eq!(next(3, passed), NextStep::Finish);
-        let score = Some(number(69));
         let low = json!({"verdict": verdict, "qualityScore": 69});
-        assert_eq!(next(3, low), NextStep::Wait(Waiting::Score { score }));
+        waits(3, low, "of 70 or more; it is 69");
     }
     assert_eq!(
         next(3, json!({"verdict": "WAIVED", "qualityScore": 1})),
         NextStep::Finish
     );
-    assert_eq!(
-        next(2, json!({"stage": 7})),
-        NextStep::Wait(Waiting::NoStage)
-    );
+    waits(2, json!({"stage": 7}), "no stage");
 }
 
 #[test]
 fn a_story_is_tried_again_as_often_as_the_protocol_says() {
     let mut state = PipelineState::default();
     let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
+    let next = no_go.next_step(state.counters("SHOP-12"));
     let reason = Some("Vague".to_owned());
-    let next = no_go.next_step(state.counters("SHOP-12"));
-    assert_eq!(
-        next,
-        NextStep::Retry {
-            attempt: 1,
-            reason: reason.clone()
-        }
-    );
+    assert_eq!(next, NextStep::Retry { attempt: 1, reason });
     state.validation_retries.insert("SHOP-12".into(), number(1));
+    let because = "NO-GO after 1 retry: Vague".to_owned();
     let next = no_go.next_step(state.counters("SHOP-12"));
-    assert_eq!(next, NextStep::Pause(PauseReason::NoGo { reason }));
+    assert_eq!(next, NextStep::Pause { because });
     let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
-    let issues = Some("Slow".to_owned());
     for cycles in 0..3 {
         state
             .quality_cycles
             .insert("SHOP-12".into(), number(cycles));
         let next = fail.next_step(state.counters("SHOP-12"));
-        let issues = issues.clone();
         let expected = match cycles {
-            2 => NextStep::Pause(PauseReason::QualityCycles { issues }),
+            2 => NextStep::Pause {
+                because: "FAIL after 2 cycles: Slow".to_owned(),
+            },
             _ => NextStep::Rework {
                 cycle: u64::from(cycles) + 1,
-                issues,
+                issues: Some("Slow".to_owned()),
             },
         };
         assert_eq!(next, expected);
     }
     // And so are the transitions.
+    let used = Inputs::of(state.counters("SHOP-12"));
+    let used = OperationContext::at(now()).with_rules(RuleContext::none().with_inputs(&used));
     let mut retried = no_go.clone();
-    retried.enter_stage(1, Counters::default(), now()).unwrap();
+    apply(&mut retried, &stage_operation("1")).unwrap();
     assert_eq!(
         retried.action(),
         Some("Stage 1 again, readiness 8: NO-GO, retry 1 of 1: Vague")
     );
     assert!(retried.verdict.is_none() && retried.reason.is_none());
-    let used = state.counters("SHOP-12");
-    assert!(matches!(
-        refused(&no_go, |story| story.enter_stage(1, used, now())),
-        ErrorKind::Refused { .. }
-    ));
     let mut reworked = fail.clone();
-    reworked.enter_stage(2, Counters::default(), now()).unwrap();
+    apply(&mut reworked, &stage_operation("2")).unwrap();
     assert_eq!(
         reworked.action(),
         Some("Stage 2 again, qualityScore 90: FAIL, cycle 1 of 2: Slow")
     );
     assert_eq!(broken_by(&reworked), []);
-    assert!(matches!(
-        refused(&fail, |story| story.enter_stage(2, used, now())),
-        ErrorKind::Refused { .. }
-    ));
+    for (story, stage) in [(&no_go, "1"), (&fail, "2")] {
+        let kind = refused_in(story, &stage_operation(stage), &used);
+        assert!(matches!(kind, ErrorKind::Refused { .. }));
+    }
 }
 
 #[test]
 fn what_leaves_the_checkpoint_with_its_stage_is_told() {
     let told = |mut story: StoryCheckpoint, to| {
-        story.enter_stage(to, Counters::default(), now()).unwrap();
+        apply(&mut story, &stage_operation(to)).unwrap();
         assert!(story.plan_score().is_none() && story.readiness.is_none());
         assert!(story.quality_score().is_none() && story.reason.is_none());
         story.action().unwrap().to_owned()
@@ -700,28 +686,30 @@ fn what_leaves_the_checkpoint_with_its_stage_is_told() {
     let low = json!({"planScore": 2.5});
     let tasks = "tasks: SHOP-13, SHOP-14";
     assert_eq!(
-        told(story_with(0, low), 1),
+        told(story_with(0, low), "1"),
         format!("Stage 0 completed, planScore 2.5, {tasks}")
     );
     // So is what belonged to another stage, or to another verdict.
     let mixed = json!({"planScore": 3, "reason": "Was vague"});
     assert_eq!(
-        told(story_with(1, mixed), 2),
+        told(story_with(1, mixed), "2"),
         "Stage 1 completed: GO, planScore 3, readiness 8; reason: Was vague"
     );
     let fail = json!({"verdict": "FAIL", "qualityScore": 54, "issues": "Slow"});
     assert_eq!(
-        told(story_with(3, fail.clone()), 2),
+        told(story_with(3, fail.clone()), "2"),
         "Stage 2 again, qualityScore 54: FAIL, cycle 1 of 2: Slow"
     );
-    let mut forced = story_with(3, fail);
-    forced.force_stage(1, now()).unwrap();
+    let force = |mut story: StoryCheckpoint, to| {
+        let forced = OperationContext::at(now()).with_force(true);
+        story.apply(&stage_operation(to), &forced).unwrap();
+        story
+    };
     assert_eq!(
-        forced.action(),
+        force(story_with(3, fail), "1").action(),
         Some("STAGE_1 entered from STAGE_3, FAIL, qualityScore 54; issues: Slow")
     );
-    let mut same = story(3);
-    same.force_stage(3, now()).unwrap();
+    let same = force(story(3), "3");
     assert_eq!(same.action(), Some("STAGE_3 entered from STAGE_3"));
     assert_eq!(same.quality_score(), Some(number(90)));
 }
@@ -793,6 +781,18 @@ fn stage_operation(name: &str) -> Operation {
     Operation::Stage { name: name.into() }
 }
 
+fn note(text: &str) -> Operation {
+    Operation::Note { text: text.into() }
+}
+
+fn failed(text: &str) -> Operation {
+    Operation::Fail { text: text.into() }
+}
+
+fn task_add(id: &str) -> Operation {
+    Operation::TaskAdd { id: id.into() }
+}
+
 fn task_start(id: &str) -> Operation {
     Operation::TaskStart { id: id.into() }
 }
@@ -812,7 +812,7 @@ fn measured(activity: &str, status: &str) -> Operation {
 }
 
 #[test]
-fn operations_do_what_their_methods_do() {
+fn operations_are_of_a_worker_or_the_lead() {
     let mut story = story(2);
     apply(&mut story, &task_start("SHOP-15")).unwrap();
     apply(&mut story, &task_done("SHOP-15")).unwrap();
@@ -824,13 +824,7 @@ fn operations_do_what_their_methods_do() {
     apply(&mut story, &stage_operation("3")).unwrap();
     assert!(apply(&mut story, &Operation::Complete).is_err());
     apply(&mut story, &measured("qualityScore", "92.5")).unwrap();
-    apply(
-        &mut story,
-        &Operation::Fail {
-            text: "Slow".into(),
-        },
-    )
-    .unwrap();
+    apply(&mut story, &failed("Slow")).unwrap();
     assert_eq!(story.verdict, Some(Verdict::Fail));
     assert_eq!(broken_by(&story), []);
     apply(&mut story, &measured("verdict", "CONCERNS")).unwrap();
@@ -839,20 +833,14 @@ fn operations_do_what_their_methods_do() {
     story.apply(&stage_operation("done"), &lead).unwrap();
     assert_eq!(story.agent_id.as_deref(), Some("a-2"));
     assert_eq!(story.action(), Some("Story done: CONCERNS, score 92.5"));
-    apply(
-        &mut story,
-        &Operation::Note {
-            text: "Merged".into(),
-        },
-    )
-    .unwrap();
+    apply(&mut story, &note("Merged")).unwrap();
     assert_eq!(story.action(), Some("Merged"));
     let reassign = |to: &str| Operation::Reassign { to: to.into() };
     story.apply(&reassign("a-3"), &lead).unwrap();
     assert_eq!(story.agent_id.as_deref(), Some("a-3"));
-    refused(&story, |story| apply(story, &reassign(" ")));
+    refused(&story, &reassign(" "));
     let unnamed = read::<StoryCheckpoint>(r#"{"stage":2,"last_action":"x"}"#);
-    refused(&unnamed, |story| apply(story, &reassign("a-3")));
+    refused(&unnamed, &reassign("a-3"));
     let forced = OperationContext::at(now()).with_force(true);
     story.apply(&stage_operation("0"), &forced).unwrap();
     assert_eq!(story.stage_number(), Some(0));
@@ -877,24 +865,15 @@ fn what_a_stage_measures_is_reported_in_that_stage() {
         let mut story = story(stage);
         apply(&mut story, &measured(activity, good)).unwrap();
         assert_eq!(broken_by(&story), []);
-        refused(&story, |story| apply(story, &measured(activity, bad)));
-        refused(&self::story(2), |story| {
-            apply(story, &measured(activity, good))
-        });
+        refused(&story, &measured(activity, bad));
+        refused(&self::story(2), &measured(activity, good));
     }
-    refused(&story(1), |story| {
-        apply(story, &measured("verdict", "NO-GO"))
-    });
-    refused(&story(3), |story| {
-        apply(story, &measured("verdict", "FAIL"))
-    });
-    refused(&story(3), |story| apply(story, &measured("mood", "fine")));
-    let fail = Operation::Fail {
-        text: "Vague".into(),
-    };
-    refused(&story(2), |story| apply(story, &fail));
+    refused(&story(1), &measured("verdict", "NO-GO"));
+    refused(&story(3), &measured("verdict", "FAIL"));
+    refused(&story(3), &measured("mood", "fine"));
+    refused(&story(2), &failed("Vague"));
     let mut story = story(1);
-    apply(&mut story, &fail).unwrap();
+    apply(&mut story, &failed("Vague")).unwrap();
     assert_eq!(story.verdict, Some(Verdict::NoGo));
     assert_eq!(broken_by(&story), []);
     assert_eq!(story.status(), Status::Failed);
@@ -905,27 +884,15 @@ fn what_a_stage_measures_is_reported_in_that_stage() {
 #[test]
 fn the_resume_block_is_the_protocols() {
     let story = story_with(2, json!({"tasksCompleted": ["SHOP-13", "SHOP-16"]}));
+    let plan = story.resume_plan(&RuleContext::none());
     assert_eq!(
-        resume_block(&story),
+        plan.new_worker.unwrap().block,
         "CHECKPOINT RESUME — DO NOT re-execute completed work.\n\
          Tasks already completed: SHOP-13, SHOP-16\n\
          Tasks remaining: SHOP-14, SHOP-15\n\
          Last action: Did it\n\
          Continue from remaining tasks only."
     );
-}
-
-#[test]
-fn names_are_the_protocols() {
-    assert_eq!(worker_name("API-427", 2), "story-API-427-s2");
-    assert_eq!(retry_name("API-427", 2), "story-API-427-s2-retry");
-    let day = now().date_naive();
-    assert_eq!(pipeline_name(day), "pipeline-2026-02-20");
-    for stage in 0..=3 {
-        let text = when_to_write(stage).unwrap();
-        assert!(text.starts_with(&format!("Stage {stage} (ln-")), "{text}");
-    }
-    assert_eq!(when_to_write(4), None);
 }
 
 #[test]
@@ -937,7 +904,7 @@ fn a_resume_tries_the_same_agent_and_then_a_new_worker() {
     assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
     let worker = plan.new_worker.unwrap();
     assert_eq!(worker.name, "story-SHOP-12-s2-retry");
-    assert_eq!(worker.block, resume_block(&story));
+    assert!(worker.block.contains("Tasks remaining: SHOP-14"));
     assert_eq!(worker.inputs["stage"], 2);
     // The later revision may name no story; then the key does.
     let unnamed = read::<StoryCheckpoint>(r#"{"stage":1,"last_action":"x"}"#);
@@ -1026,22 +993,8 @@ fn a_new_worker_gets_all_its_prompt_takes() {
     let story = story_with(2, json!({"storyId": "API-427"}));
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_path_buf();
-    let spawn = story.retry_worker("API-427", &state, &root, now()).unwrap();
-    assert_eq!(spawn.name, "story-API-427-s2-retry");
-    assert_eq!(spawn.team_name, "pipeline-2026-02-13");
-    assert_eq!(spawn.model, "opus");
-    assert_eq!(spawn.mode, "bypassPermissions");
-    assert_eq!(spawn.subagent_type, "general-purpose");
-    assert_eq!(spawn.worktree.as_deref(), Some(".worktrees/story-API-427"));
-    assert_eq!(
-        spawn.prompt("Execute the story.\n"),
-        format!("Execute the story.\n\n{}", resume_block(&story))
-    );
     // Its worktree is gone: nobody begins there before somebody said what became of it.
-    let plan_in = |state: &PipelineState| {
-        let pipeline = Inputs::of(Pipeline::new(state.clone()).in_project(&root));
-        story.resume_plan(&RuleContext::none().with_inputs(&pipeline).with_now(now()))
-    };
+    let plan_in = |state: &PipelineState| plan_in_project(&story, state, &root);
     let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Ask);
     assert!(plan.questions[0].contains(".worktrees/story-API-427 is not there"));
@@ -1049,7 +1002,9 @@ fn a_new_worker_gets_all_its_prompt_takes() {
     let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Continue);
     assert_eq!(plan.resume_agent.as_deref(), Some("a-1"));
-    let inputs = plan.new_worker.unwrap().inputs;
+    let worker = plan.new_worker.unwrap();
+    assert_eq!(worker.name, "story-API-427-s2-retry");
+    let inputs = worker.inputs;
     assert_eq!(inputs["stage"], 2);
     for (name, value) in [
         ("team_name", "pipeline-2026-02-13"),
@@ -1065,43 +1020,43 @@ fn a_new_worker_gets_all_its_prompt_takes() {
     );
     assert_eq!(inputs["worktree"], ".worktrees/story-API-427");
     assert_eq!(inputs["project_root"], root.display().to_string());
+    let team =
+        |state: &PipelineState| plan_in(state).new_worker.unwrap().inputs["team_name"].clone();
+    state.pipeline_start_time = None;
+    assert_eq!(team(&state), "pipeline-2026-02-20", "of today");
+    state.team_name = Some("pipeline-shop".into());
+    assert_eq!(team(&state), "pipeline-shop");
     state.story_state.insert("API-427".into(), StoryState::Done);
     let plan = plan_in(&state);
     assert_eq!(
         (plan.decision, plan.new_worker),
         (ResumeDecision::Refuse, None)
     );
-    state.team_name = Some("pipeline-shop".into());
-    let spawn = story.retry_worker("API-427", &state, &root, now()).unwrap();
-    assert_eq!(spawn.team_name, "pipeline-shop");
+}
+
+fn plan_in_project(story: &StoryCheckpoint, state: &PipelineState, root: &Path) -> ResumePlan {
+    let pipeline = Inputs::of(Pipeline::new(state.clone()).in_project(root));
+    story.resume_plan(&RuleContext::none().with_inputs(&pipeline).with_now(now()))
 }
 
 #[test]
 fn the_root_is_absolute_and_no_worktree() {
     let root = absolute("shop");
-    require_absolute(&root).unwrap();
-    assert!(require_absolute(Path::new("shop")).is_err());
-    assert!(require_absolute(Path::new("")).is_err());
     assert_eq!(pipeline_folder(&root).unwrap(), root.join(".pipeline"));
-    assert_eq!(
-        checkpoint_path(&root, &key("API-427")).unwrap(),
-        root.join(".pipeline").join("checkpoint-API-427.json")
-    );
-    assert_eq!(
-        state_path(&root).unwrap(),
-        root.join(".pipeline").join("state.json")
-    );
-    assert!(state_path(Path::new(".")).is_err());
+    for relative in ["shop", "", "."] {
+        assert!(pipeline_folder(Path::new(relative)).is_err());
+    }
     let state: PipelineState = read(STATE);
-    state.check_root(&root).unwrap();
+    let story = story_with(2, json!({"storyId": "API-427"}));
+    let decided = |root: &Path| plan_in_project(&story, &state, root).decision;
+    assert_ne!(decided(&root), ResumeDecision::Refuse);
     let worktree = root.join(".worktrees/story-API-427");
     for wrong in [worktree.clone(), worktree.join("src"), "shop".into()] {
-        assert!(state.check_root(&wrong).is_err(), "{}", wrong.display());
-        let story = story(2);
-        assert!(
-            story
-                .retry_worker("API-427", &state, &wrong, now())
-                .is_err()
+        assert_eq!(
+            decided(&wrong),
+            ResumeDecision::Refuse,
+            "{}",
+            wrong.display()
         );
     }
 }
@@ -1134,10 +1089,8 @@ fn the_lead_moves_stories_and_counts() {
     assert!(state.record("SHOP-12", &story(2), now()).is_err());
     assert!(state.record("SHOP-99", &story(0), now()).is_err());
     let low = story_with(0, json!({"tasksRemaining": []}));
-    assert_eq!(
-        state.record("SHOP-12", &low, now()).unwrap(),
-        NextStep::Wait(Waiting::NoTasks)
-    );
+    let next = state.record("SHOP-12", &low, now()).unwrap();
+    assert!(matches!(next, NextStep::Wait { .. }), "{next}");
     assert_eq!(state, before);
     state.record("SHOP-12", &story(0), now()).unwrap();
     assert_eq!(state.story_state["SHOP-12"], StoryState::Stage1);
@@ -1162,7 +1115,9 @@ fn the_lead_moves_stories_and_counts() {
     assert_eq!(paused.story_state["SHOP-12"], StoryState::Paused);
     assert_eq!(broken_by(&paused), []);
     state.record("SHOP-12", &done, now()).unwrap();
-    assert!(state.finish().is_err());
+    let complete =
+        |state: &mut PipelineState| state.apply(&Operation::Complete, &OperationContext::at(now()));
+    assert!(complete(&mut state).is_err());
     assert_eq!(
         state.record("SHOP-12", &story(3), now()).unwrap(),
         NextStep::Finish
@@ -1176,7 +1131,7 @@ fn the_lead_moves_stories_and_counts() {
     assert_eq!(state.ready(), ["SHOP-20"]);
     assert_eq!(broken_by(&state), []);
     state.priority_queue_ids.clear();
-    state.finish().unwrap();
+    complete(&mut state).unwrap();
     assert_eq!(state.status(), Status::Complete);
     assert_eq!(
         state.resume_plan(&RuleContext::none()).decision,
@@ -1191,7 +1146,6 @@ fn a_crashed_worker_is_started_anew_once() {
         name: "story-API-427-s2-retry".into(),
         attempt: 1,
     };
-    assert_eq!(state.after_crash("API-427").unwrap(), respawn);
     assert_eq!(state.crashed("API-427").unwrap(), respawn);
     assert_eq!(state.worker_map["API-427"], "story-API-427-s2-retry");
     assert_eq!(state.crashed("API-427").unwrap(), AfterCrash::Pause);
@@ -1268,15 +1222,19 @@ fn a_heartbeat_of_the_lead_writes_all_that_follows_and_every_map() {
 fn elapsed_time_is_worked_out() {
     let mut state: PipelineState = read(STATE);
     let at = time("2026-02-13T13:55:00Z");
-    assert_eq!(state.elapsed(at), Some(chrono::TimeDelta::hours(1)));
+    let elapsed = state.progress(&state.handoff(), at).elapsed;
+    assert_eq!(elapsed, Some(chrono::TimeDelta::hours(1)));
     let times = state.stage_timestamps.get_mut("API-427").unwrap();
     assert_eq!(times.duration(2, at), None);
     times.stage_2_start = Some(Timestamp::parse("2026-02-13T13:35:00Z"));
     let took = times.duration(2, at);
     assert_eq!(took, Some(chrono::TimeDelta::minutes(20)));
-    let fresh = story_with(2, json!({"tasksCompleted": []}));
-    assert_eq!(fresh.percent(), Some(0.0));
-    assert_eq!(StoryCheckpoint::default().percent(), None);
+    let percent = |story: &StoryCheckpoint| story.progress(&story.handoff(), at).percent;
+    assert_eq!(
+        percent(&story_with(2, json!({"tasksCompleted": []}))),
+        Some(0)
+    );
+    assert_eq!(percent(&StoryCheckpoint::default()), None);
 }
 
 #[test]
@@ -1284,9 +1242,10 @@ fn the_states_handoff_tells_each_story() {
     let mut state: PipelineState = read(STATE);
     state.story_state.insert("API-1".into(), StoryState::Done);
     state.story_state.insert("API-2".into(), StoryState::Paused);
+    let issue = json!({"phase": 3, "type": "git", "message": "no space left"});
     state
         .infra_issues
-        .push(InfraIssue::new(3, "git", "no space left"));
+        .push(serde_json::from_value(issue).unwrap());
     let handoff = state.handoff();
     assert_eq!(handoff.status, Status::InProgress);
     assert_eq!(handoff.done[0].text, "API-1");
@@ -1455,7 +1414,7 @@ proptest! {
         for line in &converted.not_held {
             prop_assert!(told.iter().any(|told| line.starts_with(told)), "{}", line);
         }
-        if story.spelling() == Spelling::CamelCase {
+        if story.snake_last_action.is_none() {
             prop_assert_eq!(broken_by(&converted.checkpoint), vec![]);
         }
     }
@@ -1549,7 +1508,8 @@ proptest! {
         let mut changed = state.clone();
         let id = story.story().unwrap_or("SHOP-1").to_owned();
         if let Some(stage) = story.stage_number() {
-            changed.story_state.insert(id.clone(), StoryState::of_stage(stage).unwrap());
+            let at = StoryState::from(format!("STAGE_{stage}").as_str());
+            changed.story_state.insert(id.clone(), at);
         }
         let before = changed.clone();
         let outcome = if crashes {
@@ -1587,8 +1547,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         4 => proptest::sample::select(vec!["0", "1", "2", "3", "DONE", "4"]).prop_map(stage_operation),
         2 => id.prop_map(|id| task_start(&id)),
         1 => id.prop_map(|id| task_done(&id)),
-        1 => "[a-z]{1,9}".prop_map(|text| Operation::Note { text }),
-        1 => "[a-z]{1,9}".prop_map(|text| Operation::Fail { text }),
+        1 => "[a-z]{1,9}".prop_map(|text| note(&text)),
+        1 => "[a-z]{1,9}".prop_map(|text| failed(&text)),
         1 => Just(Operation::Complete),
         1 => (
             proptest::sample::select(vec!["planScore", "readiness", "qualityScore", "verdict"]),

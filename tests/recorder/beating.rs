@@ -173,7 +173,7 @@ fn the_lead_of_a_pipeline_beats_and_formats_without_a_heartbeat_of_their_own_ref
     }
     refuses(&scene.task(&["a"]));
     let now = scene.watch.now();
-    let story = StoryCheckpoint::planned("PROJ-1", "a", 4_u8.into(), ["PROJ-2"], now).unwrap();
+    let story = StoryCheckpoint::begin("PROJ-1", "a", ["PROJ-2"], now).unwrap();
     refuses(&begun(&scene.view(), "PROJ-1", "a", &story));
     let spec = ExecutionSpec::new([SpecPhase::new(1, [("WS1", "x")])], ["lint"]);
     let build = BuildCheckpoint::initialize("PRD-001", "x", &spec, now).unwrap();

@@ -1,7 +1,7 @@
 //! "Worker Write Protocol" of the story-pipeline document: what each stage writes, after which event.
 
 use agent_checkpoint::Operation;
-use agent_checkpoint::formats::story_pipeline::{Counters, Gate, Number, StoryCheckpoint, Verdict};
+use agent_checkpoint::formats::story_pipeline::{Counters, Number, StoryCheckpoint, Verdict};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::{Checkpoint, Clock, ErrorKind};
@@ -17,21 +17,37 @@ fn number(n: u8) -> Number {
 fn story(scene: &Scene) -> Recorder<StoryCheckpoint> {
     let tasks = ["PROJ-101", "PROJ-102"];
     let now = scene.watch.now();
-    let first = StoryCheckpoint::planned("PROJ-42", "abc-123", number(4), tasks, now).unwrap();
-    begun(&scene.view(), "PROJ-42", "abc-123", &first)
+    let first = StoryCheckpoint::begin("PROJ-42", "abc-123", tasks, now).unwrap();
+    let recorder = begun(&scene.view(), "PROJ-42", "abc-123", &first);
+    recorder.report(measured("planScore", "4")).unwrap();
+    recorder
 }
 
 fn in_stage_2(scene: &Scene) -> Recorder<StoryCheckpoint> {
     let recorder = story(scene);
     recorder.stage("1").unwrap();
-    recorder
-        .update(|story| story.validate_go(number(8)))
-        .unwrap();
+    measure(&recorder, "readiness", "8", "GO");
     recorder.stage("2").unwrap();
     recorder
-        .update(|story| story.plan_tasks(["PROJ-101", "PROJ-102"]))
-        .unwrap();
-    recorder
+}
+
+/// The score and the verdict of a stage, in one save.
+fn measure(recorder: &Recorder<StoryCheckpoint>, what: &str, score: &str, verdict: &str) {
+    let both = [measured(what, score), measured("verdict", verdict)];
+    recorder.batch(both).unwrap();
+}
+
+fn measured(activity: &str, status: &str) -> Operation {
+    Operation::Verify {
+        activity: activity.to_owned(),
+        status: status.to_owned(),
+    }
+}
+
+fn failed(because: &str) -> Operation {
+    Operation::Fail {
+        text: because.to_owned(),
+    }
 }
 
 fn started(id: &str) -> Operation {
@@ -64,21 +80,14 @@ fn write_protocol_stage_1_after_validation() {
     recorder.stage("1").unwrap();
     // NO-GO has its reason, and is tried again once.
     recorder
-        .update(|story| story.validate_no_go(number(3), "no test data"))
+        .batch([measured("readiness", "3"), failed("no test data")])
         .unwrap();
     let no = recorder.checkpoint().unwrap();
     assert_eq!(no.verdict, Some(Verdict::NoGo));
     assert_eq!(no.reason.as_deref(), Some("no test data"));
     assert!(no.completed().is_empty() && no.remaining().is_empty());
     recorder.stage("1").unwrap();
-    recorder
-        .batch(
-            [("readiness", "8"), ("verdict", "GO")].map(|(activity, status)| Operation::Verify {
-                activity: activity.to_owned(),
-                status: status.to_owned(),
-            }),
-        )
-        .unwrap();
+    measure(&recorder, "readiness", "8", "GO");
     let go = recorder.checkpoint().unwrap();
     assert_eq!(
         (go.readiness, go.verdict),
@@ -115,20 +124,12 @@ fn write_protocol_stage_3_after_quality_gate() {
         recorder.report(done(task, &[])).unwrap();
     }
     recorder.stage("3").unwrap();
-    let issues = "no error handling".to_owned();
     recorder
-        .update(|story| {
-            story.finish_gate(
-                Gate::Fail {
-                    issues: issues.clone(),
-                },
-                number(40),
-            )
-        })
+        .batch([measured("qualityScore", "40"), failed("no error handling")])
         .unwrap();
-    let failed = recorder.checkpoint().unwrap();
-    assert_eq!(failed.issues.as_deref(), Some("no error handling"));
-    assert_eq!(failed.completed().len(), 2);
+    let story = recorder.checkpoint().unwrap();
+    assert_eq!(story.issues.as_deref(), Some("no error handling"));
+    assert_eq!(story.completed().len(), 2);
     // How often it goes back is counted beside the checkpoint.
     recorder.leave().unwrap();
     let counted = |cycles| {
@@ -149,9 +150,7 @@ fn write_protocol_stage_3_after_quality_gate() {
     recorder.report(started("PROJ-103")).unwrap();
     recorder.report(done("PROJ-103", &[])).unwrap();
     recorder.stage("3").unwrap();
-    recorder
-        .update(|story| story.finish_gate(Gate::Pass, number(92)))
-        .unwrap();
+    measure(&recorder, "qualityScore", "92", "PASS");
     recorder.complete().unwrap();
     assert_eq!(recorder.checkpoint().unwrap().verdict, Some(Verdict::Pass));
 }
@@ -161,9 +160,7 @@ fn an_error_of_the_worker_is_no_verdict_on_the_story() {
     let scene = Scene::new();
     let recorder = story(&scene);
     recorder.stage("1").unwrap();
-    recorder
-        .update(|story| story.validate_go(number(8)))
-        .unwrap();
+    measure(&recorder, "readiness", "8", "GO");
     for why in ["disk full", "out of memory"] {
         let _ = recorder.scope(|_| Err::<(), _>(why)).unwrap_err();
     }
@@ -172,7 +169,7 @@ fn an_error_of_the_worker_is_no_verdict_on_the_story() {
     let action = story.action().unwrap();
     assert_eq!(
         action,
-        "Validation: GO, readiness 8; then interrupted: out of memory"
+        "Stage 1 completed, verdict: GO; then interrupted: out of memory"
     );
 }
 

@@ -2,14 +2,20 @@
 
 use std::fmt;
 
-use super::{MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES, Number, StoryCheckpoint, Verdict};
+use super::{Number, StoryCheckpoint, Verdict};
 
 /// A story has at most this many tasks.
-pub const MAX_TASKS: usize = 8;
+const MAX_TASKS: usize = 8;
 /// A story with less is not executed, whatever its verdict.
-pub const MIN_READINESS: u32 = 5;
+const MIN_READINESS: u32 = 5;
 /// A story with less does not pass its quality gate, unless that is waived.
-pub const MIN_QUALITY_SCORE: u32 = 70;
+const MIN_QUALITY_SCORE: u32 = 70;
+/// How often a story goes from `FAIL` back to stage 2.
+pub(super) const MAX_QUALITY_CYCLES: u32 = 2;
+/// How often a story is validated again after `NO-GO`.
+pub(super) const MAX_VALIDATION_RETRIES: u32 = 1;
+/// How often a worker is started again after a crash.
+pub(super) const MAX_CRASHES: u32 = 1;
 
 /// How often work was tried again, counted by the orchestrator. All zero by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,68 +55,14 @@ pub enum NextStep {
     /// It is done.
     Finish,
     /// It is paused, until a decision is made.
-    Pause(PauseReason),
+    Pause {
+        /// What was tried as often as the protocol allows.
+        because: String,
+    },
     /// Its stage is not at an end, or something must be put right first.
-    Wait(Waiting),
-}
-
-/// Why a story is paused.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum PauseReason {
-    /// `NO-GO` again, after the one retry.
-    NoGo {
-        /// The reason of the last one.
-        reason: Option<String>,
-    },
-    /// `FAIL` again, after the last cycle.
-    QualityCycles {
-        /// The issues of the last one.
-        issues: Option<String>,
-    },
-}
-
-/// What a story waits for.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Waiting {
-    /// The checkpoint does not say in which stage it is.
-    NoStage,
-    /// Stage 0 made no task.
-    NoTasks,
-    /// Stage 0 made more than [`MAX_TASKS`].
-    TooManyTasks {
-        /// So many.
-        count: usize,
-    },
-    /// The stage has no verdict yet, or one of another stage.
-    NoVerdict {
-        /// The stage.
-        stage: u8,
-    },
-    /// `GO`, with a readiness below [`MIN_READINESS`] or none.
-    Readiness {
-        /// The readiness.
-        readiness: Option<Number>,
-    },
-    /// The tasks of stage 0 are no longer known, so whether all are done is unknown.
-    PlanUnknown,
-    /// The quality gate sent the story back, and no task was finished since.
-    Rework {
-        /// What is to be mended.
-        issues: Option<String>,
-    },
-    /// Tasks remain.
-    Tasks {
-        /// Their ids.
-        remaining: Vec<String>,
-    },
-    /// Nothing is known of any task: neither finished nor left.
-    TasksUnknown,
-    /// Passed, with a score below [`MIN_QUALITY_SCORE`] or none.
-    Score {
-        /// The score.
-        score: Option<Number>,
+    Wait {
+        /// For what.
+        because: String,
     },
 }
 
@@ -120,11 +72,21 @@ impl StoryCheckpoint {
     #[must_use]
     pub fn next_step(&self, counters: Counters) -> NextStep {
         match self.stage_number() {
-            None => NextStep::Wait(Waiting::NoStage),
-            Some(0) => after_plan(self.remaining().len()),
+            None => wait("the checkpoint has no stage"),
+            Some(0) => self.after_plan(),
             Some(1) => self.after_validation(counters),
             Some(2) => self.after_execution(),
             Some(_) => self.after_gate(counters),
+        }
+    }
+
+    fn after_plan(&self) -> NextStep {
+        match self.remaining().len() {
+            0 => wait("stage 0 has made no task; a story has 1 to 8"),
+            1..=MAX_TASKS => NextStep::Enter { stage: 1 },
+            count => wait(format!(
+                "stage 0 has made {count} tasks; a story has 1 to 8"
+            )),
         }
     }
 
@@ -134,36 +96,41 @@ impl StoryCheckpoint {
             Some(Verdict::Go) if at_least(self.readiness, MIN_READINESS) => {
                 NextStep::Enter { stage: 2 }
             }
-            Some(Verdict::Go) => NextStep::Wait(Waiting::Readiness {
-                readiness: self.readiness,
-            }),
+            Some(Verdict::Go) => wait(format!(
+                "GO needs a readiness of {MIN_READINESS} or more; it is {}",
+                or_not_known(self.readiness)
+            )),
             Some(Verdict::NoGo) if counters.validation_retries < MAX_VALIDATION_RETRIES.into() => {
                 NextStep::Retry {
                     attempt: counters.validation_retries + 1,
                     reason,
                 }
             }
-            Some(Verdict::NoGo) => NextStep::Pause(PauseReason::NoGo { reason }),
-            _ => NextStep::Wait(Waiting::NoVerdict { stage: 1 }),
+            Some(Verdict::NoGo) => NextStep::Pause {
+                because: because(
+                    format!("NO-GO after {MAX_VALIDATION_RETRIES} retry"),
+                    &reason,
+                ),
+            },
+            _ => wait("stage 1 has no verdict of its own"),
         }
     }
 
     fn after_execution(&self) -> NextStep {
         if !self.remaining().is_empty() {
-            return NextStep::Wait(Waiting::Tasks {
-                remaining: self.remaining().to_vec(),
-            });
+            return wait(format!("tasks remain: {}", self.remaining().join(", ")));
         }
         if self.lacks_plan() {
-            return NextStep::Wait(Waiting::PlanUnknown);
+            return wait(
+                "the tasks that stage 0 planned are neither here nor kept beside the checkpoint; plan them again first",
+            );
         }
         if self.is_to_be_mended() {
-            return NextStep::Wait(Waiting::Rework {
-                issues: self.issues.clone(),
-            });
+            let failed = "the quality gate failed, and no task was planned and finished since";
+            return wait(because(failed.to_owned(), &self.issues));
         }
         if self.completed().is_empty() {
-            return NextStep::Wait(Waiting::TasksUnknown);
+            return wait("no task is known, finished or left");
         }
         NextStep::Enter { stage: 3 }
     }
@@ -193,33 +160,40 @@ impl StoryCheckpoint {
 
     fn after_gate(&self, counters: Counters) -> NextStep {
         let issues = self.issues.clone();
+        let score = self.quality_score();
         match &self.verdict {
             Some(Verdict::Waived) => NextStep::Finish,
-            Some(Verdict::Pass | Verdict::Concerns) => {
-                let score = self.quality_score();
-                if at_least(score, MIN_QUALITY_SCORE) {
-                    NextStep::Finish
-                } else {
-                    NextStep::Wait(Waiting::Score { score })
-                }
+            Some(Verdict::Pass | Verdict::Concerns) if at_least(score, MIN_QUALITY_SCORE) => {
+                NextStep::Finish
             }
+            Some(Verdict::Pass | Verdict::Concerns) => wait(format!(
+                "the quality gate needs a score of {MIN_QUALITY_SCORE} or more; it is {}",
+                or_not_known(score)
+            )),
             Some(Verdict::Fail) if counters.quality_cycles < MAX_QUALITY_CYCLES.into() => {
                 NextStep::Rework {
                     cycle: counters.quality_cycles + 1,
                     issues,
                 }
             }
-            Some(Verdict::Fail) => NextStep::Pause(PauseReason::QualityCycles { issues }),
-            _ => NextStep::Wait(Waiting::NoVerdict { stage: 3 }),
+            Some(Verdict::Fail) => NextStep::Pause {
+                because: because(format!("FAIL after {MAX_QUALITY_CYCLES} cycles"), &issues),
+            },
+            _ => wait("stage 3 has no verdict of its own"),
         }
     }
 }
 
-fn after_plan(tasks: usize) -> NextStep {
-    match tasks {
-        0 => NextStep::Wait(Waiting::NoTasks),
-        1..=MAX_TASKS => NextStep::Enter { stage: 1 },
-        count => NextStep::Wait(Waiting::TooManyTasks { count }),
+fn wait(because: impl Into<String>) -> NextStep {
+    NextStep::Wait {
+        because: because.into(),
+    }
+}
+
+fn because(what: String, why: &Option<String>) -> String {
+    match why {
+        Some(why) => format!("{what}: {why}"),
+        None => what,
     }
 }
 
@@ -227,7 +201,7 @@ fn at_least(number: Option<Number>, least: u32) -> bool {
     number.is_some_and(|number| number.get() >= f64::from(least))
 }
 
-fn or_none(number: Option<Number>) -> String {
+fn or_not_known(number: Option<Number>) -> String {
     number.map_or_else(|| "not known".to_owned(), |number| number.to_string())
 }
 
@@ -236,70 +210,16 @@ impl fmt::Display for NextStep {
         match self {
             NextStep::Enter { stage } => write!(f, "the story enters stage {stage}"),
             NextStep::Retry { attempt, reason } => {
-                write!(f, "NO-GO, retry {attempt} of {MAX_VALIDATION_RETRIES}")?;
-                because(f, reason)
+                let retry = format!("NO-GO, retry {attempt} of {MAX_VALIDATION_RETRIES}");
+                f.write_str(&because(retry, reason))
             }
             NextStep::Rework { cycle, issues } => {
-                write!(f, "FAIL, cycle {cycle} of {MAX_QUALITY_CYCLES}")?;
-                because(f, issues)
+                let again = format!("FAIL, cycle {cycle} of {MAX_QUALITY_CYCLES}");
+                f.write_str(&because(again, issues))
             }
             NextStep::Finish => f.write_str("the story is done"),
-            NextStep::Pause(reason) => write!(f, "the story is paused: {reason}"),
-            NextStep::Wait(waiting) => waiting.fmt(f),
-        }
-    }
-}
-
-fn because(f: &mut fmt::Formatter<'_>, reason: &Option<String>) -> fmt::Result {
-    match reason {
-        Some(reason) => write!(f, ": {reason}"),
-        None => Ok(()),
-    }
-}
-
-impl fmt::Display for PauseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PauseReason::NoGo { reason } => {
-                write!(f, "NO-GO after {MAX_VALIDATION_RETRIES} retry")?;
-                because(f, reason)
-            }
-            PauseReason::QualityCycles { issues } => {
-                write!(f, "FAIL after {MAX_QUALITY_CYCLES} cycles")?;
-                because(f, issues)
-            }
-        }
-    }
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Waiting::NoStage => f.write_str("the checkpoint has no stage"),
-            Waiting::NoTasks => f.write_str("stage 0 has made no task; a story has 1 to 8"),
-            Waiting::TooManyTasks { count } => {
-                write!(f, "stage 0 has made {count} tasks; a story has 1 to 8")
-            }
-            Waiting::NoVerdict { stage } => write!(f, "stage {stage} has no verdict of its own"),
-            Waiting::Readiness { readiness } => write!(
-                f,
-                "GO needs a readiness of {MIN_READINESS} or more; it is {}",
-                or_none(*readiness)
-            ),
-            Waiting::PlanUnknown => f.write_str(
-                "the tasks that stage 0 planned are neither here nor kept beside the checkpoint; plan them again first",
-            ),
-            Waiting::Rework { issues } => {
-                f.write_str("the quality gate failed, and no task was planned and finished since")?;
-                because(f, issues)
-            }
-            Waiting::Tasks { remaining } => write!(f, "tasks remain: {}", remaining.join(", ")),
-            Waiting::TasksUnknown => f.write_str("no task is known, finished or left"),
-            Waiting::Score { score } => write!(
-                f,
-                "the quality gate needs a score of {MIN_QUALITY_SCORE} or more; it is {}",
-                or_none(*score)
-            ),
+            NextStep::Pause { because } => write!(f, "the story is paused: {because}"),
+            NextStep::Wait { because } => f.write_str(because),
         }
     }
 }

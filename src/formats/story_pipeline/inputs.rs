@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::STATE_FILE;
-use super::{Counters, PipelineState, StoryCheckpoint, StoryState, root};
+use super::layout::{STATE_FILE, absolute, root_of};
+use super::{Counters, PipelineState, StoryCheckpoint, StoryState};
 use crate::checkpoint::{
     Activity, Checkpoint, CheckpointFile, Error, FileRole, Given, Input, InputKind, Inputs,
-    Operation, Report, Result, RuleContext, Start, Supervised, read,
+    Operation, Report, Result, RuleContext, Supervised, read,
 };
 use crate::json::{Code, Document};
 
@@ -68,13 +68,10 @@ impl Pipeline {
 
     fn of(state: PipelineState, file: &CheckpointFile<'_>) -> Result<Self> {
         let path = absolute(file.path)?;
-        let folder = path
-            .parent()
-            .filter(|folder| folder.ends_with(root::FOLDER));
         Ok(Pipeline {
             state,
             // The protocol keeps its files in `.pipeline` of the project's root.
-            root: match (folder.and_then(Path::parent), file.root) {
+            root: match (root_of(&path), file.root) {
                 (Some(root), _) => Some(root.to_path_buf()),
                 (None, root) => root.map(absolute).transpose()?,
             },
@@ -117,6 +114,25 @@ pub(super) fn counters(story: &StoryCheckpoint, context: &RuleContext<'_>) -> Op
         let (pipeline, id) = pipeline(story, context)?;
         Some(pipeline.state.counters(id))
     })
+}
+
+/// The counters as they were before the lead granted this stage once more. A counter counts what was granted, so a story at
+/// its limit may enter the one stage that the pipeline has it in.
+pub(super) fn before_granted(
+    story: &StoryCheckpoint,
+    context: &RuleContext<'_>,
+    stage: u8,
+) -> Counters {
+    let mut counters = counters(story, context).unwrap_or_default();
+    let state = state(story, context);
+    if state.and_then(|state| state.stage()) == Some(stage) {
+        let counter = match stage {
+            1 => &mut counters.validation_retries,
+            _ => &mut counters.quality_cycles,
+        };
+        *counter = counter.saturating_sub(1);
+    }
+    counters
 }
 
 pub(super) fn take(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
@@ -208,19 +224,6 @@ fn story_in_name(path: &Path) -> Option<String> {
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| Error::wrong_input(error.to_string()).with_path(path))
-}
-
-pub(super) fn start(start: &Start<'_>) -> Result<StoryCheckpoint> {
-    let agent = start.needs(
-        start.agent,
-        StoryCheckpoint::FORMAT,
-        "the worker's id: name it with --agent",
-    )?;
-    StoryCheckpoint::begin(start.key.as_str(), agent, start.plan, start.now)
-}
-
 /// Adds what only the state of the pipeline has of a story: its worker, when its stage began, the heartbeat of the lead,
 /// and whether the story waits or is over.
 pub(super) fn supervised(
@@ -248,38 +251,4 @@ pub(super) fn supervised(
     }
     let fits = story.stage_number().is_none_or(|stage| state.fits(stage));
     (!fits).then(|| state.as_str().to_owned())
-}
-
-/// Refuses a change of a pipeline's file inside of a worktree, where no lead looks for it.
-pub(super) fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
-    let path = file.path;
-    let whole = absolute(path)?;
-    let folder = whole
-        .parent()
-        .filter(|folder| folder.ends_with(root::FOLDER));
-    let Some(root) = folder.and_then(Path::parent) else {
-        return Ok(());
-    };
-    let git = root.ancestors().map(|above| above.join(".git"));
-    let nearest = git.into_iter().find(|git| git.exists());
-    // The file of a worktree leads to a folder among those of the repository; that of a submodule does not.
-    let is_worktree = nearest.is_some_and(|git| {
-        let text = std::fs::read_to_string(git).unwrap_or_default();
-        text.replace('\\', "/").contains("/worktrees/")
-    });
-    if path.is_relative() && is_worktree {
-        let error = Error::refused(
-            "the path is relative, and this is a git worktree: its .pipeline is not the one that the lead reads; name \
-             the checkpoint by its absolute path",
-        );
-        return Err(error.with_path(path));
-    }
-    // An unreadable state says nothing about worktrees here; the caller that needs it reports the error.
-    let state = (file.read)(&whole.with_file_name(STATE_FILE));
-    if let Ok(Some(document)) = state
-        && let Ok(current) = read::<PipelineState>(&document)
-    {
-        current.reading.value.check_root(root)?;
-    }
-    Ok(())
 }

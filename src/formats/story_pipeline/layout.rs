@@ -1,7 +1,11 @@
 //! The names of a pipeline's files.
 
+use std::path::{Path, PathBuf};
+
 use crate::checkpoint::{Error, ErrorKind, FileRole, Key, Layout, Result};
 
+/// The folder of a pipeline's files, in the project's root.
+pub(super) const FOLDER: &str = ".pipeline";
 /// What the name of a story's checkpoint begins with.
 pub(super) const PREFIX: &str = "checkpoint-";
 /// The file of the pipeline's state.
@@ -10,6 +14,17 @@ pub(super) const STATE_FILE: &str = "state.json";
 const STATE_KEY: &str = "state";
 /// The longest name that every common file system takes, less room for the names of sidecars.
 const MAX_NAME: usize = 230;
+
+/// A path that no longer depends on the present folder.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::wrong_input(error.to_string()).with_path(path))
+}
+
+/// The root of the project in whose `.pipeline` a file lies.
+pub(super) fn root_of(file: &Path) -> Option<&Path> {
+    let folder = file.parent().filter(|folder| folder.ends_with(FOLDER));
+    folder.and_then(Path::parent)
+}
 
 /// `checkpoint-{storyId}.json`. The protocol has no archives or backups of its own.
 pub(super) fn story() -> Layout {

@@ -15,14 +15,8 @@ pub(crate) const TEMPLATES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a new worker's prompt says of the work that is done: the `CHECKPOINT RESUME` block.
-#[cfg(feature = "template")]
-#[must_use]
-pub fn resume_block(story: &StoryCheckpoint) -> String {
-    block(story, &[])
-}
-
-/// The block with what could not be read, by name: a blank would say that nothing remains.
+/// What a new worker's prompt says of the work that is done: the `CHECKPOINT RESUME` block. It names what could not be
+/// read: a blank would say that nothing remains.
 #[cfg(feature = "template")]
 pub(super) fn block(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> String {
     let text = crate::template::message(
@@ -58,44 +52,17 @@ pub(super) fn values(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> 
 }
 
 /// What the worker of a story is called in a stage, such as `story-SHOP-12-s2`.
-#[must_use]
-pub fn worker_name(story: &str, stage: u8) -> String {
+pub(super) fn worker_name(story: &str, stage: u8) -> String {
     format!("story-{story}-s{stage}")
 }
 
 /// What the worker is called that takes a story over after a crash, such as
 /// `story-SHOP-12-s2-retry`.
-#[must_use]
-pub fn retry_name(story: &str, stage: u8) -> String {
+pub(super) fn retry_name(story: &str, stage: u8) -> String {
     format!("{}-retry", worker_name(story, stage))
 }
 
 /// What the team of a pipeline is called that began on this day, such as `pipeline-2026-02-15`.
-#[must_use]
-pub fn pipeline_name(day: chrono::NaiveDate) -> String {
+pub(super) fn pipeline_name(day: chrono::NaiveDate) -> String {
     format!("pipeline-{day}")
-}
-
-/// When the worker of a stage writes its checkpoint, and what must be in it.
-#[must_use]
-pub fn when_to_write(stage: u8) -> Option<&'static str> {
-    match stage {
-        0 => Some(
-            "Stage 0 (ln-300): after the tasks were created. planScore 0 to 4, no task completed, \
-             the ids of all created tasks remaining.",
-        ),
-        1 => Some(
-            "Stage 1 (ln-310): after the validation. readiness 1 to 10, verdict GO or NO-GO, \
-             with NO-GO a reason; both lists empty.",
-        ),
-        2 => Some(
-            "Stage 2 (ln-400): after each task. Its id moves from the remaining to the completed \
-             ones; no field besides. Most of the work happens here, and each write keeps it.",
-        ),
-        3 => Some(
-            "Stage 3 (ln-500): after the quality gate. verdict PASS, CONCERNS, WAIVED or FAIL, \
-             qualityScore 0 to 100, with FAIL the issues; all tasks completed, none remaining.",
-        ),
-        _ => None,
-    }
 }

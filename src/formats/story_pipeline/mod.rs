@@ -12,7 +12,6 @@ mod messages;
 mod operations;
 mod recognise;
 mod resume;
-mod root;
 mod rules;
 #[cfg(feature = "schema")]
 mod schema;
@@ -28,23 +27,14 @@ use serde::{Deserialize, Serialize};
 
 pub use super::Number;
 use super::fields;
-pub use guards::{
-    Counters, MAX_TASKS, MIN_QUALITY_SCORE, MIN_READINESS, NextStep, PauseReason, Waiting,
-};
+pub use guards::{Counters, NextStep};
 pub use inputs::Pipeline;
 #[cfg(feature = "template")]
 pub(crate) use messages::TEMPLATES;
-#[cfg(feature = "template")]
-pub use messages::resume_block;
-pub use messages::{pipeline_name, retry_name, when_to_write, worker_name};
-pub use operations::Gate;
-pub use resume::WorkerSpawn;
-pub use root::{checkpoint_path, pipeline_folder, require_absolute, state_path};
-pub use spelling::Spelling;
 pub(crate) use state::VERBS;
 pub use state::{
-    AfterCrash, GitStats, InfraIssue, MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
-    PipelineState, ProjectBrief, StageResults, StageTimes, StorageMode, StoryBrief, StoryState,
+    AfterCrash, GitStats, InfraIssue, PipelineState, ProjectBrief, StageResults, StageTimes,
+    StorageMode, StoryBrief, StoryState, pipeline_folder,
 };
 
 #[cfg(feature = "schema")]
@@ -81,8 +71,7 @@ open_enum! {
 
 impl Verdict {
     /// The verdicts of a stage; stages 0 and 2 have none.
-    #[must_use]
-    pub fn of_stage(stage: u8) -> &'static [Verdict] {
+    fn of_stage(stage: u8) -> &'static [Verdict] {
         match stage {
             1 => &[Verdict::Go, Verdict::NoGo],
             3 => &[
@@ -93,6 +82,15 @@ impl Verdict {
             ],
             _ => &[],
         }
+    }
+
+    /// The verdicts of a stage, for a message.
+    fn listed(stage: u8) -> String {
+        let names: Vec<_> = Verdict::of_stage(stage)
+            .iter()
+            .map(Verdict::as_str)
+            .collect();
+        names.join(", ")
     }
 }
 
@@ -204,8 +202,7 @@ fn is_said(text: Option<&str>) -> bool {
 }
 
 /// Whether a text is a story's id: capital letters, a hyphen, digits.
-#[must_use]
-pub fn is_story_id(text: &str) -> bool {
+fn is_story_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(project, number)| {
         !project.is_empty()
             && project.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -315,7 +312,9 @@ impl Checkpoint for StoryCheckpoint {
     }
 
     fn start(start: &Start<'_>) -> Result<Self> {
-        inputs::start(start)
+        let needed = "the worker's id: name it with --agent";
+        let agent = start.needs(start.agent, Self::FORMAT, needed)?;
+        StoryCheckpoint::begin(start.key.as_str(), agent, start.plan, start.now)
     }
 
     fn take_inputs(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
@@ -331,7 +330,7 @@ impl Checkpoint for StoryCheckpoint {
     }
 
     fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
-        inputs::check_place(file)
+        state::check_place(file)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::spelling::{CAMEL_ONLY, SNAKE_MARKS};
-use super::{is_story_id, layout, root};
+use super::{is_story_id, layout};
 use crate::checkpoint::Evidence;
 use crate::json::Document;
 
@@ -14,7 +14,7 @@ fn name_of(path: &Path) -> Option<&str> {
 fn is_in_pipeline(path: &Path) -> bool {
     path.parent()
         .and_then(Path::file_name)
-        .is_some_and(|folder| folder == root::FOLDER)
+        .is_some_and(|folder| folder == layout::FOLDER)
 }
 
 fn present<'n>(

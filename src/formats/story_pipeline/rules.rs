@@ -159,11 +159,8 @@ fn of_stage(
             && verdict.is_known()
             && !verdicts.contains(verdict)
         {
-            let names: Vec<_> = verdicts.iter().map(Verdict::as_str).collect();
-            let message = format!(
-                "{verdict} is no verdict of stage {stage}: {}",
-                names.join(", ")
-            );
+            let names = Verdict::listed(stage);
+            let message = format!("{verdict} is no verdict of stage {stage}: {names}");
             inspection.report("/verdict", Code::UNKNOWN_VALUE, message);
         }
         match (stage, &story.verdict) {

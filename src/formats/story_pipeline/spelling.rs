@@ -2,15 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Counters, NextStep, Number, StoryCheckpoint};
+use super::guards::{Counters, NextStep};
+use super::{Number, StoryCheckpoint};
 use crate::checkpoint::{Inspection, Timestamp};
 
 /// Which revision of the protocol a checkpoint follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Spelling {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
     /// The original one: `storyId`, one `timestamp`, and the worker's `agentId`.
-    #[default]
     CamelCase,
     /// The later one: `story_id`, which may be absent, `started_at` and `completed_at`, and no agent.
     SnakeCase,
@@ -89,8 +88,7 @@ pub(super) fn spelling_in(inspection: &Inspection<'_>) -> Spelling {
 impl StoryCheckpoint {
     /// The revision of the protocol that the checkpoint follows: the later one when it has a name of
     /// that and none of the original's.
-    #[must_use]
-    pub fn spelling(&self) -> Spelling {
+    pub(super) fn spelling(&self) -> Spelling {
         spelling_of(|name| match name {
             "storyId" => self.story_id.is_some(),
             "agentId" => self.agent_id.is_some(),
@@ -159,8 +157,7 @@ impl StoryCheckpoint {
 
     /// When the checkpoint was last written: the time of the original revision, the end of the stage
     /// in the later one, or its start where no end is there.
-    #[must_use]
-    pub fn written_at(&self) -> Option<&Timestamp> {
+    pub(super) fn written_at(&self) -> Option<&Timestamp> {
         let (own, other) = match self.spelling() {
             Spelling::CamelCase => (self.timestamp.as_ref(), self.completed_at.as_ref()),
             Spelling::SnakeCase => (self.completed_at.as_ref(), self.timestamp.as_ref()),

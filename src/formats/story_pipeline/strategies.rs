@@ -115,7 +115,7 @@ prop_compose! {
         kind in "[a-z]{2,6}",
         message in "\\PC{0,20}",
     ) -> InfraIssue {
-        InfraIssue::new(phase, kind, message)
+        InfraIssue { phase: Some(phase.into()), kind: Some(kind), message: Some(message) }
     }
 }
 

@@ -79,7 +79,7 @@ fn record(call: &VerbCall<'_>) -> Result<VerbDone> {
     let checkpoint = story_beside(call)?;
     change(call, |state, story| {
         let next = state.record(story, &checkpoint, call.now)?;
-        let waits = matches!(next, NextStep::Wait(_));
+        let waits = matches!(next, NextStep::Wait { .. });
         let waiting = if waits { " waits" } else { "" };
         Ok((format!("{story}{waiting}: {next}"), waits))
     })
@@ -88,14 +88,14 @@ fn record(call: &VerbCall<'_>) -> Result<VerbDone> {
 fn finish(call: &VerbCall<'_>) -> Result<VerbDone> {
     if !call.given.has("STORY") {
         return change(call, |state, _| {
-            state.finish()?;
+            state.finish(false)?;
             Ok(("the pipeline is complete".to_owned(), false))
         });
     }
     let checkpoint = story_beside(call)?;
     change(call, |state, story| {
         let next = state.record(story, &checkpoint, call.now)?;
-        if !matches!(next, NextStep::Finish | NextStep::Pause(_)) {
+        if !matches!(next, NextStep::Finish | NextStep::Pause { .. }) {
             return Err(Error::refused(format!("{story} is not at its end: {next}")));
         }
         Ok((format!("{story}: {next}"), false))

@@ -4,6 +4,7 @@
 mod handoff;
 mod lead;
 mod operations;
+mod place;
 mod rules;
 mod times;
 
@@ -15,12 +16,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use operations::AfterCrash;
+pub(super) use place::check_place;
+pub use place::pipeline_folder;
 
 #[cfg(feature = "schema")]
 use super::schema;
 pub(crate) use lead::VERBS;
 
-use super::{Counters, Number, inputs, layout, recognise};
+use super::guards::Counters;
+use super::{Number, layout, recognise};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
@@ -34,13 +38,6 @@ use crate::json::{Document, Identity};
 /// Where the members come from.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the story-pipeline protocol, Pipeline State Schema";
-
-/// How often a story goes from `FAIL` back to stage 2.
-pub const MAX_QUALITY_CYCLES: u32 = 2;
-/// How often a story is validated again after `NO-GO`.
-pub const MAX_VALIDATION_RETRIES: u32 = 1;
-/// How often a worker is started again after a crash.
-pub const MAX_CRASHES: u32 = 1;
 
 open_enum! {
     /// Where a story is.
@@ -64,8 +61,7 @@ open_enum! {
 
 impl StoryState {
     /// The state of a story in this stage.
-    #[must_use]
-    pub fn of_stage(stage: u8) -> Option<StoryState> {
+    fn of_stage(stage: u8) -> Option<StoryState> {
         match stage {
             0 => Some(StoryState::Stage0),
             1 => Some(StoryState::Stage1),
@@ -76,8 +72,7 @@ impl StoryState {
     }
 
     /// The stage, where the state is one.
-    #[must_use]
-    pub fn stage(&self) -> Option<u8> {
+    pub(super) fn stage(&self) -> Option<u8> {
         match self {
             StoryState::Stage0 => Some(0),
             StoryState::Stage1 => Some(1),
@@ -89,8 +84,7 @@ impl StoryState {
 
     /// Whether a checkpoint of this stage goes with the state: a done story has passed stage 3, a paused
     /// one may be in any, a queued one has none. For an unlisted state this is unknown.
-    #[must_use]
-    pub fn fits(&self, stage: u8) -> bool {
+    pub(super) fn fits(&self, stage: u8) -> bool {
         match self {
             StoryState::Queued => false,
             StoryState::Done => stage == 3,
@@ -274,7 +268,7 @@ pub struct StageResults {
 
 impl StageResults {
     /// What a stage gave; `None` where there is no such stage.
-    pub fn of_stage(&mut self, stage: u8) -> Option<&mut Option<String>> {
+    fn of_stage(&mut self, stage: u8) -> Option<&mut Option<String>> {
         match stage {
             0 => Some(&mut self.stage0),
             1 => Some(&mut self.stage1),
@@ -301,21 +295,6 @@ pub struct InfraIssue {
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-}
-
-impl InfraIssue {
-    /// A trouble of this kind.
-    pub fn new(
-        phase: impl Into<Value>,
-        kind: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        InfraIssue {
-            phase: Some(phase.into()),
-            kind: Some(kind.into()),
-            message: Some(message.into()),
-        }
-    }
 }
 
 /// When the stages of a story began and ended.
@@ -527,7 +506,7 @@ impl Checkpoint for PipelineState {
     }
 
     fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
-        inputs::check_place(file)
+        check_place(file)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {

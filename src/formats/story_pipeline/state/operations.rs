@@ -1,13 +1,13 @@
 //! What the lead does to the pipeline's state.
 
-use crate::quoted;
 use chrono::{DateTime, Utc};
 
-use super::{MAX_CRASHES, PipelineState, StoryState};
-use crate::checkpoint::{Checkpoint, Error, Operation, OperationContext, Result, Timestamp};
-use crate::formats::story_pipeline::{
-    NextStep, Number, StoryCheckpoint, Verdict, is_story_id, pipeline_name, retry_name, worker_name,
-};
+use super::{PipelineState, StoryState};
+use crate::checkpoint::{Checkpoint, Error, Result, Timestamp, operations};
+use crate::formats::story_pipeline::guards::{MAX_CRASHES, NextStep};
+use crate::formats::story_pipeline::messages::{pipeline_name, retry_name, worker_name};
+use crate::formats::story_pipeline::operations::must_be_story_id;
+use crate::formats::story_pipeline::{Number, StoryCheckpoint, Verdict};
 
 /// What follows when a story's worker crashed and cannot be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +40,7 @@ impl PipelineState {
         };
         for story in stories {
             let story = story.into();
-            if !is_story_id(&story) {
-                return Err(Error::refused(format!(
-                    "{story} is no story id, such as PROJ-42",
-                    story = quoted(story.as_str())
-                )));
-            }
+            must_be_story_id(&story)?;
             if state.priority_queue_ids.contains(&story) {
                 return Err(Error::refused(format!("the story {story} is named twice")));
             }
@@ -180,7 +175,7 @@ impl PipelineState {
             )));
         }
         let next = checkpoint.next_step(self.counters(story));
-        if matches!(next, NextStep::Wait(_)) {
+        if matches!(next, NextStep::Wait { .. }) {
             return Ok(next);
         }
         let stamp = self.new_stamp(now);
@@ -210,8 +205,8 @@ impl PipelineState {
                 self.move_to(story, 2, now);
             }
             NextStep::Finish => self.leave(story, StoryState::Done),
-            NextStep::Pause(_) => self.leave(story, StoryState::Paused),
-            NextStep::Wait(_) => {}
+            NextStep::Pause { .. } => self.leave(story, StoryState::Paused),
+            NextStep::Wait { .. } => {}
         }
         Ok(next)
     }
@@ -223,58 +218,36 @@ impl PipelineState {
     ///
     /// Refused when the story is in no stage.
     pub fn crashed(&mut self, story: &str) -> Result<AfterCrash> {
-        let after = self.after_crash(story)?;
-        match &after {
-            AfterCrash::Respawn { name, attempt } => {
-                self.crash_count.insert(story.to_owned(), count(*attempt));
-                self.worker_map.insert(story.to_owned(), name.clone());
-            }
-            AfterCrash::Pause => self.leave(story, StoryState::Paused),
-        }
-        Ok(after)
-    }
-
-    /// What follows when a story's worker crashed and cannot be resumed.
-    ///
-    /// # Errors
-    ///
-    /// Refused when the story is in no stage.
-    pub fn after_crash(&self, story: &str) -> Result<AfterCrash> {
         let Some(stage) = self.story_state.get(story).and_then(StoryState::stage) else {
             return Err(Error::refused(format!("{story} is in no stage")));
         };
         let crashes = self.counters(story).crashes;
         if crashes >= MAX_CRASHES.into() {
+            self.leave(story, StoryState::Paused);
             return Ok(AfterCrash::Pause);
         }
-        Ok(AfterCrash::Respawn {
-            name: retry_name(story, stage),
-            attempt: crashes + 1,
-        })
+        let (name, attempt) = (retry_name(story, stage), crashes + 1);
+        self.crash_count.insert(story.to_owned(), count(attempt));
+        self.worker_map.insert(story.to_owned(), name.clone());
+        Ok(AfterCrash::Respawn { name, attempt })
     }
 
-    /// Marks the pipeline as complete, before it is cleaned up.
-    ///
-    /// # Errors
-    ///
-    /// Refused while a story is neither done nor paused.
-    pub fn finish(&mut self) -> Result<()> {
+    /// Marks the pipeline as complete, before it is cleaned up; unless forced not while a story is neither done nor paused.
+    pub(super) fn finish(&mut self, force: bool) -> Result<()> {
         let is_open = |state: &StoryState| !matches!(state, StoryState::Done | StoryState::Paused);
-        let mut open: Vec<&str> = self
-            .story_state
-            .iter()
-            .filter(|(_, state)| is_open(state))
-            .map(|(story, _)| story.as_str())
+        let begun = self.story_state.iter().filter(|(_, state)| is_open(state));
+        let begun = begun.map(|(story, _)| story.as_str());
+        let open: Vec<&str> = begun
+            .chain(self.priority_queue_ids.iter().map(String::as_str))
             .collect();
-        open.extend(self.priority_queue_ids.iter().map(String::as_str));
-        if open.is_empty() {
-            self.complete = Some(true);
-            return Ok(());
+        if !open.is_empty() && !force {
+            return Err(Error::refused(format!(
+                "the pipeline is not complete; these stories are neither DONE nor PAUSED: {}",
+                open.join(", ")
+            )));
         }
-        Err(Error::refused(format!(
-            "the pipeline is not complete; these stories are neither DONE nor PAUSED: {}",
-            open.join(", ")
-        )))
+        self.complete = Some(true);
+        Ok(())
     }
 
     fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
@@ -330,22 +303,14 @@ fn result_of(checkpoint: &StoryCheckpoint, stage: u8) -> String {
     }
 }
 
-/// The operations that the format has.
-pub(super) const OPERATIONS: &[&str] = &["heartbeat", "complete"];
-
-pub(super) fn apply(
-    state: &mut PipelineState,
-    operation: &Operation,
-    context: &OperationContext<'_>,
-) -> Result<()> {
-    match operation {
-        Operation::Heartbeat => state.stamp(context.now),
-        Operation::Complete if context.force => state.complete = Some(true),
-        Operation::Complete => {
-            context.nothing_hidden("the pipeline is not complete")?;
-            state.finish()?;
-        }
-        other => return Err(Error::unsupported(other, OPERATIONS)),
+operations! {
+    pub(super) fn apply(state: &mut PipelineState, context) takes OPERATIONS {
+        Heartbeat => state.stamp(context.now),
+        Complete => {
+            if !context.force {
+                context.nothing_hidden("the pipeline is not complete")?;
+            }
+            state.finish(context.force)?;
+        },
     }
-    Ok(())
 }

@@ -3,8 +3,11 @@
 use crate::quoted;
 use std::collections::BTreeMap;
 
-use super::{MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES, PipelineState, StageTimes};
+use super::{PipelineState, StageTimes};
 use crate::checkpoint::Inspection;
+use crate::formats::story_pipeline::guards::{
+    MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
+};
 use crate::formats::story_pipeline::{Number, is_story_id, recognise};
 use crate::json::{Code, pointer};
 
