@@ -141,6 +141,10 @@ impl Prepared {
         };
         let (fingerprints, report) = recording.of(files.iter().map(String::as_str));
         self.report.files = report;
+        if before.is_none() && fingerprints == Fingerprints::default() {
+            // No record states as much.
+            return Ok(());
+        }
         // Plain data: it has a text.
         self.put.fingerprints = serde_json::to_string(&fingerprints).ok();
         Ok(())

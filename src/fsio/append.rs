@@ -1,5 +1,4 @@
 use std::fs::OpenOptions;
-use std::io;
 use std::path::Path;
 
 use super::resolve::{look, parent_of};
@@ -32,6 +31,7 @@ pub(crate) fn append(
     let folder = parent_of(path);
     create_folder_durably(folder)?;
     let found = look(path)?;
+    let length = found.as_ref().map_or(0, std::fs::Metadata::len);
     #[cfg(unix)]
     let mode_before = found.as_ref().map(std::os::unix::fs::MetadataExt::mode);
     let name_is_new = match found {
@@ -43,11 +43,10 @@ pub(crate) fn append(
         // One whose writer was killed before it synced the folder is as new as one that is not there.
         found => found.is_none_or(|found| !known_synced::lasts(&found)),
     };
-    let torn = ends_inside_a_line(path)?;
     #[cfg(unix)]
     let mut narrowed = None;
     let mut options = OpenOptions::new();
-    options.create(true).append(true);
+    options.create(true).append(true).read(true);
     #[cfg(unix)]
     if let Some(like) = like.map(look).transpose()?.flatten() {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -70,8 +69,13 @@ pub(crate) fn append(
             .map_err(FileError::on(Operation::SetMode, path))?;
     }
     let mut whole = Vec::with_capacity(bytes.len() + 1);
-    if torn {
-        whole.push(b'\n');
+    if let Some(last) = length.checked_sub(1) {
+        let mut end = [0];
+        let read = system::read(path, || system::read_at(&file, &mut end, last));
+        read.map_err(FileError::on(Operation::Read, path))?;
+        if end != *b"\n" {
+            whole.push(b'\n');
+        }
     }
     whole.extend_from_slice(bytes);
     seam::write_all(&file, path, &whole).map_err(FileError::on(Operation::Write, path))?;
@@ -99,25 +103,6 @@ pub(crate) fn cut_back(path: &Path, length: u64, most: u64) -> Result<(), FileEr
         .map_err(FileError::on(Operation::Open, path))?;
     let cut = seam::call(Operation::Cut, path, || file.set_len(length));
     cut.map_err(FileError::on(Operation::Cut, path))
-}
-
-fn ends_inside_a_line(path: &Path) -> Result<bool, FileError> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut file = match system::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(FileError::io(Operation::Open, path, error)),
-    };
-    let mut last = [b'\n'];
-    let read = system::read(path, || match file.seek(SeekFrom::End(0))? {
-        0 => Ok(()),
-        _ => {
-            file.seek(SeekFrom::End(-1))?;
-            file.read_exact(&mut last)
-        }
-    });
-    read.map_err(FileError::on(Operation::Read, path))?;
-    Ok(last != [b'\n'])
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{look, look_plain, refuse_strange};
-use super::{FileError, Operation, seam, system};
+use super::{FileError, Operation, system};
 
 /// A small file that is written in place, without waiting for the disk: for notes that have a checksum, so that a
 /// torn one is none.
@@ -27,7 +27,7 @@ impl InPlace {
     pub(crate) fn open_present(path: &Path) -> Result<Option<Self>, FileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        let file = match system::open_with(&options, Operation::Open, path) {
+        let file = match system::open_plain(&mut options, Operation::Open, path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(FileError::io(Operation::Open, path, error)),
@@ -41,12 +41,7 @@ impl InPlace {
     /// Reads up to `most` bytes from the beginning, in one call.
     pub(crate) fn read(&self, most: usize) -> Result<Vec<u8>, FileError> {
         let mut bytes = vec![0; most];
-        let read = system::read(&self.path, || {
-            #[cfg(unix)]
-            return std::os::unix::fs::FileExt::read_at(&self.file, &mut bytes, 0);
-            #[cfg(windows)]
-            return std::os::windows::fs::FileExt::seek_read(&self.file, &mut bytes, 0);
-        });
+        let read = system::read(&self.path, || system::read_at(&self.file, &mut bytes, 0));
         bytes.truncate(read.map_err(FileError::on(Operation::Read, &self.path))?);
         Ok(bytes)
     }
@@ -55,7 +50,7 @@ impl InPlace {
         // For writing alone, opening a pipe would wait for somebody who reads it.
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        match system::open_with(&options, Operation::Open, path) {
+        match system::open_plain(&mut options, Operation::Open, path) {
             Ok(file) => {
                 return Ok(InPlace {
                     file,
@@ -87,12 +82,7 @@ impl InPlace {
 
     /// Writes bytes at an offset, in one call.
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        let written = seam::write_at(&self.path, bytes, offset, |bytes| {
-            #[cfg(unix)]
-            return std::os::unix::fs::FileExt::write_at(&self.file, bytes, offset);
-            #[cfg(windows)]
-            return std::os::windows::fs::FileExt::seek_write(&self.file, bytes, offset);
-        });
+        let written = system::write_at(&self.file, &self.path, bytes, offset);
         let written = written.map_err(FileError::on(Operation::Write, &self.path))?;
         if written < bytes.len() {
             let short = io::ErrorKind::WriteZero.into();

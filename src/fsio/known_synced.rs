@@ -1,7 +1,7 @@
 //! What this process knows to be synced, and of which files a sync failed.
 
-pub(crate) use known::lasts;
-pub(super) use known::{has_failed, note, note_failed};
+pub(super) use known::{has_failed, note_failed};
+pub(crate) use known::{inode_text, lasts, note};
 
 #[cfg(unix)]
 mod known {
@@ -26,13 +26,21 @@ mod known {
         (found.dev(), found.ino(), found.created().ok())
     }
 
+    /// Which inode this is, for a note of ours: `None` where the file system does not keep when it was made, so that it
+    /// may be another one by now.
+    pub(crate) fn inode_text(found: &Metadata) -> Option<String> {
+        let made = found.created().ok()?.duration_since(SystemTime::UNIX_EPOCH);
+        let made = made.ok()?.as_nanos();
+        Some(format!("{}-{}-{made}", found.dev(), found.ino()))
+    }
+
     fn has(set: &Mutex<BTreeSet<InodeId>>, found: &Metadata) -> bool {
         let set = set.lock().unwrap_or_else(PoisonError::into_inner);
         set.contains(&inode_id(found))
     }
 
-    /// Notes that this process has synced the name of a folder, or of a file of ours that only grows or is replaced.
-    pub(in crate::fsio) fn note(found: &Metadata) {
+    /// Notes that the name of a folder, or of a file of ours that only grows or is replaced, is synced.
+    pub(crate) fn note(found: &Metadata) {
         let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
         if synced.len() >= MOST {
             synced.clear();
@@ -66,10 +74,14 @@ mod known {
 mod known {
     use std::fs::Metadata;
 
-    pub(in crate::fsio) fn note(_: &Metadata) {}
+    pub(crate) fn note(_: &Metadata) {}
 
     pub(crate) fn lasts(_: &Metadata) -> bool {
         true
+    }
+
+    pub(crate) fn inode_text(_: &Metadata) -> Option<String> {
+        None
     }
 
     pub(in crate::fsio) fn note_failed(_: &Metadata) {}

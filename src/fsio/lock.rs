@@ -94,7 +94,7 @@ impl Lock {
         if label.len() < LABEL_WIDTH {
             let mut whole = vec![b'\n'; LABEL_WIDTH];
             whole[..label.len()].copy_from_slice(label.as_bytes());
-            let _ = write_at(&self.file, &self.sidecar, &whole, NAME_WIDTH as u64);
+            let _ = system::write_at(&self.file, &self.sidecar, &whole, NAME_WIDTH as u64);
         }
     }
 
@@ -112,7 +112,7 @@ impl Lock {
             SWEPT_WIDTH - 1
         );
         let offset = NAME_WIDTH + LABEL_WIDTH;
-        let _ = write_at(&self.file, &self.sidecar, text.as_bytes(), offset as u64);
+        let _ = system::write_at(&self.file, &self.sidecar, text.as_bytes(), offset as u64);
     }
 
     /// The lock, unless the file that was locked is no longer the one that `sidecar` names: somebody
@@ -127,14 +127,14 @@ impl Lock {
             return Ok(None);
         };
         let mut head = [0; NAME_WIDTH + LABEL_WIDTH + SWEPT_WIDTH];
-        let size = read_at(&file, &mut head, 0).unwrap_or(0);
+        let size = system::read_at(&file, &mut head, 0).unwrap_or(0);
         let head = head.get(..size).unwrap_or_default();
         let name = padded(holder);
         let age = named.modified().ok().and_then(|at| at.elapsed().ok());
         if !head.starts_with(&name) || age.is_none_or(|age| age >= NAME_AGE) {
             // The name is for people. A full disk must not keep anybody from locking, so it may fail. One write in
             // place and no sync: it means something only while its writer lives.
-            let _ = write_at(&file, sidecar, &name, 0);
+            let _ = system::write_at(&file, sidecar, &name, 0);
         }
         Ok(Some(Self {
             label: label_in(head),
@@ -277,7 +277,7 @@ pub(crate) fn pid_of(holder: Option<&str>) -> Option<u32> {
 fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     let mut name = [0; NAME_WIDTH];
     // On Windows nobody but the holder can read a locked file: then there is no name to tell.
-    let Ok(size) = read_at(file, &mut name, 0) else {
+    let Ok(size) = system::read_at(file, &mut name, 0) else {
         return (None, None);
     };
     // Whatever is in there ends up in a terminal: no control characters.
@@ -292,25 +292,6 @@ fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     let since = file.metadata().and_then(|found| found.modified()).ok();
     let held_for = since.and_then(|since| SystemTime::now().duration_since(since).ok());
     (Some(text.to_owned()), held_for)
-}
-
-fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    seam::write_at(path, bytes, offset, |bytes| {
-        #[cfg(unix)]
-        return std::os::unix::fs::FileExt::write_at(file, bytes, offset);
-        #[cfg(windows)]
-        return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
-    })
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
 }
 
 #[cfg(test)]

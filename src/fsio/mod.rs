@@ -42,10 +42,10 @@ pub(crate) use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_fo
 pub(crate) use folder_handle::sync_folder;
 pub(crate) use hard_link::{copy, link};
 pub(crate) use in_place::InPlace;
-pub(crate) use known_synced::lasts;
+pub(crate) use known_synced::{inode_text, lasts, note as trust};
 pub(crate) use list::{list, names};
 pub(crate) use lock::{Lock, pid_of};
-pub(crate) use read::{Contents, read_end, read_limited, read_plain, unread};
+pub(crate) use read::{Contents, read_end, read_limited, read_own, read_plain, unread};
 pub(crate) use remove::{remove, remove_same};
 pub(crate) use rename::rename_new;
 pub use replace::Durability;
@@ -54,7 +54,7 @@ pub(crate) use resolve::{look, parent_of, refuse_strange, resolve, target_of, wi
 pub(crate) use seam::Operation;
 pub(crate) use stamp::FileStamp;
 pub(crate) use sweep::{ABANDONED_AFTER, sweep};
-pub(crate) use synced::{distrust, ensure_synced, is_trusted, sync_now, trust_name};
+pub(crate) use synced::{distrust, ensure_synced, sync_now};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
 pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";

@@ -3,6 +3,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
+use super::resolve::{look, not_plain};
 use super::{FileError, FileStamp, Operation, system};
 
 /// A file as it was read.
@@ -45,21 +46,38 @@ pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, 
     }
 }
 
-/// As [`read_limited`], of a file of our own or one that the caller has just looked at: it costs one look less. A link
-/// that was put there since is followed as always; of a pipe or device that was, only its being opened is too late to
-/// be kept from it.
+/// As [`read_limited`], of a file that the caller has just looked at: it costs one look less. A link that was put there
+/// since is followed as always; of a pipe or device that was, only its being opened is too late to be kept from it.
 ///
 /// # Errors
 ///
 /// As [`read_limited`].
 pub(crate) fn read_plain(path: &Path, limit: u64) -> Result<Option<Contents>, FileError> {
-    if cfg!(not(unix)) {
-        return read_limited(path, limit);
+    match read_own(path, limit) {
+        Err(FileError::NotAFile { .. }) => read_limited(path, limit),
+        read => read,
+    }
+}
+
+/// As [`read_plain`], of a file of our own: we make no links, so one leads to somebody's file, and is refused.
+///
+/// # Errors
+///
+/// As [`read_limited`]; a link is [`FileError::NotAFile`].
+pub(crate) fn read_own(path: &Path, limit: u64) -> Result<Option<Contents>, FileError> {
+    let file = open_own(path)?;
+    file.map(|file| read_open(&file, path, limit)).transpose()
+}
+
+fn open_own(path: &Path) -> Result<Option<File>, FileError> {
+    // Elsewhere an open follows a link.
+    if cfg!(not(unix)) && look(path)?.is_some_and(|found| !found.is_file()) {
+        return Err(not_plain(path));
     }
     match system::open_plain(OpenOptions::new().read(true), Operation::Open, path) {
-        Ok(file) => read_open(&file, path, limit).map(Some),
+        Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if system::is_not_plain(&error) => read_limited(path, limit),
+        Err(error) if system::is_not_plain(&error) => Err(not_plain(path)),
         Err(error) => Err(FileError::io(Operation::Open, path, error)),
     }
 }
@@ -94,7 +112,7 @@ fn read_open(file: &File, path: &Path, limit: u64) -> Result<Contents, FileError
 
 /// A file that is there, without its bytes: for one that is too large to be read.
 pub(crate) fn unread(path: &Path) -> Result<Option<Contents>, FileError> {
-    let found = super::look(path)?.filter(Metadata::is_file);
+    let found = look(path)?.filter(Metadata::is_file);
     Ok(found.map(|found| Contents {
         bytes: Vec::new(),
         stamp: FileStamp::of(&found),
@@ -103,25 +121,25 @@ pub(crate) fn unread(path: &Path) -> Result<Option<Contents>, FileError> {
     }))
 }
 
-/// The last bytes of a file, at most `limit`; none when there is no such file.
+/// The last bytes of a file of our own, at most `limit`; none when there is no such file.
 ///
 /// # Errors
 ///
-/// As [`read_limited`], but for [`FileError::TooLarge`].
+/// As [`read_own`], but for [`FileError::TooLarge`].
 pub(crate) fn read_end(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
-    match system::metadata(path) {
-        Ok(found) => check(path, &found, u64::MAX)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return super::resolve(path).map(|_| None);
-        }
-        Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
-    }
-    let mut file = system::open(path).map_err(FileError::on(Operation::Open, path))?;
-    let mut bytes = Vec::new();
+    let Some(mut file) = open_own(path)? else {
+        return Ok(None);
+    };
+    let found =
+        system::metadata_of(&file, path).map_err(FileError::on(Operation::Inspect, path))?;
+    check(path, &found, u64::MAX)?;
+    let length = found.len().min(limit);
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let mut read = || {
-        let length = file.seek(SeekFrom::End(0))?;
-        file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
-        Read::by_ref(&mut file).take(limit).read_to_end(&mut bytes)
+        if length < found.len() {
+            file.seek(SeekFrom::Start(found.len() - length))?;
+        }
+        Read::by_ref(&mut file).take(length).read_to_end(&mut bytes)
     };
     system::read(path, &mut read).map_err(FileError::on(Operation::Read, path))?;
     Ok(Some(bytes))

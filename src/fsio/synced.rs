@@ -11,19 +11,6 @@ use super::known_synced::{has_failed, lasts, note, note_failed};
 use super::resolve::parent_of;
 use super::{Contents, Durability, FileError, FileStamp, Operation, Present, Replace, system};
 
-/// Takes it as known that the name of a folder is synced; one that is not there is none.
-pub(crate) fn trust_name(folder: &Path) -> Result<(), FileError> {
-    if let Some(found) = super::look(folder)? {
-        note(&found);
-    }
-    Ok(())
-}
-
-/// Whether this process knows that the name of a folder is synced; also where it is not there.
-pub(crate) fn is_trusted(folder: &Path) -> Result<bool, FileError> {
-    Ok(super::look(folder)?.is_none_or(|found| lasts(&found)))
-}
-
 /// Has the next sync of a file write it anew: one failed before, perhaps in another process.
 pub(crate) fn distrust(path: &Path) -> Result<(), FileError> {
     let found = system::metadata(path).map_err(FileError::on(Operation::Inspect, path))?;

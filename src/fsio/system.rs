@@ -4,8 +4,8 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Operation;
 use super::seam::{call, call_from};
+use super::{Operation, seam};
 
 pub(super) fn symlink_metadata(path: &Path) -> io::Result<Metadata> {
     call(Operation::Inspect, path, || fs::symlink_metadata(path))
@@ -80,6 +80,24 @@ pub(super) fn is_not_plain(error: &io::Error) -> bool {
 
 pub(super) fn read<T>(path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     call(Operation::Read, path, action)
+}
+
+/// Reads at an offset, in one call.
+pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, bytes, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, bytes, offset);
+}
+
+/// Writes at an offset, in one call.
+pub(super) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    seam::write_at(path, bytes, offset, |bytes| {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::write_at(file, bytes, offset);
+        #[cfg(windows)]
+        return std::os::windows::fs::FileExt::seek_write(file, bytes, offset);
+    })
 }
 
 pub(super) fn sync_all(file: &File, path: &Path) -> io::Result<()> {

@@ -24,8 +24,14 @@ impl Head {
     /// Reads git's own files and runs no program: worktrees and packed refs are known.
     #[must_use]
     pub(crate) fn of(folder: &Path) -> Option<Head> {
-        let folder = fs::canonicalize(folder).ok()?;
-        let git = folder.ancestors().find_map(git_folder)?;
+        let git = match git_folder(folder) {
+            Some(git) => git,
+            None => fs::canonicalize(folder)
+                .ok()?
+                .ancestors()
+                .skip(1)
+                .find_map(git_folder)?,
+        };
         let head = text(&git.join("HEAD"))?;
         let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
             return Some(Head {
@@ -106,7 +112,7 @@ fn commit(text: &str) -> Option<String> {
 }
 
 fn text(path: &Path) -> Option<String> {
-    let read = crate::fsio::read_limited(path, MAX_BYTES).ok()??;
+    let read = crate::fsio::read_plain(path, MAX_BYTES).ok()??;
     let text = String::from_utf8(read.bytes).ok()?;
     Some(text.trim_end().to_owned())
 }

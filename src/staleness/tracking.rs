@@ -1,5 +1,6 @@
 //! Which files are tracked, and where they are.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -94,7 +95,8 @@ impl Tracking {
 pub(super) struct Project<'t> {
     tracking: &'t Tracking,
     root: &'t Path,
-    real_root: io::Result<PathBuf>,
+    /// Where the root really is, once a link or `..` makes that matter.
+    real_root: OnceCell<Option<PathBuf>>,
     folders: HashMap<PathBuf, Place>,
     last_folder: Option<(OsString, Place)>,
     #[cfg(feature = "ignore")]
@@ -123,7 +125,7 @@ impl<'t> Project<'t> {
     pub(super) fn new(tracking: &'t Tracking) -> Self {
         let root = tracking.folder();
         Project {
-            real_root: std::fs::canonicalize(root),
+            real_root: OnceCell::new(),
             #[cfg(feature = "ignore")]
             ignored: super::ignored::Ignored::new(root),
             root,
@@ -201,9 +203,7 @@ impl<'t> Project<'t> {
         if Path::new(path).is_absolute() {
             // What lies in the project may be named from the top.
             whole = PathBuf::from(path);
-            let root = self.real_root.as_deref().ok();
-            let inside = root.is_some_and(|root| whole.starts_with(root));
-            if !inside && !whole.starts_with(self.root) {
+            if !whole.starts_with(self.root) && !self.is_inside(&whole) {
                 return Found::Outside("it lies outside of the project's folder");
             }
         }
@@ -254,8 +254,10 @@ impl<'t> Project<'t> {
     }
 
     fn is_inside(&self, real: &Path) -> bool {
-        let root = self.real_root.as_deref();
-        root.is_ok_and(|root| real.starts_with(root))
+        let root = self
+            .real_root
+            .get_or_init(|| std::fs::canonicalize(self.root).ok());
+        root.as_ref().is_some_and(|root| real.starts_with(root))
     }
 
     /// Where the folder of a path leads; each is looked at once, for thousands of files may be in it.
@@ -275,13 +277,25 @@ impl<'t> Project<'t> {
     }
 
     fn place_of(&mut self, folder: &Path) -> Place {
+        if folder == self.root {
+            return Place::Inside;
+        }
         if let Some(place) = self.folders.get(folder) {
             return *place;
         }
-        let place = match std::fs::canonicalize(folder) {
-            Ok(real) if self.is_inside(&real) => Place::Inside,
-            Ok(_) => Place::Outside,
-            Err(_) => Place::Unknown,
+        // What is no link, in a folder inside, is inside: one look where the whole path would take one for each part.
+        let parent = folder
+            .parent()
+            .filter(|parent| parent.starts_with(self.root));
+        let is_plain = parent.is_some_and(|parent| matches!(self.place_of(parent), Place::Inside))
+            && std::fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
+        let place = match is_plain {
+            true => Place::Inside,
+            false => match std::fs::canonicalize(folder) {
+                Ok(real) if self.is_inside(&real) => Place::Inside,
+                Ok(_) => Place::Outside,
+                Err(_) => Place::Unknown,
+            },
         };
         self.folders.insert(folder.to_path_buf(), place);
         place

@@ -141,6 +141,35 @@ fn a_folder_of_ours_that_is_a_link_to_elsewhere_is_refused() {
 
 #[cfg(unix)]
 #[test]
+fn a_file_of_ours_that_is_a_link_is_not_followed() {
+    use std::os::unix::fs::symlink;
+    let claim = r#"{"": {"owner": "a", "fence": 1, "expires": "2999-01-01T00:00:00Z"}}"#;
+    for leads_to in ["victim", "missing"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, victim) = (folder.path().join("store"), folder.path().join("victim"));
+        put(&FileStore::open(&inside), "a", "{}").unwrap();
+        fs::write(&victim, claim).unwrap();
+        let own = inside.join(".agent-checkpoint");
+        fs::create_dir(own.join("claims")).unwrap();
+        let replace = |name: &str| {
+            let _ = fs::remove_file(own.join(name));
+            symlink(folder.path().join(leads_to), own.join(name)).unwrap();
+        };
+        ["layout", "swept"].into_iter().for_each(replace);
+        // These say nothing of the checkpoint, so no save fails for them.
+        put(&FileStore::open(&inside), "a", "{\"b\":1}").unwrap();
+        assert_eq!(fs::read_to_string(own.join("layout")).unwrap(), "2\n");
+        // Whoever may write must not be a stranger's to say.
+        replace("claims/a.json.json");
+        let error = put(&FileStore::open(&inside), "a", "{\"b\":2}").unwrap_err();
+        assert_eq!(error.code(), "not-a-file", "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), claim);
+        assert!(!folder.path().join("missing").exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn what_is_kept_beside_a_checkpoint_is_no_wider_open_than_it() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -167,7 +167,14 @@ fn an_older_folder_is_taken_over_by_the_first_write_and_by_no_read() {
 fn a_folder_of_a_newer_program_is_read_and_not_written() {
     let folder = copied();
     let files = folder.path().join("store");
-    for (number, is_newer) in [("3\n", true), ("\0\0", false), ("", false), ("two", false)] {
+    let long = "2".repeat(40);
+    for (number, is_newer) in [
+        ("3\n", true),
+        ("\0\0", false),
+        ("", false),
+        ("two", false),
+        (&*long, false),
+    ] {
         fs::write(layout(&files), number).unwrap();
         let before = tree(folder.path());
         let store = FileStore::with_options(&files, on_the_next_day())

@@ -429,7 +429,7 @@ fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure
     for format in global.formats.iter() {
         if let Ok(name) = (format.layout().file_name)(key) {
             let path = folder.join(name);
-            if path.exists() && there.iter().all(|(known, _)| *known != path) {
+            if there.iter().all(|(known, _)| *known != path) && path.exists() {
                 there.push((path, format.name()));
             }
         }
@@ -486,7 +486,7 @@ pub(crate) fn store_of(
     };
     // A link that the user names is followed wherever it leads; one that stands in a store is not.
     let is_named_link =
-        named_link(path) && global.store.as_deref().is_none_or(|store| store == path);
+        global.store.as_deref().is_none_or(|store| store == path) && named_link(path);
     let is_in_place =
         !is_named_link && (layout.file_name)(&key).is_ok_and(|usual| Some(usual.as_str()) == name);
     let store = if is_in_place {
@@ -506,8 +506,11 @@ fn named_link(path: &Path) -> bool {
 
 /// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.
 fn is_folder(path: &Path, global: &Global) -> bool {
-    if std::fs::symlink_metadata(path).is_ok() {
-        return path.is_dir();
+    if let Ok(found) = std::fs::metadata(path) {
+        return found.is_dir();
+    }
+    if named_link(path) {
+        return false;
     }
     let looks_like_file = path.extension().is_some_and(|ending| ending == "json");
     let is_host = is_host_named(global);

@@ -107,12 +107,15 @@ pub(in crate::store) struct DroppedLog {
     /// is. Were it in the log before, a save that is killed in between would hide what was dropped from the task that
     /// is still there; were it added without this, one that is killed would leave the new task with it.
     begins: OwnFile,
+    /// Which log has a name that is on disk by the note, whoever wrote that.
+    pub(super) known: Option<String>,
 }
 
 impl DroppedLog {
     pub(super) fn beside(target: &Path) -> Self {
         let file = |ending| OwnFile::beside(target, folders::DROPPED_LOG, ending);
         DroppedLog {
+            known: None,
             file: file(".jsonl"),
             older: file(".1.jsonl"),
             unsynced: file(".unsynced.jsonl"),
@@ -219,7 +222,6 @@ impl DroppedLog {
         }
         if !entries.begins {
             tracing::info!(path = %self.path().display(), "moved out to keep within the limits");
-            fsio::own_folder(fsio::parent_of(self.file.target()))?;
             return self.append(&entries.lines, durability).map(Some);
         }
         let of = Revision::of(text.as_bytes());
@@ -290,9 +292,18 @@ impl DroppedLog {
         if self.unsynced.is_there()? {
             self.write_anew(durability)?;
         }
+        let found = fsio::look(self.path())?;
+        if let Some(found) = &found
+            && self.known.is_some()
+            && self.known == fsio::inode_text(found)
+        {
+            fsio::trust(found);
+            let folder = fsio::look(fsio::parent_of(self.path()))?;
+            folder.iter().for_each(fsio::trust);
+        }
         let added = Added {
             path: self.path().to_path_buf(),
-            before: fsio::look(self.path())?.map(|found| found.len()),
+            before: found.map(|found| found.len()),
             lines: lines.len() as u64,
         };
         match fsio::append(self.path(), lines, durability, Some(self.file.target())) {
@@ -317,6 +328,12 @@ impl DroppedLog {
                 Err(error)
             }
         }
+    }
+
+    /// Which log is there, if its name is on disk.
+    pub(super) fn synced(&self) -> Option<String> {
+        let found = fsio::look(self.path()).ok().flatten();
+        fsio::inode_text(&found.filter(fsio::lasts)?)
     }
 
     /// Copies a log that could not be synced to a new file, which is synced before it takes the name.
@@ -414,15 +431,17 @@ impl DroppedLog {
 
     /// The newest `most` of these. Reads the end of the log, and more of it only as far as it has to.
     pub(in crate::store) fn newest(&self, of: LinesOf<'_>, most: usize) -> Result<Vec<Dropped>> {
+        // From most nothing was ever dropped: one look tells.
+        if fsio::look(fsio::parent_of(self.path()))?.is_none() {
+            return Ok(Vec::new());
+        }
         let mut size = END;
         let mut pieces = loop {
-            if self.begins.is_there()? {
+            let length = fsio::look(self.path())?.map_or(0, |found| found.len());
+            if length < size || self.begins.is_there()? {
                 break self.read(of)?;
             }
             let bytes = fsio::read_end(self.path(), size)?.unwrap_or_default();
-            if (bytes.len() as u64) < size {
-                break self.read(of)?;
-            }
             // The first line may have lost its beginning.
             let whole = bytes.iter().position(|byte| *byte == b'\n');
             let mut found = Found::default();
@@ -482,6 +501,43 @@ impl Found {
                     tracing::warn!(path = %path.display(), %error, "a line of the dropped log is unreadable");
                 }
             }
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::fsio::seam::{Call, Watch, watched};
+
+    struct FolderSyncs(usize);
+
+    impl Watch for FolderSyncs {
+        fn after(&mut self, call: &Call<'_>) {
+            self.0 += usize::from(call.operation == fsio::Operation::SyncFolder);
+        }
+    }
+
+    #[test]
+    fn only_a_log_that_the_note_names_has_its_name_on_disk() {
+        for is_named in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut log = DroppedLog::beside(&folder.path().join("a.json"));
+            std::fs::create_dir_all(fsio::parent_of(log.path())).unwrap();
+            std::fs::write(log.path(), "").unwrap();
+            let found = fsio::look(log.path()).unwrap().unwrap();
+            // Where the file system does not keep when a file was made, none is known by a note.
+            let Some(inode) = fsio::inode_text(&found) else {
+                return;
+            };
+            log.known = Some(if is_named { inode } else { format!("{inode}0") });
+            let syncs = Rc::new(RefCell::new(FolderSyncs(0)));
+            let append = || log.append(b"{}\n", Durability::Full).unwrap();
+            watched(Rc::clone(&syncs) as Rc<RefCell<dyn Watch>>, append);
+            assert_eq!(syncs.borrow().0 == 0, is_named);
         }
     }
 }

@@ -9,24 +9,34 @@ use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 /// meaning here, so a program of 0.1 that still runs excludes this one and is fenced by it.
 const WRITTEN: u64 = 2;
 
-/// `.agent-checkpoint/layout`.
+/// The name of the file in our folder.
+pub(super) const NAME: &str = "layout";
+
+/// How many bytes a number has at most.
+const MAX_BYTES: u64 = 32;
+
 fn path(own: &Path) -> PathBuf {
-    own.join("layout")
+    own.join(NAME)
 }
 
 /// The number in a folder of ours; `None` where there is none.
 fn read(own: &Path) -> Result<Option<(u64, Contents)>> {
     let path = path(own);
-    if fsio::look(&path)?.is_none() {
-        return Ok(None);
-    }
-    let Some(read) = fsio::read_limited(&path, 32)? else {
-        return Ok(None);
+    let read = match fsio::read_own(&path, MAX_BYTES) {
+        Ok(None) => return Ok(None),
+        Ok(read) => read,
+        // Some link, which says nothing of this folder.
+        Err(FileError::NotAFile { .. }) => return Ok(None),
+        Err(FileError::TooLarge { .. }) => None,
+        Err(error) => return Err(error.into()),
     };
-    let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
-    match text.trim_ascii().parse() {
-        Ok(number) => Ok(Some((number, read))),
-        Err(_) => Err(Error::new(ErrorKind::Unreadable {
+    let number = |read: &Contents| {
+        let text = std::str::from_utf8(&read.bytes).ok()?;
+        text.trim_ascii().parse().ok()
+    };
+    match read.and_then(|read| Some((number(&read)?, read))) {
+        Some(found) => Ok(Some(found)),
+        None => Err(Error::new(ErrorKind::Unreadable {
             detail: format!(
                 "the number of the layout is damaged, so it is unknown whether a newer program laid out the folder; \
                  if none did, remove {}",
@@ -66,6 +76,9 @@ pub(super) fn take_over(own: &Path, durability: Durability) -> Result<()> {
         Some((_, read)) => Present::Same(&read.stamp),
         None => Present::Absent,
     };
+    if fsio::look(&path(own))?.is_some_and(|found| found.is_symlink()) {
+        fsio::remove(&path(own), Durability::None)?;
+    }
     let durability = match durability {
         Durability::None => Durability::None,
         Durability::Data | Durability::Full => Durability::Data,

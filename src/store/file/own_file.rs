@@ -87,7 +87,7 @@ impl OwnFile {
 
     /// All of it, up to so many bytes. Most checkpoints have none: one call tells.
     pub(super) fn read(&self, most: u64) -> Result<Option<Contents>, FileError> {
-        fsio::read_plain(&self.path, most)
+        fsio::read_own(&self.path, most)
     }
 
     /// Replaces it, no wider open than the checkpoint's file, as durably as is asked for.
@@ -100,10 +100,7 @@ impl OwnFile {
         let folder = fsio::parent_of(&self.path);
         match durability {
             Durability::None => fsio::create_folder(folder)?,
-            Durability::Data | Durability::Full => {
-                fsio::own_folder(fsio::parent_of(&self.target))?;
-                fsio::create_folder_durably(folder)?;
-            }
+            Durability::Data | Durability::Full => fsio::create_folder_durably(folder)?,
         }
         Replace::new(&self.path, present)
             .like(&self.target)

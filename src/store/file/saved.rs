@@ -35,6 +35,8 @@ pub(super) struct Saved {
     pub(super) synced: Durability,
     /// When it was written.
     pub(super) at: SystemTime,
+    /// Which dropped log was there whose name is on disk.
+    pub(super) log: Option<String>,
 }
 
 /// How many files are remembered. More are forgotten all at once, and their notes are read again.
@@ -78,6 +80,11 @@ impl Noted {
         self.last.as_ref()
     }
 
+    /// Which dropped log was there whose name is on disk.
+    pub(super) fn log(&self) -> Option<String> {
+        self.last.as_ref()?.log.clone()
+    }
+
     /// When the last save was made, where this revision is not what it wrote.
     pub(in crate::store) fn changed_without(&self, present: &Revision) -> Option<SystemTime> {
         let last = self.last().filter(|_| !self.is_ours(present));
@@ -105,7 +112,7 @@ impl SavedNote {
         if fsio::refuse_strange(&self.path).is_err() {
             return Noted::default();
         }
-        let read = fsio::read_plain(&self.path, 3 * RECORD as u64);
+        let read = fsio::read_own(&self.path, 3 * RECORD as u64);
         let Ok(Some(read)) = read else {
             return Noted::default();
         };
@@ -134,11 +141,18 @@ impl SavedNote {
             let synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
             synced.get(&self.target).is_some_and(is_it)
         };
-        remembered
-            || self.read().last.filter(is_it).is_some_and(|saved| {
-                remember(&self.target, saved);
-                true
-            })
+        remembered || {
+            let noted = self.read();
+            self.recall(&noted, stamp, file);
+            noted.last.as_ref().is_some_and(is_it)
+        }
+    }
+
+    /// Remembers what the note says of exactly this file.
+    pub(super) fn recall(&self, noted: &Noted, stamp: &FileStamp, file: &Revision) {
+        if let Some(last) = noted.last.as_ref().filter(|last| last.is(stamp, file)) {
+            remember(&self.target, last.clone());
+        }
     }
 
     /// Notes that a sync of the present file failed: the system may have dropped what it could not write, so that a
@@ -170,26 +184,19 @@ impl SavedNote {
             stamp: stamp.text(),
             synced,
             at: UNIX_EPOCH,
+            log: None,
         };
         remember(&self.target, saved);
     }
 
-    /// Has it known that the names of our folders are on disk, where the note says so: it lies in them, and was
-    /// written after the present file and its name were synced.
-    pub(super) fn trust_folders(&self, folder: &Path, own: &Path) -> Result<(), FileError> {
-        if fsio::is_trusted(folder)? && fsio::is_trusted(own)? {
-            return Ok(());
-        }
-        let last = self.read().last;
-        let Some(last) = last.filter(|last| last.synced == Durability::Full) else {
-            return Ok(());
+    /// Whether the names of our folders are on disk by the note: it lies in them, and was written after the present
+    /// file and its name were synced.
+    pub(super) fn vouches_for_folders(&self, noted: &Noted) -> Result<bool, FileError> {
+        let Some(last) = noted.last().filter(|last| last.synced == Durability::Full) else {
+            return Ok(false);
         };
         let found = fsio::look(&self.target)?;
-        if found.is_some_and(|found| FileStamp::of(&found).text() == last.stamp) {
-            fsio::trust_name(folder)?;
-            fsio::trust_name(own)?;
-        }
-        Ok(())
+        Ok(found.is_some_and(|found| FileStamp::of(&found).text() == last.stamp))
     }
 
     /// Notes what is about to be saved: a save that is killed before it can note more was ours all the same.
@@ -223,6 +230,7 @@ impl Noting {
         file: &Revision,
         replaced: &Replaced,
         synced: Durability,
+        log: Option<String>,
     ) {
         let saved = Saved {
             checkpoint: checkpoint.cloned(),
@@ -230,6 +238,7 @@ impl Noting {
             stamp: replaced.stamp.text(),
             synced,
             at: replaced.modified.unwrap_or_else(SystemTime::now),
+            log,
         };
         let both = [record(&saved.text()), record("")].concat();
         self.write(|file| file.write(&both, 0));
@@ -255,8 +264,8 @@ impl Saved {
     fn text(&self) -> String {
         let since = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let checkpoint = self.checkpoint.as_ref();
-        format!(
-            "{} {} {} {} {}.{}",
+        let text = format!(
+            "{} {} {} {} {}.{} {}",
             checkpoint.map_or_else(|| "-".to_owned(), Revision::to_string),
             self.file,
             self.stamp,
@@ -267,7 +276,9 @@ impl Saved {
             },
             since.as_secs(),
             since.subsec_nanos(),
-        )
+            self.log.as_deref().unwrap_or_default(),
+        );
+        text.trim_end().to_owned()
     }
 
     fn parse(text: &str) -> Option<Saved> {
@@ -291,6 +302,7 @@ impl Saved {
             stamp,
             synced,
             at: UNIX_EPOCH.checked_add(since)?,
+            log: word().map(str::to_owned),
         })
     }
 
@@ -339,7 +351,7 @@ mod tests {
 
         let noting = note().begin(None, Some(&one));
         assert!(note().read().is_ours(&one), "a killed save raises nothing");
-        noting.done(Some(&one), &other, &replaced, Durability::Full);
+        noting.done(Some(&one), &other, &replaced, Durability::Full, None);
         let last = note().read().last.unwrap();
         assert_eq!(last.synced, Durability::Full);
         assert!(last.is(&replaced.stamp, &other) && !last.is(&replaced.stamp, &one));
@@ -370,7 +382,7 @@ mod tests {
         let one = Revision::of(b"1");
         let save = || {
             let noting = note().begin(None, Some(&one));
-            noting.done(Some(&one), &one, &replaced, Durability::Full);
+            noting.done(Some(&one), &one, &replaced, Durability::Full, None);
         };
         save();
         let real = std::fs::read(&note().path).unwrap();

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::DurableFile;
-use super::history::Entry;
 use super::saved::Noted;
 use crate::checkpoint::{Error, ErrorKind, Result, Revision, Timestamp};
 use crate::formats::builder_state::{NO_SUCH_SLOT, Slot, SlotPlace};
@@ -163,14 +162,29 @@ fn saved_for(file: &DurableFile<'_>, slot: &Slot, revision: &Revision) -> Result
     if let Some(kept) = file.fingerprints(revision)? {
         return Ok(of_kept_beside(&kept).0);
     }
-    let Ok(Some(history)) = file.history() else {
+    let Some(history) = file.history()? else {
         return Ok(None);
     };
-    let entries = history.entries().unwrap_or_default();
-    let of_entry = |entry: &Entry| in_host(slot, file.read_entry(&entry.path).ok()?).ok()?;
-    let mut states = entries.iter().filter_map(of_entry);
-    let found = states.find(|state| state.revision == *revision);
-    Ok(found.and_then(|state| state.context.task))
+    for entry in history.entries()? {
+        let host = match file.read_entry(&entry.path) {
+            // One damaged entry hides no other.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Corrupt(_) | ErrorKind::TooLarge { .. }
+                ) =>
+            {
+                continue;
+            }
+            host => host?,
+        };
+        if let Ok(Some(state)) = in_host(slot, host)
+            && state.revision == *revision
+        {
+            return Ok(state.context.task);
+        }
+    }
+    Ok(None)
 }
 
 /// A host goes on to its next story, and may leave the checkpoint of the last one in its place: that stays the

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::DurableFile;
+use super::lock::Locked;
 use crate::checkpoint::{Error, Fence, Result, Revision};
-use crate::fsio::{self, Contents, FileError, Lock, Present, Replace, look, parent_of};
+use crate::fsio::{self, Contents, FileError, Present, Replace, look, parent_of};
 use crate::json::{Corrupt, CorruptCode};
 use crate::store::file::quarantine;
 
@@ -15,7 +16,7 @@ pub(in crate::store) struct Damaged<'f> {
     contents: Option<Contents>,
     /// What is wrong with it; `None` when there is no file.
     pub(in crate::store) corrupt: Option<Corrupt>,
-    _lock: Option<Lock>,
+    _lock: Locked,
 }
 
 impl DurableFile<'_> {
@@ -31,7 +32,7 @@ impl DurableFile<'_> {
         let lock = if is_there || look(parent_of(&target))?.is_some() {
             self.lock(&target)?
         } else {
-            None
+            Locked::default()
         };
         // What is judged is what goes to quarantine.
         let (corrupt, contents) = match self.judged(&target)? {
@@ -100,7 +101,7 @@ impl Damaged<'_> {
                 match replace.write(text.as_bytes()) {
                     Ok(replaced) => {
                         let whole = Revision::of(text.as_bytes());
-                        noting.done(revision, &whole, &replaced, durability);
+                        noting.done(revision, &whole, &replaced, durability, None);
                     }
                     Err(error) => {
                         match error {

@@ -1,5 +1,6 @@
 //! The lock of a file, and what is looked at once it is held.
 
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -13,13 +14,26 @@ use crate::fsio::{
 use crate::store::file::layout;
 use crate::store::file::own_file::{folders, path_beside};
 use crate::store::file::quarantine;
+use crate::store::file::saved::Noted;
+
+/// The name of the file that tells when our folder was last swept.
+const SWEPT: &str = "swept";
 
 /// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
 const WORTH_TELLING: Duration = Duration::from_millis(50);
 
+/// A file whose lock is held.
+#[derive(Default)]
+pub(super) struct Locked {
+    /// `None` where the file system has no locks and the options do without.
+    _lock: Option<Lock>,
+    /// The note beside it, where it was opened already.
+    pub(super) note: Option<(Noted, Option<InPlace>)>,
+}
+
 impl DurableFile<'_> {
-    /// The lock of the file. `None` where the file system has none and the options do without.
-    pub(super) fn lock(&self, target: &Path) -> Result<Option<Lock>> {
+    /// Takes the lock of the file. What is known of our folders from then on is looked up once, with the first save.
+    pub(super) fn lock(&self, target: &Path) -> Result<Locked> {
         let folder = parent_of(target);
         let own = folder.join(fsio::OWN_FOLDER);
         // `git clean` takes it away while a program runs, and with it what keeps it out of the repository.
@@ -28,47 +42,62 @@ impl DurableFile<'_> {
         if let (Some(within), true) = (&self.within, is_link) {
             fsio::within(within, &own)?;
         }
-        let found = found.filter(|_| self.options.has_swept(&own));
+        let lasts = |found: &Metadata| found.is_dir() && fsio::lasts(found);
+        let is_known = found.as_ref().is_some_and(lasts) && self.options.has_swept(&own);
         let mut is_laid_out = true;
-        if let Some(found) = found {
-            if !found.is_dir() || !fsio::lasts(&found) {
-                fsio::create_folder_durably(&own)?;
-            }
-        } else {
-            is_laid_out = layout::is_present(&own)?;
+        if found.is_none() {
+            is_laid_out = false;
             let is_ours = look(folder)?.is_none();
-            self.note(target).trust_folders(folder, &own)?;
             fsio::create_folder_durably(folder)?;
-            fsio::own_folder(folder)?;
             if is_ours {
                 ignore_temporary_files(folder)?;
             }
+            fsio::own_folder(folder)?;
+        } else if !is_known {
+            is_laid_out = layout::is_present(&own)?;
+            refuse_links(folder, &own)?;
         }
-        self.refuse_links(folder, &own)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let lock = self.acquire(folder, &name)?;
+        let mut note = None;
+        if let (Some(found), false) = (found, is_known) {
+            let opened = self.note(target).open();
+            if self.note(target).vouches_for_folders(&opened.0)? {
+                fsio::trust(&found);
+                look(folder)?.iter().for_each(fsio::trust);
+            } else {
+                fsio::create_folder_durably(folder)?;
+            }
+            fsio::own_folder(folder)?;
+            note = Some(opened);
+        }
+        if !is_laid_out {
+            layout::take_over(&own, self.options.durability)?;
+        }
+        if let Some(lock) = &lock {
+            self.refuse_other_case(lock, target, &name)?;
+        }
+        self.sweep(lock.as_ref(), target, folder, &own);
+        Ok(Locked { _lock: lock, note })
+    }
+
+    /// Waits for the lock of a file in a folder. `None` where the file system has none and the options do without.
+    fn acquire(&self, folder: &Path, name: &str) -> Result<Option<Lock>> {
         // Names that differ only in case are one file on many systems, so they have one lock.
         let folded = folder.join(name.to_lowercase());
         let path = path_beside(&folded, folders::LOCKS, ".lock");
         let options = self.options;
-        let take_over = || match is_laid_out {
-            true => Ok(()),
-            false => layout::take_over(&own, options.durability),
-        };
         let began = Instant::now();
-        let lock = match Lock::acquire(&path, options.lock_timeout, &options.holder) {
+        match Lock::acquire(&path, options.lock_timeout, &options.holder) {
             Ok(lock) => {
                 if began.elapsed() >= WORTH_TELLING
                     && let Some(key) = &self.key
                 {
                     event::happened("lock waited", key, None, Some(&options.holder), began);
                 }
-                lock
+                Ok(Some(lock))
             }
-            Err(FileError::NoLocks { .. }) if options.single_writer => {
-                take_over()?;
-                self.sweep(None, target, folder, &own);
-                return Ok(None);
-            }
+            Err(FileError::NoLocks { .. }) if options.single_writer => Ok(None),
             Err(FileError::Locked {
                 waited,
                 holder,
@@ -76,30 +105,16 @@ impl DurableFile<'_> {
                 ..
             }) => {
                 // What is locked for the caller is the checkpoint, not the file of the lock.
-                return Err(Error::new(ErrorKind::Locked {
+                Err(Error::new(ErrorKind::Locked {
                     waited,
                     pid: fsio::pid_of(holder.as_deref()),
                     holder,
                     held_for,
                 })
-                .with_path(&self.path));
+                .with_path(&self.path))
             }
-            Err(error) => return Err(error.into()),
-        };
-        take_over()?;
-        self.refuse_other_case(&lock, target, &name)?;
-        self.sweep(Some(&lock), target, folder, &own);
-        Ok(Some(lock))
-    }
-
-    /// Refuses a folder of ours that is a link out of the store.
-    fn refuse_links(&self, folder: &Path, own: &Path) -> Result<()> {
-        if !self.options.has_swept(own) {
-            for entry in fsio::list(own)? {
-                fsio::within(folder, &entry.path())?;
-            }
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
     /// Removes the temporary files that killed writers left, wherever any are made: for the store, and for what it
@@ -107,7 +122,7 @@ impl DurableFile<'_> {
     /// the middle of a save, however old its file looks after the clock was set.
     fn sweep(&self, lock: Option<&Lock>, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
-            let note = own.join("swept");
+            let note = own.join(SWEPT);
             let swept = look(&note).ok().flatten();
             if is_recent(swept.and_then(|found| found.modified().ok())) {
                 return Vec::new();
@@ -160,6 +175,21 @@ impl DurableFile<'_> {
         lock.set_label(name);
         Ok(())
     }
+}
+
+/// Refuses a folder of ours that is a link out of the store. Our files are opened without following links.
+fn refuse_links(folder: &Path, own: &Path) -> Result<()> {
+    for entry in fsio::list(own)? {
+        let is_link = entry.file_type().is_ok_and(|found| found.is_symlink());
+        if is_link
+            && ![SWEPT, layout::NAME]
+                .map(OsStr::new)
+                .contains(&&*entry.file_name())
+        {
+            fsio::within(folder, &entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a sweep at this time is not due again yet. One in the future says nothing.

@@ -26,7 +26,7 @@ type Judged = (std::result::Result<Stored, Corrupt>, Contents);
 impl DurableFile<'_> {
     /// The document, or `None` when there is no file.
     pub(in crate::store) fn load(&self) -> Result<Option<Stored>> {
-        let target = self.target()?;
+        let (target, _) = self.look_at_target()?;
         Ok(self.read(&target)?.map(|(stored, _)| stored))
     }
 

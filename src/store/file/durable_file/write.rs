@@ -94,15 +94,22 @@ impl DurableFile<'_> {
         {
             return Ok(value);
         }
-        let _lock = self.lock(&target)?;
+        let mut locked = self.lock(&target)?;
         // The time that counts for a claim is that of the write, not when its writer began to wait.
         let mut beside = self.beside(&target);
         for _ in 0..FOREIGN_CHANGES {
             let mut present = self.read(&target)?;
-            let (noted, note) = self.note(&target).open();
-            if let (Some((stored, _)), None) = (&mut present, &self.slot) {
-                stored.changed_without = Some(noted.changed_without(&stored.revision).is_some());
+            let opened = locked.note.take();
+            let (noted, note) = opened.unwrap_or_else(|| self.note(&target).open());
+            if let Some((stored, contents)) = &mut present {
+                let of_this = self.note(&target);
+                of_this.recall(&noted, &contents.stamp, &stored.revision);
+                if self.slot.is_none() {
+                    let changed = noted.changed_without(&stored.revision);
+                    stored.changed_without = Some(changed.is_some());
+                }
             }
+            beside.dropped_log.known = noted.log();
             beside.noted = noted;
             let stored = present.as_ref().map(|(stored, _)| stored);
             let (value, next) = decide(stored, &beside)?;
@@ -202,7 +209,11 @@ impl DurableFile<'_> {
                     (Some(revision), None) => revision.clone(),
                     _ => Revision::of(next.text.as_bytes()),
                 };
-                noting.done(next.revision.as_ref(), &whole, &replaced, durability);
+                let log = match &added {
+                    Some(_) => dropped_log.synced(),
+                    None => dropped_log.known.clone(),
+                };
+                noting.done(next.revision.as_ref(), &whole, &replaced, durability, log);
                 dropped_log.begun(&next.dropped, durability);
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history.filter(|_| !next.skips_history) {

@@ -79,7 +79,7 @@ impl<'o> History<'o> {
     /// `None` when it does not, or another process was here since, or something is pinned, which does not
     /// count.
     fn keep_after(&self, folder: &Path, present: (&[u8], bool)) -> Result<Option<Kept>, FileError> {
-        let Some((mut numbers, stamp)) = self.options.recent.take(folder) else {
+        let Some((mut numbers, stamp)) = self.options.recent.take(&self.remembered(folder)) else {
             return Ok(None);
         };
         let is_as_left = stamp_of(folder)?.is_some_and(|now| now == stamp);
@@ -89,7 +89,7 @@ impl<'o> History<'o> {
         let Some(next) = numbers.last().and_then(|last| last.checked_add(1)) else {
             return Ok(None);
         };
-        let path = folder.join(format!("{next}.json"));
+        let path = folder.join(self.numbered(next));
         match self.link_or_copy(&path, present) {
             Ok(true) => {
                 numbers.push(next);
@@ -106,17 +106,35 @@ impl<'o> History<'o> {
         }
     }
 
-    /// The numbers of entries by their names; `None` where numbers alone do not name them.
+    /// The numbers of our entries by their names; `None` where numbers do not name them.
     fn numbers<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Vec<u64>> {
-        if !matches!(self.naming, Naming::Numbers { slot: None }) {
+        let Naming::Numbers { slot: ours } = &self.naming else {
             return None;
-        }
+        };
         let mut numbers: Vec<u64> = names
             .filter_map(number_and_slot)
-            .filter_map(|(number, slot)| slot.is_none().then_some(number))
+            .filter_map(|(number, slot)| (slot == ours.as_deref()).then_some(number))
             .collect();
         numbers.sort_unstable();
         Some(numbers)
+    }
+
+    /// The name of an entry with a number.
+    fn numbered(&self, number: u64) -> String {
+        match &self.naming {
+            Naming::Numbers { slot: Some(slot) } => {
+                format!("{number}{SLOT_SEPARATOR}{slot}.json")
+            }
+            _ => format!("{number}.json"),
+        }
+    }
+
+    /// Under what our entries are remembered: the slots of a host have one folder.
+    fn remembered(&self, folder: &Path) -> PathBuf {
+        match &self.naming {
+            Naming::Numbers { slot: Some(slot) } => folder.join(slot),
+            _ => folder.to_path_buf(),
+        }
     }
 
     /// A save that was killed between this and its rename left an entry of what is still present. It must
@@ -152,19 +170,15 @@ impl<'o> History<'o> {
         now: DateTime<Utc>,
     ) -> Box<dyn Iterator<Item = PathBuf> + 'n> {
         match &self.naming {
-            Naming::Numbers { slot } => {
+            Naming::Numbers { .. } => {
                 // A pin keeps its number, also where a power cut took the entry that it was made of.
                 let all = names.iter().chain(pinned);
                 let last = all.filter_map(|name| number_and_slot(name));
                 let last = last.map(|(number, _)| number).max().unwrap_or(0);
-                let slot = slot.as_ref();
-                Box::new((1..=u64::from(u16::MAX)).map(move |more| {
-                    let number = last.saturating_add(more);
-                    folder.join(match slot {
-                        Some(slot) => format!("{number}{SLOT_SEPARATOR}{slot}.json"),
-                        None => format!("{number}.json"),
-                    })
-                }))
+                Box::new(
+                    (1..=u64::from(u16::MAX))
+                        .map(move |more| folder.join(self.numbered(last.saturating_add(more)))),
+                )
             }
             Naming::Protocol(backups) => {
                 let stem = (backups.stem)(&self.stem(), now);
@@ -226,9 +240,10 @@ impl<'o> History<'o> {
         match kept.numbers {
             Some(mut numbers) => {
                 for number in numbers.drain(..surplus.min(numbers.len())) {
-                    let _ = fsio::remove(&folder.join(format!("{number}.json")), Durability::None);
+                    let _ = fsio::remove(&folder.join(self.numbered(number)), Durability::None);
                 }
                 if let Ok(Some(stamp)) = stamp_of(&folder) {
+                    let folder = self.remembered(&folder);
                     self.options.recent.put(&folder, numbers, stamp);
                 }
             }
