@@ -1040,9 +1040,10 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
     fs::write(folder.path().join("secondary_a.json"), UPDATED).unwrap();
     let by = TakeOver::new(&new, "another", "Crashed");
     let error = take_over(&store, &agent, &by, now).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Conflict { .. }),
-        "{error}"
+    assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    assert_eq!(
+        error.path().unwrap(),
+        store.path(&new.parse().unwrap()).unwrap()
     );
     assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
 }

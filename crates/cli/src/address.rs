@@ -505,7 +505,7 @@ fn named_link(path: &Path) -> bool {
 }
 
 /// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.
-fn is_folder(path: &Path, global: &Global) -> bool {
+pub(crate) fn is_folder(path: &Path, global: &Global) -> bool {
     if let Ok(found) = std::fs::metadata(path) {
         return found.is_dir();
     }

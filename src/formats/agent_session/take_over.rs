@@ -89,8 +89,8 @@ pub struct TakenOver {
 /// # Errors
 ///
 /// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
-/// one, and when the old file is to stay although the new agent has its id; [`ErrorKind::Conflict`] when
-/// the new agent has a checkpoint already, or the old one wrote its own meanwhile: it has not crashed;
+/// one, when the new agent has a checkpoint already, and when the old file is to stay although the new agent has its id;
+/// [`ErrorKind::Conflict`] when the old agent wrote its own meanwhile: it has not crashed;
 /// [`ErrorKind::Claimed`] while another's claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
 /// these cases nothing is changed.
 pub fn take_over(
@@ -158,7 +158,8 @@ fn beside(
     let (begun, checkpoint) = match agents.create_after(&new, &next, (key, &old)) {
         Ok(saved) => (saved, next),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
-            begun_before(agents, &new, &next, error)?
+            let path = store.path(&new)?;
+            begun_before(agents, &new, &next).map_err(|error| error.with_path(path))?
         }
         Err(error) => return Err(error),
     };
@@ -196,18 +197,18 @@ fn beside(
 }
 
 /// What an earlier call left that did not come to put the old file aside: it stays, since the new agent
-/// may have gone on. Any other checkpoint of the new agent is a conflict.
+/// may have gone on. Any other checkpoint of the new agent is refused.
 fn begun_before(
     agents: &Checkpoints<AgentCheckpoint>,
     new: &Key,
     next: &AgentCheckpoint,
-    conflict: Error,
 ) -> Result<(Saved, AgentCheckpoint)> {
     let there = agents.get(new)?.checkpoint;
     let is_that =
         there.session_id == next.session_id && there.previous_agent == next.previous_agent;
     if !is_that {
-        return Err(conflict);
+        let detail = "the new agent has a checkpoint of its own here; name another agent, or archive that one first";
+        return Err(Error::refused(detail).with_key(new));
     }
     Ok((agents.update(new, |_| {})?, there))
 }

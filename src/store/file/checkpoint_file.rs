@@ -66,9 +66,14 @@ impl CheckpointFile<'_> {
                 return Ok((Saved::unchanged(&self.key, present)?, None));
             };
             check_expected(&self.key, &put.expect, present)?;
-            beside
-                .claims
-                .check(self.slot_name(), put.fence, beside.now)?;
+            let claims = &beside.claims;
+            match self.slot_name() {
+                Some(slot) => claims.check(Some(slot), put.fence, beside.now)?,
+                None => {
+                    let is_changed = |name: &str| slot::differs(name, present, &put.document);
+                    claims.check_whole(put.fence, beside.now, &is_changed)?;
+                }
+            }
             let (text, revision) = match &in_host {
                 Some(in_host) => {
                     let (text, revision) = in_host.with(&put.document)?;

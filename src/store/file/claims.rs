@@ -46,34 +46,37 @@ impl ClaimsFile {
         Ok(self.read()?.remove(name(slot)))
     }
 
-    /// Whether a write that shows this fence may go through: one to the slot, or one that changes the whole file,
-    /// for which no claim at all may stand on it but one that the fence opens.
+    /// Whether a write that shows this fence may go through: one to the slot, or one that replaces the whole file.
     pub(in crate::store) fn check(
         &self,
         slot: Option<&str>,
         fence: Option<Fence>,
         now: DateTime<Utc>,
     ) -> Result<()> {
-        if slot.is_some() {
-            return Claim::check(self.last(slot)?.as_ref(), fence, now);
+        match slot {
+            Some(_) => Claim::check(self.last(slot)?.as_ref(), fence, now),
+            None => self.check_whole(fence, now, &|_| true),
         }
+    }
+
+    /// The same of a write to the whole file: no claim at all may stand on it but one that the fence opens, and those
+    /// on slots that stay as they are.
+    pub(in crate::store) fn check_whole(
+        &self,
+        fence: Option<Fence>,
+        now: DateTime<Utc>,
+        is_changed: &dyn Fn(&str) -> bool,
+    ) -> Result<()> {
         let claims = self.read()?;
-        if claims.is_empty() {
-            return Claim::check(None, fence, now);
+        let opens = |claim: &Claim| Claim::check(Some(claim), fence, now).is_ok();
+        if fence.is_some() && !claims.values().any(opens) {
+            let standing = claims.values().find(|claim| claim.stands(now));
+            return Claim::check(standing.or(claims.values().last()), fence, now);
         }
-        let mut opened = fence.is_none();
-        let mut refused = None;
-        for claim in claims.values() {
-            match Claim::check(Some(claim), fence, now) {
-                Ok(()) => opened = true,
-                Err(error) if claim.stands(now) => return Err(error),
-                Err(error) => refused = Some(error),
-            }
-        }
-        match refused {
-            Some(error) if !opened => Err(error),
-            _ => Ok(()),
-        }
+        let in_the_way = claims.iter().find(|(slot, claim)| {
+            claim.stands(now) && !opens(claim) && (fence.is_none() || is_changed(slot))
+        });
+        in_the_way.map_or(Ok(()), |(_, claim)| Claim::check(Some(claim), None, now))
     }
 
     /// Puts what `change` makes of the last claim in its place. A take-over begins a record that cannot be read

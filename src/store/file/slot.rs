@@ -133,6 +133,19 @@ pub(super) fn is_no_checkpoint(host: &Document, place: &SlotPlace) -> bool {
     found.is_some_and(|node| node.kind() != Kind::Object)
 }
 
+/// Whether a host that is written as a whole changes the checkpoint of the slot of this name; a name of no slot is that
+/// of the file.
+pub(super) fn differs(name: &str, before: Option<&Stored>, after: &Document) -> bool {
+    let Ok(slot) = name.parse::<Slot>() else {
+        return true;
+    };
+    let text = |host: &Document| {
+        let place = slot.find(host).ok()?;
+        Some(host.get(&place.pointer)?.raw().to_owned())
+    };
+    before.and_then(|before| text(&before.document)) != text(after)
+}
+
 /// What a slot of a host has, if that has the slot.
 pub(super) fn in_host(slot: &Slot, host: Option<Stored>) -> Result<Option<Stored>> {
     let Some(host) = host else {

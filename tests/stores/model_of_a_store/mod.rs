@@ -563,14 +563,18 @@ impl Model {
         let standing = claimed
             .iter()
             .filter(|key| self.stands(self.keys[**key].holder.as_ref().unwrap()));
-        let in_the_way: Vec<Fault> = standing
-            .flat_map(|key| self.claim_faults(*key, fence))
-            .collect();
         let opens = fence.is_none()
             || claimed
                 .iter()
                 .any(|key| self.claim_faults(*key, fence).is_empty());
-        if !in_the_way.is_empty() || opens {
+        let shut = standing.filter(|key| !self.claim_faults(**key, fence).is_empty());
+        if opens {
+            return shut.flat_map(|key| self.claim_faults(*key, None)).collect();
+        }
+        let in_the_way: Vec<Fault> = shut
+            .flat_map(|key| self.claim_faults(*key, fence))
+            .collect();
+        if !in_the_way.is_empty() {
             return in_the_way;
         }
         match claimed.as_slice() {

@@ -3,7 +3,7 @@
 use agent_checkpoint::formats::{CheckpointFile, Given, OwnVerb, VerbCall};
 use serde_json::json;
 
-use crate::address::Target;
+use crate::address::{Target, is_folder};
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::inputs;
@@ -19,11 +19,29 @@ pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
         return Err(Failure::usage("no verb; `ckpt --help` lists them"));
     };
     let mut global = global.clone();
-    let file = format.layout().only_file;
     // Where the protocol has one file, its folder names it.
-    if let (Some(folder), Some(file)) = (global.store.as_ref().filter(|it| it.is_dir()), file) {
-        global.store = Some(folder.join(file));
-        global.key = None;
+    if let Some(file) = format.layout().only_file {
+        if global.key.is_some() {
+            return Err(Failure::usage(format!(
+                "`ckpt {verb}` changes {file}, which needs no key; leave --key out"
+            )));
+        }
+        let Some(store) = &global.store else {
+            return Err(Failure::usage(format!(
+                "where is {file}? Name it or its folder with --store PATH"
+            )));
+        };
+        let store = if is_folder(store, &global) {
+            store.join(file)
+        } else {
+            store.clone()
+        };
+        if !store.exists() {
+            global
+                .format
+                .get_or_insert_with(|| format.name().to_owned());
+        }
+        global.store = Some(store);
     }
     let target = Target::to_write(&global)?;
     if target.format.name() != format.name() {

@@ -122,7 +122,7 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_takes_the_task() {
 }
 
 #[test]
-fn slots_are_claimed_one_by_one_and_the_whole_file_only_with_all() {
+fn slots_are_claimed_one_by_one_and_set_changes_none_that_another_holds() {
     let project = Project::with("docs/builder-state.json", EXAMPLE);
     let file = "docs/builder-state.json";
     let claim = ["claim", file, "--slot", "active", "--agent", "one"];
@@ -137,6 +137,26 @@ fn slots_are_claimed_one_by_one_and_the_whole_file_only_with_all() {
     assert_eq!(json["claim"]["owner"], "one");
     assert_eq!(json["stands"], true);
     assert_eq!(json["slot"], "active");
+
+    // Two claims stand: each owner changes its own slot, and what is in none.
+    let other = ["claim", file, "--slot", "top", "--agent", "two"];
+    let other = project.expect(0, &other).out;
+    let (one, two) = (fence.trim_end(), other.trim_end());
+    project.expect(4, &["set", file, "/x=2"]);
+    let blockers = "/activePrd/checkpoint/blockers=[]";
+    project.expect(0, &["set", file, blockers, "--fence", one]);
+    project.expect(0, &["set", file, "/x=2", "--fence", two]);
+    let refused = project.expect(
+        4,
+        &[
+            "set",
+            file,
+            "/activePrd/checkpoint/phase=\"x\"",
+            "--fence",
+            two,
+        ],
+    );
+    assert!(refused.error().contains("one"), "{refused:?}");
 }
 
 #[test]

@@ -522,6 +522,29 @@ fn a_pipelines_state_is_looked_at_and_set() {
 }
 
 #[test]
+fn a_lead_that_names_no_state_is_told_where_it_belongs() {
+    let project = Project::new();
+    let begin = |more: &[&str]| project.expect(2, &[&["lead", "begin", "S-1"], more].concat());
+    let missing = begin(&[]);
+    assert!(
+        missing.error().contains("where is state.json?"),
+        "{missing:?}"
+    );
+    // A place that is not there yet has no other format than the lead's.
+    for (store, file) in [("p", "p/state.json"), ("p/state.json", "p/state.json")] {
+        let absent = begin(&["--store", store]);
+        assert!(
+            absent
+                .error()
+                .starts_with(&format!("{file}: there is no checkpoint")),
+            "{absent:?}"
+        );
+    }
+    let keyed = begin(&["--store", "p", "--key", "S-1"]);
+    assert!(keyed.error().contains("leave --key out"), "{keyed:?}");
+}
+
+#[test]
 fn a_lead_goes_on_from_its_pipelines_state() {
     let file = ".pipeline/state.json";
     let project = Project::with(file, case("story-pipeline-state/valid.json"));
