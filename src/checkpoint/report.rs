@@ -83,8 +83,16 @@ impl FromStr for Report {
                     "is no JSON object: {} (column {})",
                     corrupt.message, corrupt.column
                 ),
-                // An object, with a member that is there twice.
-                Ok(_) => without_place(&error.to_string()).to_owned(),
+                Ok(_) if line.starts_with('\u{feff}') => {
+                    "begins with a byte order mark; leave it out".to_owned()
+                }
+                // An object, with a member that is there twice, or with half of a letter.
+                Ok(_) => match without_place(&error.to_string()) {
+                    escape if escape.ends_with("hex escape") => {
+                        "has half of a surrogate pair, such as \\ud83d alone, which is no Unicode text".to_owned()
+                    }
+                    says => says.to_owned(),
+                },
             })
         })?;
         Report::from_members(members).map_err(Error::refused)
@@ -559,6 +567,15 @@ mod tests {
                 r#"{"op":"stage","name":1.5}"#,
                 "\"name\" is a text or a whole number, not 1.5",
             ),
+            (
+                r#"{"op":"note","text":"\ud800"}"#,
+                "half of a surrogate pair",
+            ),
+            (
+                r#"{"op":"note","text":"\udc00 x"}"#,
+                "half of a surrogate pair",
+            ),
+            ("\u{feff}{\"op\":\"pause\"}", "a byte order mark"),
             (r#"{"op":"context","used":78}"#, "a fraction, such as 0.78"),
             (r#"{"op":"pause","force":1}"#, "\"force\" is true or false"),
         ] {

@@ -122,6 +122,7 @@ fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
 
 /// Several reports as one change, from standard input.
 pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_write(global)?;
     let bytes = crate::stdin::read(global.max_bytes)?;
     if bytes.len() as u64 > global.max_bytes {
         return Err(Failure::new(format!(
@@ -129,12 +130,14 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
             global.max_bytes
         )));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::new("standard input is no UTF-8 text; nothing was written"))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let number = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        at_line(Failure::new("is no UTF-8 text"), &target, number)
+    })?;
     let lines = text.lines().zip(1..);
     let lines = lines.filter(|(line, _)| !line.trim().is_empty());
     let (lines, numbers): (Vec<&str>, Vec<usize>) = lines.unzip();
-    let target = Target::to_write(global)?;
     let mut reports = Vec::with_capacity(lines.len());
     for (line, number) in lines.iter().zip(&numbers) {
         let report = line.parse::<Report>();
@@ -156,6 +159,16 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
     })
 }
 
+/// The options that an error ends with, each with the member that a line of a batch has in its place.
+const OPTIONS: [(&str, &str); 3] = [
+    (" (--force)", " (\"force\": true)"),
+    (
+        WITH_STEP,
+        " with \"pending\", or that it is the current one with \"current\": true",
+    ),
+    (WITHOUT_CURRENT, " without \"current\""),
+];
+
 /// A failure of one line of a batch.
 fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
     let file = target.path.display().to_string();
@@ -165,6 +178,11 @@ fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
         Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
         None => message,
     };
+    let of_option = OPTIONS.iter().find_map(|(option, member)| {
+        let why = why.strip_suffix(option)?;
+        Some(format!("{why}{member}"))
+    });
+    let why = of_option.as_deref().unwrap_or(why);
     failure.message = format!("{file}: line {number}: {why}; nothing was written");
     failure.file = Some(target.path.clone());
     failure
@@ -263,11 +281,14 @@ fn which_step(operation: &Operation, message: &str) -> Option<&'static str> {
         return None;
     };
     if message.ends_with("name the planned step that is finished") {
-        return Some(" with --pending TEXT, or that it is the current one with --current");
+        return Some(WITH_STEP);
     }
     let is_current = done.finishes_current() && message.ends_with("say what was finished");
-    is_current.then_some(" without --current")
+    is_current.then_some(WITHOUT_CURRENT)
 }
+
+const WITH_STEP: &str = " with --pending TEXT, or that it is the current one with --current";
+const WITHOUT_CURRENT: &str = " without --current";
 
 /// How a format comes to what an operation does that it lacks.
 fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {

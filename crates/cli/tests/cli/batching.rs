@@ -99,12 +99,40 @@ fn one_wrong_line_and_nothing_is_written() {
 }
 
 #[test]
+fn an_error_of_a_line_names_the_members_that_a_line_has() {
+    let task = TASK.replace(r#""currentStep": {"#, r#""x": {"#);
+    let project = Project::with("t.json", task);
+    let unclear = r#"{"op": "step done", "text": "Make b or Make c"}"#;
+    let run = project.ckpt_given(&HERE, unclear);
+    let says = r#"with "pending", or that it is the current one with "current": true; nothing was written"#;
+    assert!(run.error().ends_with(says), "{run:?}");
+    let current = r#"{"op": "step done", "text": "x", "current": true}"#;
+    let run = project.ckpt_given(&HERE, current);
+    assert!(run.error().contains(r#"without "current";"#), "{run:?}");
+
+    let store = ["--store", "s", "--key", "S-1", "--format", "story-pipeline"];
+    project.expect(
+        0,
+        &[&["start", "--agent", "a", "--plan", "T"], &store[..]].concat(),
+    );
+    let run = project.ckpt_given(
+        &[&["batch"], &store[..]].concat(),
+        r#"{"op": "stage", "name": 3}"#,
+    );
+    assert!(run.error().contains(r#"("force": true)"#), "{run:?}");
+}
+
+#[test]
 fn no_line_no_text_and_too_much_are_errors() {
     let project = Project::with("t.json", TASK);
     for (input, says) in [
         (&b""[..], "standard input has no line"),
         (b" \n\n", "standard input has no line"),
-        (b"\xff\xfe", "no UTF-8"),
+        (b"\xff\xfe", "t.json: line 1: is no UTF-8 text"),
+        (
+            b"\n{\"op\": \"unblock\"}\n\xc3",
+            "t.json: line 3: is no UTF-8 text",
+        ),
     ] {
         let run = project.ckpt_given(&HERE, input);
         assert_eq!(run.code, 2, "{run:?}");
