@@ -17,7 +17,9 @@ use std::time::Duration;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Recorder};
 use agent_checkpoint::store::{Durability, FileOptions, FileStore};
-use agent_checkpoint::{Checkpoints, Key, Limits, Operation, StepDone};
+use agent_checkpoint::{
+    Checkpoint, Checkpoints, Key, Limits, Operation, OperationContext, StepDone,
+};
 
 use measure::{Contender, at, compare, is_wanted, short};
 
@@ -161,7 +163,8 @@ fn checkpoint() -> TaskCheckpoint {
     let mut task = TaskCheckpoint::begin("bench-agent", plan, now);
     for number in 0..8 {
         let done = done(number).with_created(format!("src/new_{number}/mod.rs"));
-        task.finish_step(&done, now).unwrap();
+        task.apply(&done.into(), &OperationContext::at(now))
+            .unwrap();
     }
     task
 }

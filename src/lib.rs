@@ -16,11 +16,12 @@
 //! # A first look
 //!
 //! ```
-//! use agent_checkpoint::StepDone;
 //! use agent_checkpoint::formats::task::TaskCheckpoint;
 //! use agent_checkpoint::resume::ResumeOptions;
 //! use agent_checkpoint::store::FileStore;
-//! use agent_checkpoint::{CheckpointStoreExt, Key};
+//! use agent_checkpoint::{
+//!     Checkpoint, CheckpointStoreExt, Key, Operation, OperationContext, StepDone,
+//! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -33,9 +34,10 @@
 //! // The first agent begins, works, and is killed at any point after a save.
 //! let plan = ["Wire toggle", "Test it"];
 //! tasks.create(&key, &TaskCheckpoint::begin("ui-dev", plan, now))?;
+//! let context = OperationContext::at(now);
 //! tasks.try_update(&key, |task| {
-//!     task.start_step("Wire toggle", now)?;
-//!     task.finish_step(&StepDone::new("Wired toggle to context"), now)
+//!     task.apply(&Operation::StepStart { text: "Wire toggle".into() }, &context)?;
+//!     task.apply(&StepDone::new("Wired toggle to context").into(), &context)
 //! })?;
 //!
 //! // Another carries on.

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::{Decision, TaskCheckpoint};
+use agent_checkpoint::{Checkpoint, OperationContext, StepDone};
 
 /// The textbook durable replace: create, write, fdatasync, rename, fsync the folder.
 pub fn textbook(path: &Path, bytes: &[u8]) {
@@ -27,7 +27,8 @@ pub fn checkpoint() -> TaskCheckpoint {
         let done = StepDone::new(format!("Finished module m{n}"))
             .with_created(format!("src/module_{n}/mod.rs"))
             .with_modified("src/lib.rs");
-        task.finish_step(&done, now).unwrap();
+        task.apply(&done.into(), &OperationContext::at(now))
+            .unwrap();
     }
     task.decisions.push(Decision::new("Keep it simple"));
     task

@@ -40,10 +40,11 @@ pub use updating::Begun;
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::StepDone;
 /// use agent_checkpoint::formats::task::TaskCheckpoint;
 /// use agent_checkpoint::store::MemoryStore;
-/// use agent_checkpoint::{CheckpointStoreExt, Key};
+/// use agent_checkpoint::{
+///     Checkpoint, CheckpointStoreExt, Key, Operation, OperationContext, StepDone,
+/// };
 ///
 /// # fn main() -> agent_checkpoint::Result<()> {
 /// let store = MemoryStore::new();
@@ -52,9 +53,10 @@ pub use updating::Begun;
 ///
 /// let now = chrono::Utc::now();
 /// tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
+/// let context = OperationContext::at(now);
 /// let saved = tasks.try_update(&key, |task| {
-///     task.start_step("Wire toggle", now)?;
-///     task.finish_step(&StepDone::current().with_modified("src/toggle.rs"), now)
+///     task.apply(&Operation::StepStart { text: "Wire toggle".into() }, &context)?;
+///     task.apply(&StepDone::current().with_modified("src/toggle.rs").into(), &context)
 /// })?;
 /// assert!(saved.truncation.is_empty());
 ///

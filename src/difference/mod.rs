@@ -27,16 +27,17 @@ use values::Delta;
 /// # Examples
 ///
 /// ```
-/// use agent_checkpoint::StepDone;
-/// use agent_checkpoint::formats::task::TaskCheckpoint;
 /// use agent_checkpoint::difference::Difference;
+/// use agent_checkpoint::formats::task::TaskCheckpoint;
 /// use agent_checkpoint::json::Document;
+/// use agent_checkpoint::{Checkpoint, Operation, OperationContext};
 ///
 /// let begin = "2026-03-02T08:00:00Z".parse()?;
 /// let mut task = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], begin);
 /// let before = Document::new(&task)?;
-/// task.start_step("Wire toggle", "2026-03-02T08:05:00Z".parse()?)?;
-/// task.block("No test account")?;
+/// let later = OperationContext::at("2026-03-02T08:05:00Z".parse()?);
+/// task.apply(&Operation::StepStart { text: "Wire toggle".into() }, &later)?;
+/// task.apply(&Operation::Block { text: "No test account".into(), kind: None }, &later)?;
 /// let after = Document::new(&task)?;
 ///
 /// let difference = Difference::of::<TaskCheckpoint>(&before, &after)?;
@@ -92,7 +93,7 @@ impl Difference {
     ///
     /// let mut task = TaskCheckpoint::begin("dev", ["a"], "2026-03-02T08:00:00Z".parse()?);
     /// let (before, handoff) = (Document::new(&task)?, task.handoff());
-    /// task.block("No account")?;
+    /// task.blockers.push("No account".into());
     /// let after = Document::new(&task)?;
     /// let difference = Difference::of_handoffs((&before, &handoff), (&after, &task.handoff()));
     /// assert!(difference.to_string().contains("blocker: No account\n"));

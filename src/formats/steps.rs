@@ -6,7 +6,67 @@ use std::collections::HashSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::checkpoint::{Error, Result};
+use crate::checkpoint::{Error, Result, StepDone, have_names};
+
+/// A step that is reported as finished.
+pub(super) struct Finished {
+    /// What was done.
+    pub(super) text: String,
+    /// The planned step that it was.
+    leaves: Option<String>,
+}
+
+impl Finished {
+    /// Takes the step out of the plan; returns whether it was the current one.
+    pub(super) fn leave(&self, plan: &mut Vec<String>, current: Option<&str>) -> bool {
+        if let Some(at) = plan
+            .iter()
+            .position(|step| Some(step) == self.leaves.as_ref())
+        {
+            plan.remove(at);
+        }
+        current.is_some() && current == self.leaves.as_deref()
+    }
+}
+
+/// What a report finishes: the text may differ from the planned one, so what leaves the plan is the step that is named,
+/// else the planned one that reads the same, else the current one. `None` for a step that is finished already and
+/// reported again, as after a time-out, in the same words: what is current now is another. Steps of the plan are called
+/// `planned`.
+pub(super) fn finished(
+    done: &StepDone,
+    current: Option<&str>,
+    plan: &[String],
+    planned: &str,
+    is_finished: impl Fn(&str) -> bool,
+) -> Result<Option<Finished>> {
+    if let Some(text) = done.text() {
+        says(text, "say what was finished")?;
+    }
+    have_names(done.files())?;
+    let named = done.named(current)?;
+    let Some(text) = done.text().or(current) else {
+        return Err(Error::refused(
+            "no step is in progress; say what was finished",
+        ));
+    };
+    let is_planned = |step: &str| plan.iter().any(|planned| planned == step);
+    let leaves = match named {
+        Some(named) if !is_planned(&named) && current != Some(&named) => {
+            return Err(Error::refused(format!(
+                "{named} is no {planned} step; {planned} are {}",
+                quoted_all(plan),
+                named = quoted(&named)
+            )));
+        }
+        Some(named) => Some(named),
+        None if is_planned(text) || current == Some(text) => Some(text.to_owned()),
+        None if is_finished(text) => return Ok(None),
+        None => finished_with(text, current, plan)?,
+    };
+    let text = text.to_owned();
+    Ok(Some(Finished { text, leaves }))
+}
 
 /// The step that leaves the plan with work that is reported in other words than it was planned: the current one, unless
 /// the text reads more like another, of which it could be the report as well.
@@ -189,6 +249,19 @@ fn place(plan: &[String], text: &str) -> Result<usize> {
             first = quoted_all(first)
         ))
     })
+}
+
+/// Adds texts to a list, each once and none that says nothing.
+pub(super) fn add_each_once(
+    list: &mut Vec<String>,
+    texts: impl IntoIterator<Item = impl AsRef<str>>,
+) {
+    for text in texts {
+        let text = text.as_ref();
+        if !text.trim().is_empty() && !list.iter().any(|known| known == text) {
+            list.push(text.to_owned());
+        }
+    }
 }
 
 /// Refuses a text that says nothing.

@@ -7,7 +7,9 @@ pub(crate) mod only_swaps;
 use std::path::Path;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::{Checkpoint, FixedClock, Key, OperationContext, Report, Result, Timestamp};
+use agent_checkpoint::{
+    Checkpoint, FixedClock, Key, Operation, OperationContext, Report, Result, Timestamp,
+};
 use chrono::{DateTime, Utc};
 
 /// The example of the builder-state protocol: a host file with one checkpoint.
@@ -52,6 +54,12 @@ pub(crate) trait Reporting: Checkpoint {
 }
 
 impl<C: Checkpoint> Reporting for C {}
+
+/// The report that a step begins.
+pub(crate) fn start(text: &str) -> Operation {
+    let text = text.to_owned();
+    Operation::StepStart { text }
+}
 
 /// The report of a line of `ckpt batch`.
 pub(crate) fn line(json: &str) -> Report {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::common::{Reporting, line, start};
 use agent_checkpoint::formats::Formats;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::schema::{Contract, Schemas};
@@ -249,7 +250,9 @@ fn what_a_save_writes_fits_the_write_schema() {
         .create(&active, &TaskCheckpoint::begin("a", ["one"], now))
         .unwrap();
     tasks
-        .try_update(&active, |task| task.block("CI is down"))
+        .try_update(&active, |task| {
+            task.report(line(r#"{"op":"block","text":"CI is down"}"#))
+        })
         .unwrap();
     fits(&host, "builder-state");
 
@@ -263,7 +266,7 @@ fn what_a_save_writes_fits_the_write_schema() {
     let agents = files.checkpoints::<AgentCheckpoint>();
     let key = Key::new("Secondary-A").unwrap();
     agents
-        .try_update(&key, |agent| agent.start_step("one").map(|_| ()))
+        .try_update(&key, |agent| agent.report(start("one")))
         .unwrap();
     fits(&agent, "agent-session");
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::common::children::{Given, Running, say};
-use crate::common::{an_hour_passes_since_the_sweep, key, task, time, tree};
+use crate::common::{Reporting, an_hour_passes_since_the_sweep, key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -208,7 +208,7 @@ impl Saver {
                     Some(n) => act(&format!("step {}", n + 1), || {
                         let step = StepDone::new(format!("did {n}"));
                         tasks
-                            .try_update(&key("task"), |task| task.finish_step(&step, now))
+                            .try_update(&key("task"), |task| task.report_at(step.clone(), now))
                             .unwrap();
                         String::new()
                     }),

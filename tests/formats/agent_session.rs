@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{clock, key, time};
+use crate::common::{Reporting, clock, key, line, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{
-    AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, StageEntry,
-    TakeOver, Worked, backups_in, corrupt_plan, messages, newest_backup, take_over, take_over_id,
+    AgentCheckpoint, AgentStatus, AgentType, Backup, BackupAge, CoordinationState, TakeOver,
+    Worked, backups_in, corrupt_plan, messages, newest_backup, take_over, take_over_id,
 };
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Formats, Inputs, convert, violations};
@@ -20,7 +20,7 @@ use agent_checkpoint::store::{
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, ContextUse, Detail, ErrorKind, Expect, Key, Operation,
-    OperationContext, RuleContext, Status, Timestamp,
+    OperationContext, Report, RuleContext, Status, Timestamp,
 };
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -181,10 +181,8 @@ fn a_status_in_other_words_is_understood_and_kept() {
         assert_eq!(status.meaning(), meaning, "{text}");
         assert_eq!(status.is_waiting(), meaning == Some(AgentStatus::Waiting));
     }
-    let mut agent = at(AgentStatus::from("WAITING_FOR_SYNC"));
+    let agent = at(AgentStatus::from("WAITING_FOR_SYNC"));
     assert_eq!(agent.status(), Status::Paused);
-    agent.wait().unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::from("WAITING_FOR_SYNC")));
 }
 
 #[test]
@@ -197,7 +195,7 @@ fn a_number_of_messages_is_a_number_of_at_least_none() {
     assert_eq!(unread(json!(-1)), one(pointer, Code::OUT_OF_RANGE));
     assert_eq!(unread(json!("none")), one(pointer, Code::WRONG_TYPE));
     let mut agent = example();
-    agent.check_inbox(3, time(NOW));
+    agent.report(line(r#"{"op":"detail","unread":3}"#)).unwrap();
     let written = serde_json::to_string(&agent.coordination_state).unwrap();
     assert!(written.contains("\"unread_messages\":3,"), "{written}");
     agent.coordination_state.as_mut().unwrap().unread_messages = Some(1.5);
@@ -223,7 +221,9 @@ fn every_write_stamps_now_and_fifteen_minutes_on() {
         .checkpoints::<AgentCheckpoint>()
         .with_clock(clock("2026-01-15T15:00:00.987654Z"));
     agents
-        .update(&key("a"), |agent| agent.add_files(["x.md"]))
+        .update(&key("a"), |agent| {
+            agent.files_modified = vec!["x.md".into()]
+        })
         .unwrap();
     let agent = agents.get(&key("a")).unwrap().checkpoint;
     assert_eq!(
@@ -263,16 +263,6 @@ fn every_write_stamps_now_and_fifteen_minutes_on() {
 }
 
 #[test]
-fn a_heartbeat_moves_the_stamps_and_nothing_else() {
-    let mut agent = example();
-    agent.heartbeat(time(NOW));
-    let mut expected = example();
-    expected.stamp(time(NOW));
-    assert_ne!(agent, example());
-    assert_eq!(agent, expected);
-}
-
-#[test]
 fn the_first_checkpoint_is_that_of_the_protocol() {
     let plan = [
         "Read S2.P1 guide",
@@ -299,72 +289,13 @@ fn the_first_checkpoint_is_that_of_the_protocol() {
 }
 
 #[test]
-fn a_step_begins_and_the_one_put_aside_goes_back_to_the_plan() {
-    let mut agent = example();
-    assert_eq!(
-        agent.start_step("Transition to S2.P3").unwrap().as_deref(),
-        Some("Writing Acceptance Criteria in spec.md")
-    );
-    assert_eq!(
-        agent.next_steps[0],
-        "Writing Acceptance Criteria in spec.md"
-    );
-    assert_eq!(agent.start_step("Transition to S2.P3").unwrap(), None);
-    assert_eq!(agent.next_steps.len(), 4);
-    // One that was planned is put aside where it stands.
-    let before = agent.next_steps.clone();
-    agent.start_step("Something else").unwrap();
-    assert_eq!(agent.next_steps, before);
-    let mut waiting = at(AgentStatus::Waiting);
-    waiting.start_step("On").unwrap();
-    assert_eq!(waiting.status, Some(AgentStatus::InProgress));
-    let mut blocked = at(AgentStatus::Blocked);
-    blocked.start_step("Something else").unwrap();
-    assert_eq!(blocked.status, Some(AgentStatus::Blocked));
-    assert!(at(AgentStatus::Complete).start_step("More").is_err());
-}
-
-#[test]
-fn a_finished_step_leaves_the_plan_and_its_files_are_listed_once() {
-    let mut agent = example();
-    let done = StepDone::new("Acceptance Criteria written")
-        .with_pending("Complete Acceptance Criteria")
-        .with_modified("feature_02_team_penalty/spec.md")
-        .with_created("feature_02_team_penalty/notes.md");
-    agent.finish_step(&done).unwrap();
-    assert_eq!(
-        agent.completed_steps.last().unwrap(),
-        "Acceptance Criteria written"
-    );
-    assert_eq!(
-        agent.next_steps,
-        ["Write checklist.md questions", "Transition to S2.P3"]
-    );
-    assert_eq!(agent.files_modified.len(), 3);
-    // The current step was another, and goes on.
-    assert!(agent.current_step.is_some());
-    agent.finish_step(&StepDone::current()).unwrap();
-    assert_eq!(agent.current_step, None);
-    let before = agent.clone();
-    assert!(agent.finish_step(&StepDone::current()).is_err());
-    assert!(
-        agent
-            .finish_step(&StepDone::new("x").with_pending("no such step"))
-            .is_err()
-    );
-    assert_eq!(agent, before);
-    agent.commit_files();
-    assert!(agent.files().is_empty());
-}
-
-#[test]
 fn between_two_steps_the_current_one_is_null_in_its_place() {
     let store = MemoryStore::new();
     let document = Document::from_text(UPDATED).unwrap();
     store.put(&key("a"), Put::new(document.clone())).unwrap();
     let agents = store.checkpoints::<AgentCheckpoint>();
     agents
-        .try_update(&key("a"), |agent| agent.finish_step(&StepDone::current()))
+        .try_update(&key("a"), |agent| agent.report(StepDone::current()))
         .unwrap();
     let text = store.load(&key("a")).unwrap().unwrap().document.into_text();
     assert!(
@@ -374,368 +305,33 @@ fn between_two_steps_the_current_one_is_null_in_its_place() {
 }
 
 #[test]
-fn blocking_names_the_blocker_and_unblocking_clears_it() {
-    let mut agent = example();
-    agent.block("No data").unwrap();
-    agent.block("No data").unwrap();
-    agent.block("No key").unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::Blocked));
-    assert_eq!(agent.blockers, ["No data", "No key"]);
-    assert_eq!(rules_of(&agent), vec![]);
-    let before = agent.clone();
-    assert!(agent.block(" ").is_err());
-    assert_eq!(agent, before);
-    agent.unblock().unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::InProgress));
-    assert!(agent.blockers.is_empty());
-    assert!(at(AgentStatus::Complete).block("x").is_err());
-    assert!(at(AgentStatus::Complete).unblock().is_err());
-}
-
-#[test]
-fn a_sync_point_is_waited_at_and_then_a_finished_step() {
-    let mut agent = example();
-    agent.reach_sync("S2 to S3").unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::Waiting));
-    assert_eq!(agent.sync_point(), Some("S2 to S3"));
-    assert_eq!(
-        agent.next_steps[0],
-        "Writing Acceptance Criteria in spec.md"
-    );
-    let before = agent.clone();
-    agent.reach_sync("S2 to S3").unwrap();
-    assert_eq!(agent, before);
-    agent.leave_sync().unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::InProgress));
-    assert_eq!(agent.sync_point(), None);
-    assert_eq!(
-        agent.completed_steps.last().unwrap(),
-        "Sync point S2 to S3 passed"
-    );
-    assert!(agent.leave_sync().is_err());
-    assert!(at(AgentStatus::Blocked).reach_sync("x").is_err());
-    // Whatever the agent does next, it has passed the point.
-    let text = "Waiting at sync point S2 to S3";
-    for (at, go_on) in ways_out().into_iter().enumerate() {
-        let mut agent = before.clone();
-        go_on(&mut agent).unwrap();
-        assert!(
-            agent
-                .completed_steps
-                .contains(&"Sync point S2 to S3 passed".into()),
-            "{at}"
-        );
-        assert_ne!(agent.current_step.as_deref(), Some(text), "{at}");
-        assert!(!agent.next_steps.contains(&text.into()), "{at}");
-        assert!(!agent.completed_steps.contains(&text.into()), "{at}");
-        // Steps of the plan are still in it.
-        assert_eq!(
-            agent.next_steps[0], "Writing Acceptance Criteria in spec.md",
-            "{at}"
-        );
-    }
-}
-
-/// All ways to leave a sync point.
-fn ways_out() -> Vec<fn(&mut AgentCheckpoint) -> agent_checkpoint::Result<()>> {
-    fn apply(
-        agent: &mut AgentCheckpoint,
-        operation: &Operation,
-        force: bool,
-    ) -> agent_checkpoint::Result<()> {
-        agent.apply(operation, &context().with_force(force))
-    }
-    vec![
-        |agent| agent.start_step("On").map(drop),
-        AgentCheckpoint::unblock,
-        |agent| agent.reach_sync("another"),
-        |agent| agent.resume_session("def-456"),
-        |agent| {
-            *agent = agent.taken_over("Secondary-B", "def-456", "n", time(NOW))?;
-            Ok(())
-        },
-        |agent| {
-            agent.block("No data")?;
-            agent.unblock()
-        },
-        |agent| {
-            agent.block("No data")?;
-            agent.start_step("On").map(drop)
-        },
-        |agent| agent.finish_step(&StepDone::current()),
-        |agent| agent.finish_step(&StepDone::new("Waiting at sync point S2 to S3")),
-        AgentCheckpoint::complete,
-        |agent| apply(agent, &Operation::Complete, false),
-        |agent| {
-            agent.force_complete();
-            Ok(())
-        },
-        |agent| {
-            agent.status = Some(AgentStatus::Complete);
-            agent.reopen();
-            Ok(())
-        },
-        |agent| agent.enter_stage(StageEntry::new("S2.P3")),
-        |agent| agent.force_stage(StageEntry::new("S2.P1")),
-    ]
-}
-
-#[test]
-fn work_that_is_finished_at_a_sync_point_does_not_end_the_waiting() {
-    let mut agent = example();
-    agent.reach_sync("S2").unwrap();
-    agent.finish_step(&StepDone::new("Answered B")).unwrap();
-    assert_eq!(agent.sync_point(), Some("S2"));
-    assert_eq!(agent.status, Some(AgentStatus::Waiting));
-    agent.finish_step(&StepDone::current()).unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::InProgress));
-    // In the agent's own words.
-    agent.reach_sync("S3").unwrap();
-    let done = StepDone::new("All are at S3").with_pending("Waiting at sync point S3");
-    agent.finish_step(&done).unwrap();
-    assert_eq!(agent.completed_steps.last().unwrap(), "All are at S3");
-    assert_eq!(agent.sync_point(), None);
-    assert_eq!(agent.status, Some(AgentStatus::InProgress));
-}
-
-#[test]
 fn a_text_that_says_nothing_is_refused() {
     let before = example();
     let mut agent = before.clone();
-    for refused in [
-        agent.start_step("").map(drop),
-        agent.finish_step(&StepDone::new(" ")),
-        agent.block(" "),
-        agent.enter_stage(StageEntry::new("")),
-        agent.force_stage(StageEntry::new(" ")),
-        agent.reach_sync(""),
-        agent.apply(&Operation::Phase { name: " ".into() }, &context()),
-    ] {
-        let error = refused.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+    for text in ["", " "].map(str::to_owned) {
+        for operation in [
+            Operation::StepStart { text: text.clone() },
+            StepDone::new(&text).into(),
+            Operation::Note { text: text.clone() },
+            Operation::Decide {
+                text: text.clone(),
+                rationale: None,
+            },
+            Operation::Block {
+                text: text.clone(),
+                kind: None,
+            },
+            Operation::Phase { name: text.clone() },
+            Operation::Stage { name: text.clone() },
+            Operation::Sync { name: text.clone() },
+        ] {
+            for report in [Report::from(operation.clone()), Report::forced(operation)] {
+                let error = agent.report(report).unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
+            }
+        }
     }
     assert_eq!(agent, before);
-}
-
-#[test]
-fn what_goes_with_being_complete_does_not_reopen() {
-    let forced = context().with_force(true);
-    for operation in [
-        Operation::Heartbeat,
-        Operation::Note {
-            text: "Nothing is left".into(),
-        },
-        Operation::Complete,
-    ] {
-        let mut agent = at(AgentStatus::Complete);
-        agent.apply(&operation, &forced).unwrap();
-        assert_eq!(agent.status, Some(AgentStatus::Complete), "{operation:?}");
-    }
-}
-
-#[test]
-fn a_stage_is_entered_as_the_guide_says() {
-    let mut agent = read(CREATED);
-    let entry = StageEntry::new("S2.P2").with_steps(["Write spec.md"]);
-    agent.enter_stage(entry).unwrap();
-    assert_eq!(agent.stage.as_deref(), Some("S2.P2"));
-    assert_eq!(agent.phase.as_deref(), Some("Specification - Starting"));
-    assert_eq!(
-        agent.recovery_instructions.as_deref(),
-        Some("Resume from beginning of S2.P2")
-    );
-    assert_eq!(agent.completed_steps[3..], ["S2.P1 complete"]);
-    assert_eq!(agent.next_steps, ["Write spec.md"]);
-    assert_eq!(agent.current_step, None);
-
-    // Without new steps, those that were left stay, but for the transition itself.
-    let mut agent = example();
-    let entry = StageEntry::new("S2.P3")
-        .in_phase("Refinement")
-        .with_instructions("Read the guide");
-    agent.enter_stage(entry).unwrap();
-    assert_eq!(
-        agent.next_steps,
-        [
-            // Nobody said that the current step is finished.
-            "Writing Acceptance Criteria in spec.md",
-            "Complete Acceptance Criteria",
-            "Write checklist.md questions"
-        ]
-    );
-    assert_eq!(agent.phase.as_deref(), Some("Refinement"));
-    assert_eq!(
-        agent.recovery_instructions.as_deref(),
-        Some("Read the guide")
-    );
-    assert_eq!(agent.completed_steps.last().unwrap(), "S2.P2 complete");
-
-    // The step that is the transition is over with it, planned or begun.
-    let mut agent = example();
-    agent.current_step = Some("Transition to S2.P3".into());
-    agent.completed_steps.push("S2.P2 complete".into());
-    let before = agent.completed_steps.clone();
-    agent.enter_stage(StageEntry::new("S2.P3")).unwrap();
-    assert_eq!(agent.next_steps.len(), 2);
-    assert!(!agent.next_steps.contains(&"Transition to S2.P3".into()));
-    // A stage is complete once.
-    assert_eq!(agent.completed_steps, before);
-}
-
-#[test]
-fn a_forced_stage_claims_nothing_that_did_not_happen() {
-    for stage in ["S2.P1", "S2.P2"] {
-        let mut agent = example();
-        let before = agent.completed_steps.clone();
-        agent.force_stage(StageEntry::new(stage)).unwrap();
-        assert_eq!(agent.stage.as_deref(), Some(stage));
-        assert_eq!(agent.completed_steps, before, "{stage}");
-        assert_eq!(
-            agent.next_steps[0],
-            "Writing Acceptance Criteria in spec.md"
-        );
-    }
-    // A stage that is skipped over was not completed either.
-    let mut skipped = read(CREATED);
-    let before = skipped.completed_steps.clone();
-    skipped.force_stage(StageEntry::new("S2.P3")).unwrap();
-    assert_eq!(skipped.completed_steps, before);
-    // Only the block is forced: the stage that follows completes the one before.
-    let mut blocked = at(AgentStatus::Blocked);
-    blocked.force_stage(StageEntry::new("S2.P3")).unwrap();
-    assert_eq!(blocked.completed_steps.last().unwrap(), "S2.P2 complete");
-    assert_eq!(blocked.status, Some(AgentStatus::InProgress));
-    assert_eq!(blocked.blockers, ["No data"]);
-    let mut complete = at(AgentStatus::Complete);
-    complete.force_stage(StageEntry::new("S2.P1")).unwrap();
-    assert_eq!(complete.status, Some(AgentStatus::InProgress));
-}
-
-#[test]
-fn a_transition_that_the_protocol_lacks_is_refused_and_can_be_forced() {
-    let transition = |operation: Operation, from: AgentStatus| {
-        let mut agent = at(from);
-        let before = agent.clone();
-        let here = OperationContext::at(time(NOW)).by(None, Some("s-2"));
-        let error = agent.apply(&operation, &here).unwrap_err();
-        let ErrorKind::Transition { allowed, .. } = error.kind().clone() else {
-            panic!("{error}");
-        };
-        assert_eq!(agent, before);
-        agent.apply(&operation, &here.with_force(true)).unwrap();
-        assert_eq!(rules_of(&agent), vec![]);
-        assert_ne!(agent, before);
-        allowed
-    };
-    let stage = |name: &str| Operation::Stage { name: name.into() };
-    assert_eq!(
-        transition(stage("S2.P1"), AgentStatus::InProgress),
-        ["S2.P3"]
-    );
-    assert_eq!(
-        transition(stage("S2.P2"), AgentStatus::InProgress),
-        ["S2.P3"]
-    );
-    assert_eq!(
-        transition(stage("S2.P3"), AgentStatus::Blocked),
-        ["IN_PROGRESS"]
-    );
-    assert_eq!(
-        transition(Operation::Complete, AgentStatus::Blocked),
-        ["IN_PROGRESS"]
-    );
-    assert_eq!(
-        transition(Operation::Pause, AgentStatus::Blocked),
-        ["IN_PROGRESS"]
-    );
-    let none: [&str; 0] = [];
-    for operation in [
-        Operation::StepStart { text: "x".into() },
-        StepDone::current().into(),
-        Operation::Block {
-            text: "x".into(),
-            kind: None,
-        },
-        Operation::Unblock,
-        Operation::Pause,
-        Operation::Phase { name: "x".into() },
-        stage("S2.P3"),
-        Operation::Sync { name: "x".into() },
-        Operation::Restart {
-            because: "x".into(),
-        },
-    ] {
-        assert_eq!(transition(operation, AgentStatus::Complete), none);
-    }
-    assert!(at(AgentStatus::Complete).complete().is_err());
-    let mut skipped = read(CREATED);
-    assert!(skipped.enter_stage(StageEntry::new("S2.P3")).is_err());
-    skipped.force_stage(StageEntry::new("S2.P3")).unwrap();
-    // Of other stages the protocol says nothing.
-    skipped.enter_stage(StageEntry::new("S3")).unwrap();
-    skipped.enter_stage(StageEntry::new("S2.P1")).unwrap();
-    let mut blocked = at(AgentStatus::Blocked);
-    assert!(blocked.complete().is_err() && blocked.wait().is_err());
-    blocked.force_complete();
-    assert_eq!(blocked.status(), Status::Complete);
-    blocked.reopen();
-    assert_eq!(blocked.status(), Status::InProgress);
-}
-
-#[test]
-fn what_an_agent_reports_is_applied() {
-    let mut agent = example();
-    let now = time(NOW);
-    let here = OperationContext::at(now).by(Some("Secondary-A"), Some("s-2"));
-    let note = Operation::Note {
-        text: "Resume at line 7".into(),
-    };
-    agent.apply(&note, &here).unwrap();
-    assert_eq!(
-        agent.recovery_instructions.as_deref(),
-        Some("Resume at line 7")
-    );
-    assert_eq!(agent.session_id.as_deref(), Some("s-2"));
-    // What the primary reports is not the agent's own session.
-    let primary = OperationContext::at(now).by(Some("Agent-Primary"), Some("s-9"));
-    agent.apply(&Operation::Heartbeat, &primary).unwrap();
-    assert_eq!(agent.session_id.as_deref(), Some("s-2"));
-    // Another spelling of the id is the same agent, with the same file.
-    let spelled = OperationContext::at(now).by(Some("secondary_a"), Some("s-3"));
-    agent.apply(&Operation::Heartbeat, &spelled).unwrap();
-    assert_eq!(agent.session_id.as_deref(), Some("s-3"));
-    agent
-        .apply(
-            &Operation::Phase {
-                name: "Spec".into(),
-            },
-            &here,
-        )
-        .unwrap();
-    assert_eq!(agent.phase.as_deref(), Some("Spec"));
-    agent.apply(&Operation::Pause, &here).unwrap();
-    assert_eq!(agent.status, Some(AgentStatus::Waiting));
-    agent.apply(&Operation::Complete, &here).unwrap();
-    assert_eq!(agent.status(), Status::Complete);
-}
-
-#[test]
-fn operations_of_other_formats_are_unsupported() {
-    let names: Vec<&str> = all_operations().iter().map(Operation::name).collect();
-    for operation in all_operations() {
-        let supported = AgentCheckpoint::OPERATIONS.contains(&operation.name());
-        let result = example().apply(
-            &operation,
-            &OperationContext::at(time(NOW)).with_force(true),
-        );
-        let unsupported = result
-            .as_ref()
-            .is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported { .. }));
-        assert_eq!(supported, !unsupported, "{}", operation.name());
-    }
-    for name in AgentCheckpoint::OPERATIONS {
-        assert!(names.contains(name), "{name}");
-    }
 }
 
 fn all_operations() -> Vec<Operation> {
@@ -800,51 +396,7 @@ fn all_operations() -> Vec<Operation> {
     ]
 }
 
-#[test]
-fn coordination_is_stamped_where_it_happened() {
-    let mut agent = example();
-    agent.coordination_state = None;
-    let now = time(NOW);
-    agent.check_inbox(2, now);
-    let state = agent.coordination_state.clone().unwrap();
-    assert_eq!(state.unread_messages, Some(2.0));
-    assert_eq!(state.last_inbox_check.unwrap().text(), NOW);
-    assert_eq!(
-        (state.last_epic_readme_update, state.last_status_update),
-        (None, None)
-    );
-    agent.update_overview(now);
-    agent.update_status_file(now);
-    let state = agent.coordination_state.unwrap();
-    assert_eq!(state.last_epic_readme_update, state.last_status_update);
-}
-
 // --- Recovery
-
-#[test]
-fn the_same_agent_resumes_in_a_fresh_session() {
-    let mut agent = at(AgentStatus::Waiting);
-    let before = agent.clone();
-    agent.resume_session("def-456").unwrap();
-    assert_eq!(agent.session_id.as_deref(), Some("def-456"));
-    assert_eq!(agent.status, Some(AgentStatus::InProgress));
-    let same = |agent: &AgentCheckpoint| {
-        (
-            agent.agent_id.clone(),
-            agent.feature.clone(),
-            agent.stage.clone(),
-        )
-    };
-    assert_eq!(same(&agent), same(&before));
-    let resumed = agent.clone();
-    for session in ["def-456", ""] {
-        assert!(agent.resume_session(session).is_err());
-    }
-    assert_eq!(agent, resumed);
-    assert!(at(AgentStatus::Complete).resume_session("x").is_err());
-    agent.can_resume = Some(false);
-    assert!(agent.resume_session("x").is_err());
-}
 
 #[test]
 fn another_agent_takes_over_at_the_same_place() {
@@ -1003,7 +555,9 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
     // The old one is put aside after all; what the new one did meanwhile stays.
     let agents = store.checkpoints::<AgentCheckpoint>();
     agents
-        .update(&taken.key, |agent| agent.add_files(["new.md"]))
+        .update(&taken.key, |agent| {
+            agent.files_modified.push("new.md".into())
+        })
         .unwrap();
     let by = TakeOver::new(&new, "fresh", "Crashed");
     let taken = take_over(&store, &agent, &by, now).unwrap();
@@ -1064,7 +618,12 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
         )
         .unwrap();
     assert_eq!(name(&archived), "secondary_a_aborted_1768489200.json");
-    let fresh = old.restarted("little was done", Some("s".into()), time(NOW));
+    let mut fresh = old.clone();
+    let because = "little was done".to_owned();
+    let here = context().by(None, Some("s"));
+    fresh
+        .report_in(Operation::Restart { because }, here)
+        .unwrap();
     agents.create(&key("Secondary-A"), &fresh).unwrap();
     let fresh = agents.get(&key("Secondary-A")).unwrap();
     assert_eq!(fresh.violations, vec![]);
@@ -1073,16 +632,6 @@ fn a_restart_archives_the_old_file_and_begins_from_scratch() {
     assert_eq!(fresh.feature, old.feature);
     assert!(fresh.completed_steps.is_empty() && fresh.files_modified.is_empty());
     assert!(fresh.recovery_notes.unwrap().contains("little was done"));
-    let mut applied = old.clone();
-    let because = "little was done".to_owned();
-    let here = OperationContext::at(time(NOW)).by(None, Some("s"));
-    applied
-        .apply(&Operation::Restart { because }, &here)
-        .unwrap();
-    assert_eq!(
-        applied,
-        old.restarted("little was done", Some("s".into()), time(NOW))
-    );
 }
 
 #[test]
@@ -1141,32 +690,6 @@ fn whoever_begins_anew_leaves_an_archive_also_through_the_recorder() {
 }
 
 #[test]
-fn a_restart_has_a_fresh_session_of_the_agents_own() {
-    let because = "little was done".to_owned();
-    let restart = Operation::Restart { because };
-    let here = context();
-    let mut agent = example();
-    agent.agent_type = Some(AgentType::from("lead"));
-    let old = agent.session_id.clone();
-    for session in [None, old.as_deref(), Some(" ")] {
-        let error = agent.apply(&restart, &here.by(None, session)).unwrap_err();
-        assert!(error.to_string().contains("new session id"), "{error}");
-    }
-    // The primary's session is not the agent's, which gives its own with its first report.
-    let primary = here.by(Some("Agent-Primary"), Some("primary-session"));
-    agent.apply(&restart, &primary).unwrap();
-    assert_eq!(agent.session_id, None);
-    assert_eq!(agent.agent_type, Some(AgentType::from("lead")));
-    let own = here.by(Some("Secondary-A"), Some("s-2"));
-    agent.apply(&Operation::Heartbeat, &own).unwrap();
-    assert_eq!(agent.session_id.as_deref(), Some("s-2"));
-    assert!(agent.apply(&restart, &own).is_err());
-    let own = here.by(Some("Secondary-A"), Some("s-3"));
-    agent.apply(&restart, &own).unwrap();
-    assert_eq!(agent.session_id.as_deref(), Some("s-3"));
-}
-
-#[test]
 fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
     let (folder, store) = stored(&[("secondary_a.json", CREATED)]);
     let agents = store
@@ -1174,7 +697,7 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
         .with_clock(clock(NOW));
     let agent = key("Secondary-A");
     agents
-        .update(&agent, |agent| agent.heartbeat(time(NOW)))
+        .update(&agent, |agent| agent.stamp(time(NOW)))
         .unwrap();
     fs::write(folder.path().join("secondary_a.json"), "{\"agent_id\": ").unwrap();
     let error = agents.get(&agent).unwrap_err();
@@ -1248,7 +771,9 @@ fn the_plan_follows_the_status() {
         assert_eq!(plan.questions.len(), 1);
     }
     let mut waiting = example();
-    waiting.reach_sync("S2").unwrap();
+    waiting
+        .report(line(r#"{"op":"sync","name":"S2"}"#))
+        .unwrap();
     assert_eq!(
         decide(&waiting).questions,
         ["Are the others at sync point S2 as well?"]
@@ -1553,7 +1078,7 @@ fn a_backup_is_restored_in_one_step() {
         .with_clock(clock(NOW));
     let agent = key("Secondary-A");
     agents
-        .update(&agent, |agent| agent.heartbeat(time(NOW)))
+        .update(&agent, |agent| agent.stamp(time(NOW)))
         .unwrap();
     fs::write(folder.path().join("secondary_a.json"), "{\"agent_id\": ").unwrap();
     let newest = newest_backup(&agent, backups_in(folder.path(), &agent).unwrap());
@@ -1657,7 +1182,7 @@ fn every_save_keeps_a_backup_and_ten_stay_of_each_agent() {
     for number in 0..13 {
         agents
             .update(&key("Secondary-A"), |agent| {
-                agent.add_files([format!("{number}.md")])
+                agent.files_modified.push(format!("{number}.md"));
             })
             .unwrap();
     }
@@ -1712,7 +1237,7 @@ fn an_agent_whose_id_reads_like_an_archive_is_listed_and_loaded() {
     assert_eq!(listed(&store), [odd]);
     assert_eq!(agents.get(&key(odd)).unwrap().violations, vec![]);
     agents
-        .update(&key(odd), |agent| agent.heartbeat(time(NOW)))
+        .update(&key(odd), |agent| agent.stamp(time(NOW)))
         .unwrap();
     assert!(!folder.path().join("secondary_a_crashed_1%37.json").exists());
     // A file that the library begins for such an agent is no archive by its name.
@@ -1724,7 +1249,7 @@ fn an_agent_whose_id_reads_like_an_archive_is_listed_and_loaded() {
         let role = (AgentCheckpoint::layout().role)(&name(&path));
         assert_eq!(role, FileRole::Current(None));
         agents
-            .update(&key(id), |agent| agent.add_files(["a.md"]))
+            .update(&key(id), |agent| agent.files_modified.push("a.md".into()))
             .unwrap();
         let kept = backups_in(folder.path(), &key(id)).unwrap();
         assert_eq!(kept.len(), 1, "{kept:?}");
@@ -1909,7 +1434,7 @@ proptest! {
         prop_assert_eq!(saved.outcome, Outcome::Unchanged);
         let agent = agents.get(&key("a")).unwrap().checkpoint;
         let _ = (agent.resume_plan(&context), messages::escalation(&agent, time(NOW)));
-        let _ = agents.try_update(&key("a"), |agent| agent.block("x"));
+        let _ = agents.try_update(&key("a"), |agent| agent.report(line(r#"{"op":"block","text":"x"}"#)));
     }
 
     #[test]

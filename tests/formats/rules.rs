@@ -1,14 +1,20 @@
-//! The rules of each format, as files: `tests/rules/FORMAT/NAME.txt` has texts and the violations of each. The
-//! README beside them has the form; a new case is a new paragraph, a new rule a new file.
+//! The rules of each format and what reports do, as files: `tests/rules/FORMAT/NAME.txt` has texts, and the violations of
+//! each, or what comes of reports. The README beside them has the form; a new case is a new paragraph, a new rule a new
+//! file.
 
+use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{key, time};
-use agent_checkpoint::formats::story_pipeline::StoryState;
+use crate::common::{Reporting, key, line, time};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
+use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint, StoryState};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Formats, Inputs};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::{Key, RuleContext};
+use agent_checkpoint::{Checkpoint, Key, OperationContext, Report, RuleContext};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
@@ -17,6 +23,8 @@ use serde_json::Value;
 struct Context {
     now: Option<DateTime<Utc>>,
     key: Option<Key>,
+    agent: Option<String>,
+    session: Option<String>,
     inputs: Inputs,
 }
 
@@ -31,6 +39,44 @@ impl Context {
         }
         context
     }
+
+    fn of_reports(&self) -> OperationContext<'_> {
+        let now = self.now.unwrap_or_else(|| time("2026-01-15T15:00:00Z"));
+        OperationContext::at(now)
+            .by(self.agent.as_deref(), self.session.as_deref())
+            .with_rules(self.of_rules())
+    }
+}
+
+/// What came of a report: whether it changed something, or why it was refused.
+type Outcome = Result<bool, String>;
+
+/// What is done to a checkpoint.
+enum Act {
+    Report(Report),
+    TakeUp,
+}
+
+/// Does it to the value, which a refusal leaves as it was.
+fn act<C: Checkpoint + Debug>(
+    act: Act,
+    value: &mut Value,
+    context: &OperationContext<'_>,
+) -> Outcome {
+    let document = Document::from_text(value.to_string()).unwrap();
+    let before = document.read::<C>().unwrap().value;
+    let mut after = before.clone();
+    let outcome = match act {
+        Act::Report(report) => after.report_in(report, *context),
+        Act::TakeUp => after.take_up(context),
+    };
+    match outcome {
+        Ok(()) => *value = serde_json::to_value(&after).unwrap(),
+        Err(_) => assert_eq!(after, before),
+    }
+    outcome
+        .map(|()| after != before)
+        .map_err(|error| error.to_string())
 }
 
 /// Sets the value at a pointer, or takes it away. Its parent must exist; a number one past a list's end appends.
@@ -40,37 +86,52 @@ fn change(root: &mut Value, pointer: &str, new: Option<Value>) {
     match (root.pointer_mut(parent), new) {
         (Some(Value::Object(members)), Some(new)) => drop(members.insert(name, new)),
         (Some(Value::Object(members)), None) => drop(members.remove(&name).unwrap()),
-        (Some(Value::Array(items)), Some(new)) => items[name.parse::<usize>().unwrap()] = new,
+        (Some(Value::Array(items)), Some(new)) => match name.parse::<usize>().unwrap() {
+            at if at == items.len() => items.push(new),
+            at => items[at] = new,
+        },
         (parent, _) => panic!("{pointer} leads nowhere: {parent:?}"),
     }
 }
 
 /// Runs the cases of a file and says how many there were.
-fn run(format: &str, path: &Path) -> usize {
+fn run<C: Checkpoint + Debug>(path: &Path) -> usize {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let formats = Formats::default();
-    let format = formats.get(format).unwrap();
+    let format = formats.get(C::FORMAT).unwrap();
     let mut base = Value::Object(serde_json::Map::new());
     let mut context = Context::default();
     let mut count = 0;
     let file = fs::read_to_string(path).unwrap();
     for case in file.split("\n\n") {
+        let at = path.display();
         let mut value = base.clone();
-        let mut expected = None;
-        for line in case.lines().filter(|line| !line.starts_with('#')) {
-            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut violations = None;
+        let mut is_case = false;
+        let mut outcome: Option<Outcome> = None;
+        for text in case.lines().filter(|text| !text.starts_with('#')) {
+            let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
             let known = (rest != "none").then_some(rest);
+            // Unless the line says why, no report is refused.
+            if word != "refused"
+                && let Some(Err(error)) = &outcome
+            {
+                panic!("{at}: before {text:?}: {error}");
+            }
+            is_case |= ["valid", "violation", "is", "refused", "unchanged"].contains(&word);
             match word {
                 "base" => {
-                    let text = match rest {
+                    let json = match rest {
                         "nothing" => "{}".to_owned(),
                         file => fs::read_to_string(tests.join(file)).unwrap(),
                     };
-                    base = serde_json::from_str(&text).unwrap();
+                    base = serde_json::from_str(&json).unwrap();
                     value = base.clone();
                 }
                 "now" => context.now = known.map(time),
                 "key" => context.key = known.map(key),
+                "agent" => context.agent = known.map(str::to_owned),
+                "session" => context.session = known.map(str::to_owned),
                 "story-state" => {
                     let state = known.map(|state| Inputs::of(StoryState::from(state)));
                     context.inputs = state.unwrap_or_default();
@@ -84,13 +145,38 @@ fn run(format: &str, path: &Path) -> usize {
                     );
                 }
                 "remove" => change(&mut value, rest, None),
-                "valid" => expected = Some(Vec::new()),
-                "violation" => expected.get_or_insert_default().push(rest.to_owned()),
-                _ => panic!("{}: {line}", path.display()),
+                "report" => {
+                    let report = Act::Report(line(rest));
+                    outcome = Some(act::<C>(report, &mut value, &context.of_reports()));
+                }
+                "take-up" => {
+                    outcome = Some(act::<C>(Act::TakeUp, &mut value, &context.of_reports()));
+                }
+                "refused" => {
+                    let error = outcome.take().unwrap().unwrap_err();
+                    assert!(error.contains(rest), "{at}: {error:?} lacks {rest:?}");
+                }
+                "unchanged" => assert_eq!(outcome, Some(Ok(false)), "{at}: {case}"),
+                "is" => {
+                    let (pointer, expected) = rest.split_once(' ').unwrap();
+                    let expected: Value = serde_json::from_str(expected).unwrap();
+                    let found = value.pointer(pointer).unwrap_or(&Value::Null);
+                    assert_eq!(*found, expected, "{at}: {text}");
+                }
+                "valid" => violations = Some(Vec::new()),
+                "violation" => violations.get_or_insert_default().push(rest.to_owned()),
+                _ => panic!("{at}: {text}"),
             }
         }
-        let Some(mut expected) = expected else {
+        if let Some(Err(error)) = outcome {
+            panic!("{at}: at the end of {case:?}: {error}");
+        }
+        if !is_case {
             base = value;
+            continue;
+        }
+        count += 1;
+        let Some(mut expected) = violations else {
             continue;
         };
         let document = Document::from_text(value.to_string()).unwrap();
@@ -101,17 +187,16 @@ fn run(format: &str, path: &Path) -> usize {
             .collect();
         found.sort();
         expected.sort();
-        assert_eq!(found, expected, "{}: {case}", path.display());
-        count += 1;
+        assert_eq!(found, expected, "{at}: {case}");
     }
     count
 }
 
 /// Runs the files of one format.
-fn run_all(format: &str) {
+fn run_all<C: Checkpoint + Debug>() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/rules")
-        .join(format);
+        .join(C::FORMAT);
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -120,31 +205,36 @@ fn run_all(format: &str) {
     files.sort();
     assert!(!files.is_empty());
     for file in files {
-        assert!(run(format, &file) > 0, "{} has no case", file.display());
+        assert!(run::<C>(&file) > 0, "{} has no case", file.display());
     }
 }
 
 #[test]
+fn of_task() {
+    run_all::<TaskCheckpoint>();
+}
+
+#[test]
 fn of_agent_session() {
-    run_all("agent-session");
+    run_all::<AgentCheckpoint>();
 }
 
 #[test]
 fn of_build_pipeline() {
-    run_all("build-pipeline");
+    run_all::<BuildCheckpoint>();
 }
 
 #[test]
 fn of_sitebuilder() {
-    run_all("sitebuilder");
+    run_all::<SitebuilderCheckpoint>();
 }
 
 #[test]
 fn of_story_pipeline() {
-    run_all("story-pipeline");
+    run_all::<StoryCheckpoint>();
 }
 
 #[test]
 fn of_story_pipeline_state() {
-    run_all("story-pipeline-state");
+    run_all::<PipelineState>();
 }

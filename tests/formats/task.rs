@@ -1,15 +1,14 @@
 //! Every rule of `task` and `builder-state`, shown broken; and the operations that have no page of
 //! their own.
 
-use crate::common::{EXAMPLE, task, time};
+use crate::common::{EXAMPLE, Reporting, task, time};
 use agent_checkpoint::StepDone;
-use agent_checkpoint::formats::task::{Phase, Reason, ResultStatus, TaskCheckpoint};
+use agent_checkpoint::formats::task::{Reason, TaskCheckpoint};
 use agent_checkpoint::formats::{Formats, Interruption};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Staleness;
 use agent_checkpoint::{
-    Checkpoint, ContextLevel, ContextUse, Detail, ErrorKind, Operation, OperationContext,
-    RuleContext, Status, Timestamp,
+    Checkpoint, ContextUse, ErrorKind, Operation, OperationContext, RuleContext, Status, Timestamp,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -228,102 +227,6 @@ fn the_protocols_example_breaks_no_rule() {
     assert!(examine("builder-state", &example).is_empty());
 }
 
-#[test]
-fn a_failure_is_a_blocker_and_unblocking_ends_it() {
-    let mut failed = task(&["one"]);
-    failed.fail("no disk").unwrap();
-    failed.fail("no disk").unwrap();
-    assert_eq!(failed.blockers, ["no disk"]);
-    assert_eq!(failed.metadata.reason, Some(Reason::Failure));
-    failed.unblock();
-    assert!(failed.blockers.is_empty());
-    assert_eq!(failed.metadata.reason, Some(Reason::Periodic));
-}
-
-#[test]
-fn a_later_result_takes_the_place_of_an_earlier() {
-    let mut verified = task(&["one"]);
-    let now = time("2026-03-02T08:00:00Z");
-    verified.verify("unit", ResultStatus::Failed, now).unwrap();
-    verified.verify("e2e", ResultStatus::Passed, now).unwrap();
-    verified.verify("unit", ResultStatus::Passed, now).unwrap();
-    let results = verified.verification.unwrap().results;
-    let found: Vec<_> = results
-        .iter()
-        .map(|result| {
-            (
-                result.activity.as_deref().unwrap(),
-                result.status.clone().unwrap(),
-            )
-        })
-        .collect();
-    let passed = ResultStatus::Passed;
-    assert_eq!(found, [("unit", passed.clone()), ("e2e", passed)]);
-}
-
-#[test]
-fn every_operation_that_is_listed_is_taken_and_others_are_refused_unchanged() {
-    let mut detail = Detail::default();
-    detail.contract = Some("US-003.verificationContract".to_owned());
-    let text = || "x".to_owned();
-    let all = [
-        Operation::StepStart { text: text() },
-        StepDone::new(text()).into(),
-        Operation::Decide {
-            text: text(),
-            rationale: None,
-        },
-        Operation::Note { text: text() },
-        Operation::Block {
-            text: text(),
-            kind: None,
-        },
-        Operation::Unblock,
-        Operation::Fail { text: text() },
-        Operation::RateLimit { note: Some(text()) },
-        Operation::Context {
-            used: ContextUse::new(0.8).unwrap(),
-        },
-        Operation::Reassign { to: text() },
-        Operation::Phase {
-            name: "planning".to_owned(),
-        },
-        Operation::Verify {
-            activity: text(),
-            status: "passed".to_owned(),
-        },
-        Operation::Pause,
-        Operation::Heartbeat,
-        Operation::GatePass {
-            name: text(),
-            phase: None,
-        },
-        Operation::Stage { name: text() },
-        Operation::Sync { name: text() },
-        Operation::Restart { because: text() },
-        Operation::Detail(detail),
-    ];
-    let context = OperationContext::at(time("2026-03-02T08:00:00Z"));
-    for operation in all {
-        let mut changed = task(&["one"]);
-        changed
-            .start_step("one", time("2026-03-02T08:00:00Z"))
-            .unwrap();
-        let before = changed.clone();
-        let result = changed.apply(&operation, &context);
-        if TaskCheckpoint::OPERATIONS.contains(&operation.name()) {
-            result.unwrap();
-        } else {
-            let error = result.unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Unsupported { .. }),
-                "{error}"
-            );
-            assert_eq!(changed, before);
-        }
-    }
-}
-
 /// The builder has its own fields in whatever types it likes.
 #[test]
 fn the_hosts_own_fields_are_not_judged() {
@@ -344,21 +247,6 @@ fn the_hosts_own_fields_are_not_judged() {
             [format!("/{member} wrong-type")]
         );
     }
-}
-
-#[test]
-fn recording_a_step_leaves_out_what_tools_make() {
-    let mut changed = task(&["one"]);
-    let done = StepDone::new("one")
-        .with_created("node_modules/x.js")
-        .with_created("src/a.rs")
-        .with_created("src/a.rs")
-        .with_modified("target/debug/a")
-        .into();
-    let context = OperationContext::at(time("2026-03-02T08:00:00Z"));
-    changed.apply(&done, &context).unwrap();
-    assert_eq!(changed.files(), ["src/a.rs"]);
-    assert!(changed.completed_steps[0].files_modified.is_empty());
 }
 
 fn by<'a>(agent: &'a str) -> OperationContext<'a> {
@@ -394,9 +282,8 @@ fn a_report_that_says_nothing_is_refused_unchanged() {
     ] {
         for force in [false, true] {
             let mut changed = task(&["one"]);
-            changed
-                .start_step("one", time("2026-03-02T08:00:00Z"))
-                .unwrap();
+            let text = "one".to_owned();
+            changed.report(Operation::StepStart { text }).unwrap();
             let before = changed.clone();
             let error = changed.apply(&operation, &by("other").with_force(force));
             let error = error.unwrap_err();
@@ -404,68 +291,6 @@ fn a_report_that_says_nothing_is_refused_unchanged() {
             assert_eq!(changed, before, "{operation:?}");
         }
     }
-}
-
-#[test]
-fn a_phase_or_result_of_no_list_is_refused_with_the_list_unless_forced() {
-    let phase = Operation::Phase {
-        name: "lunch".to_owned(),
-    };
-    let verify = Operation::Verify {
-        activity: "unit".to_owned(),
-        status: "green".to_owned(),
-    };
-    for (operation, list) in [
-        (
-            &phase,
-            "planning, implementation, verification, documentation",
-        ),
-        (&verify, "pending, passed, failed, skipped"),
-    ] {
-        let before = task(&["one"]);
-        let mut changed = before.clone();
-        let error = changed.apply(operation, &by("dev")).unwrap_err();
-        assert!(error.to_string().contains(list), "{error}");
-        assert_eq!(changed, before);
-        changed
-            .apply(operation, &by("dev").with_force(true))
-            .unwrap();
-        assert_ne!(changed, before);
-    }
-}
-
-#[test]
-fn who_reports_work_has_the_task() {
-    let mut shared = task(&["one", "two"]);
-    let start = |text: &str| Operation::StepStart {
-        text: text.to_owned(),
-    };
-    shared.apply(&start("one"), &by("second")).unwrap();
-    let metadata = &shared.metadata;
-    assert_eq!(metadata.created_by.as_deref(), Some("second"));
-    assert_eq!(metadata.previous_agents, ["dev"]);
-    assert_eq!(metadata.reason, Some(Reason::Periodic));
-    // The same agent, an agent without a name, and one that only directs change nothing of it.
-    let before = shared.metadata.clone();
-    shared.apply(&start("two"), &by("second")).unwrap();
-    shared.apply(&start("one"), &by("")).unwrap();
-    shared
-        .apply(
-            &start("two"),
-            &OperationContext::at(time("2026-03-02T08:30:00Z")),
-        )
-        .unwrap();
-    shared.apply(&Operation::Unblock, &by("lead")).unwrap();
-    assert_eq!(shared.metadata, before);
-    // What stays as it was for the first one is another's word now.
-    shared.block("no disk").unwrap();
-    let block = Operation::Block {
-        text: "no disk".to_owned(),
-        kind: None,
-    };
-    shared.apply(&block, &by("third")).unwrap();
-    assert_eq!(shared.metadata.previous_agents, ["dev", "second"]);
-    assert_eq!(shared.metadata.reason, Some(Reason::Periodic));
 }
 
 #[test]
@@ -491,104 +316,6 @@ fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
     let plan = given.resume_plan(&RuleContext::none());
     assert_eq!(plan.message, "Resuming from checkpoint (created by third)");
     assert_eq!(given.metadata.previous_agents, ["dev"]);
-}
-
-#[test]
-fn a_task_with_work_left_is_not_complete_and_says_what_is_left() {
-    let mut open = task(&["one", "two"]);
-    let error = open.apply(&Operation::Complete, &by("dev")).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Refused { .. }));
-    assert!(
-        error.to_string().contains("pending: one, pending: two"),
-        "{error}"
-    );
-    for step in ["one", "two"] {
-        open.finish_step(&StepDone::new(step), by("dev").now)
-            .unwrap();
-    }
-    let before = open.clone();
-    open.apply(&Operation::Complete, &by("dev")).unwrap();
-    assert_eq!(open, before);
-}
-
-#[test]
-fn what_failed_has_failed_whatever_is_recorded_after_it() {
-    let mut failed = task(&["one"]);
-    failed.fail("no licence").unwrap();
-    for operation in [
-        Operation::Context {
-            used: ContextUse::new(0.8).unwrap(),
-        },
-        Operation::RateLimit { note: None },
-        Operation::Decide {
-            text: "ask for one".to_owned(),
-            rationale: None,
-        },
-    ] {
-        failed.apply(&operation, &by("dev")).unwrap();
-        assert_eq!(failed.status(), Status::Failed, "{}", operation.name());
-    }
-    failed.interrupted(&Interruption::Stopped("SIGTERM".to_owned()), by("dev").now);
-    assert_eq!(failed.status(), Status::Failed);
-}
-
-#[test]
-fn a_rate_limit_is_a_full_checkpoint_with_what_was_half_done() {
-    let now = "2026-03-02T08:30:00Z";
-    let limit = |note: Option<&str>| Operation::RateLimit {
-        note: note.map(str::to_owned),
-    };
-    let mut limited = task(&["one"]);
-    limited
-        .start_step("one", time("2026-03-02T08:00:00Z"))
-        .unwrap();
-    limited.apply(&limit(Some("half")), &by("dev")).unwrap();
-    assert_eq!(limited.metadata.reason, Some(Reason::RateLimit));
-    assert_eq!(limited.updated_at().unwrap().text(), now);
-    let step = limited.current_step.clone().unwrap();
-    assert_eq!(step.description.as_deref(), Some("one"));
-    assert_eq!(step.partial_work.as_deref(), Some("half"));
-    // Without a word the note stays.
-    limited.apply(&limit(None), &by("dev")).unwrap();
-    assert_eq!(limited.current_step, Some(step));
-    // No step is in progress: it is of the first planned one.
-    let mut limited = task(&["one"]);
-    limited
-        .apply(&limit(Some("Sketched it")), &by("dev"))
-        .unwrap();
-    let step = limited.current_step.unwrap();
-    assert_eq!(step.description.as_deref(), Some("one"));
-    assert_eq!(step.partial_work.as_deref(), Some("Sketched it"));
-    assert_eq!(step.started_at.unwrap().text(), now);
-    assert_eq!(limited.pending_steps, ["one"]);
-}
-
-#[test]
-fn a_context_that_fills_up_is_a_full_checkpoint() {
-    let mut filled = task(&["one"]);
-    let before = filled.clone();
-    for (used, level) in [
-        (0.5, ContextLevel::Enough),
-        (0.75, ContextLevel::Approaching),
-        (0.9, ContextLevel::Reached),
-    ] {
-        let used = ContextUse::new(used).unwrap();
-        let mut changed = before.clone();
-        changed
-            .apply(&Operation::Context { used }, &by("dev"))
-            .unwrap();
-        assert_eq!(
-            filled.use_context(used, time("2026-03-02T08:30:00Z")),
-            level
-        );
-        if level == ContextLevel::Enough {
-            assert_eq!(changed, before);
-        } else {
-            assert_eq!(changed, filled);
-            assert_eq!(filled.metadata.reason, Some(Reason::ContextLimit));
-            assert_eq!(filled.updated_at().unwrap().text(), "2026-03-02T08:30:00Z");
-        }
-    }
 }
 
 /// A script that prints local time with a `Z`: at 10:00 in a zone two hours ahead it is 08:00.
@@ -624,14 +351,13 @@ fn local_time_that_is_marked_as_utc_lies_in_the_future() {
 }
 
 #[test]
-fn a_contract_without_results_is_not_fulfilled() {
-    let mut verified = task(&["one"]).with_contract("US-003.verificationContract");
-    let now = time("2026-03-02T08:00:00Z");
-    verified.finish_step(&StepDone::new("one"), now).unwrap();
-    assert_eq!(verified.phase, Some(Phase::Implementation));
-    assert_eq!(verified.status().as_str(), "in_progress");
-    verified.verify("unit", ResultStatus::Passed, now).unwrap();
-    assert_eq!(verified.status().as_str(), "complete");
+fn what_failed_has_failed_also_where_its_agent_is_stopped() {
+    let mut failed = task(&["one"]);
+    let text = "no licence".to_owned();
+    failed.report(Operation::Fail { text }).unwrap();
+    let stopped = Interruption::Stopped("SIGTERM".to_owned());
+    failed.interrupt(&stopped, &by("dev")).unwrap();
+    assert_eq!(failed.status(), Status::Failed);
 }
 
 fn operations() -> impl Strategy<Value = Operation> {
@@ -755,34 +481,6 @@ fn the_plan_changes_in_one_edit_each() {
         tasks.get(&key).unwrap().checkpoint.pending_steps,
         ["c", "a", "B"]
     );
-}
-
-#[test]
-fn a_step_in_progress_can_be_dropped_and_reworded() {
-    let at = time("2026-03-02T08:10:00Z");
-    let mut task = TaskCheckpoint::begin("dev", ["a"], at);
-    task.start_step("a", at).unwrap();
-    task.reword_step("a", "A").unwrap();
-    let current = task.current_step.as_ref().unwrap();
-    assert_eq!(current.description.as_deref(), Some("A"));
-    assert_eq!(task.pending_steps, ["A"]);
-    task.drop_step("A", "it is there", at).unwrap();
-    assert!(task.current_step.is_none() && task.pending_steps.is_empty());
-}
-
-#[test]
-fn a_note_is_of_the_first_planned_step_where_none_is_current() {
-    let at = time("2026-03-02T08:10:00Z");
-    let mut task = TaskCheckpoint::begin("dev", ["a", "b"], at);
-    task.rate_limited(Some("half"), at).unwrap();
-    let current = task.current_step.clone().unwrap();
-    assert_eq!(current.description.as_deref(), Some("a"));
-    assert_eq!(current.partial_work.as_deref(), Some("half"));
-    let mut done = TaskCheckpoint::begin("dev", Vec::<String>::new(), at);
-    assert!(done.rate_limited(Some("half"), at).is_err());
-    assert!(done.note_progress("half", at).is_err());
-    done.rate_limited(None, at).unwrap();
-    assert!(done.current_step.is_none());
 }
 
 /// The status and the counts that a document gives, as every supervisor sees them.

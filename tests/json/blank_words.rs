@@ -1,6 +1,6 @@
 //! What says nothing is refused by every format, and changes nothing.
 
-use crate::common::time;
+use crate::common::{Reporting, start, time};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -60,10 +60,10 @@ fn read<C: Checkpoint>(text: &str) -> C {
 fn every_format_refuses_what_says_nothing() {
     let now = time("2026-03-02T08:00:00Z");
     let mut task = TaskCheckpoint::begin("a", ["one"], now);
-    task.start_step("one", now).unwrap();
+    task.report_at(start("one"), now).unwrap();
     refuses(&task);
     let mut agent = AgentCheckpoint::begin("A", "s", "f", ["one"], now);
-    agent.start_step("one").unwrap();
+    agent.report(start("one")).unwrap();
     refuses(&agent);
     refuses(&SitebuilderCheckpoint::begin("a", "T1", ["one"], now));
     refuses(&read::<BuildCheckpoint>(

@@ -1,17 +1,17 @@
 //! What changed between two states: told in words where the formats have words for it, by pointers else, and never not at
 //! all.
 
-use crate::common::{EXAMPLE, task, time};
+use crate::common::{EXAMPLE, Reporting, line, start, task, time};
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
-use agent_checkpoint::formats::task::{ResultStatus, TaskCheckpoint};
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{Document, pointer};
 use agent_checkpoint::strategies::{json_object, json_value, restyled};
-use agent_checkpoint::{Checkpoint, Handoff, RuleContext, StepDone};
+use agent_checkpoint::{Checkpoint, Handoff, Operation, OperationContext, RuleContext, StepDone};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -59,7 +59,9 @@ fn a_day_of_a_task_is_told_in_words() {
         told
     };
 
-    state.start_step("Wire toggle", time(MORNING)).unwrap();
+    state
+        .report_at(start("Wire toggle"), time(MORNING))
+        .unwrap();
     assert_eq!(
         since(&state),
         [
@@ -68,10 +70,16 @@ fn a_day_of_a_task_is_told_in_words() {
         ]
     );
 
-    state.note_progress("half of it", time(NOON)).unwrap();
     state
-        .decide("Use context", Some("It is there".into()), time(NOON))
+        .report_at(
+            Operation::Note {
+                text: "half of it".into(),
+            },
+            time(NOON),
+        )
         .unwrap();
+    let decide = r#"{"op":"decide","text":"Use context","why":"It is there"}"#;
+    state.report_at(line(decide), time(NOON)).unwrap();
     assert_eq!(
         since(&state),
         [
@@ -83,11 +91,13 @@ fn a_day_of_a_task_is_told_in_words() {
     let done = StepDone::current()
         .with_created("src/a.ts")
         .with_modified("src/b.ts");
-    state.finish_step(&done, time(NOON)).unwrap();
-    state.block("No account").unwrap();
-    state
-        .verify("unit tests", ResultStatus::Passed, time(NOON))
-        .unwrap();
+    state.report_at(done.clone(), time(NOON)).unwrap();
+    for report in [
+        r#"{"op":"block","text":"No account"}"#,
+        r#"{"op":"verify","activity":"unit tests","status":"passed"}"#,
+    ] {
+        state.report_at(line(report), time(NOON)).unwrap();
+    }
     let told = since(&state);
     for line in [
         "finished: Wire toggle (begun 2026-03-02T08:00:00Z, at 2026-03-02T12:00:00Z)",
@@ -110,8 +120,9 @@ fn a_day_of_a_task_is_told_in_words() {
         "{told:#?}"
     );
 
-    state.unblock();
-    state.take_over("other");
+    let other = OperationContext::at(time(NOON)).by(Some("other"), None);
+    state.report(Operation::Unblock).unwrap();
+    state.take_up(&other).unwrap();
     let told = since(&state);
     for line in [
         "blocker cleared: No account",
@@ -126,8 +137,9 @@ fn a_day_of_a_task_is_told_in_words() {
 fn who_and_when_are_those_of_the_later_state() {
     let before = task(&["a"]);
     let mut after = before.clone();
-    after.take_over("other");
-    after.stamp(time(NOON));
+    let other = OperationContext::at(time(NOON)).by(Some("other"), None);
+    after.take_up(&other).unwrap();
+    after.stamp(other.now);
     let difference =
         Difference::of::<TaskCheckpoint>(&document(&before), &document(&after)).unwrap();
     assert_eq!(difference.by.as_deref(), Some("other"));
@@ -185,10 +197,12 @@ fn steps_go_every_way() {
 #[test]
 fn a_step_reported_in_other_words_is_not_called_dropped() {
     let mut before = task(&["Wire toggle"]);
-    before.start_step("Wire toggle", time(MORNING)).unwrap();
+    before
+        .report_at(start("Wire toggle"), time(MORNING))
+        .unwrap();
     let mut after = before.clone();
     after
-        .finish_step(&StepDone::new("Wired it"), time(NOON))
+        .report_at(StepDone::new("Wired it"), time(NOON))
         .unwrap();
     let difference =
         Difference::of::<TaskCheckpoint>(&document(&before), &document(&after)).unwrap();
@@ -205,7 +219,7 @@ fn an_empty_list_of_a_step_that_is_told_is_no_change_of_its_own() {
     let before = task(&["Wire toggle"]);
     let mut after = before.clone();
     let step = StepDone::new("Wire toggle").with_created("a.rs");
-    after.finish_step(&step, time(NOON)).unwrap();
+    after.report_at(step.clone(), time(NOON)).unwrap();
     let told = lines(&before, &after);
     assert!(told.contains(&"file created: a.rs".to_owned()), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("[]")), "{told:?}");
@@ -367,14 +381,14 @@ fn long_arrays_are_compared_all_the_same() {
 #[test]
 fn a_derived_status_hides_no_member_with_the_same_words() {
     let mut state = task(&["Wire toggle"]);
-    state.start_step("Wire toggle", time(NOON)).unwrap();
+    state.report_at(start("Wire toggle"), time(NOON)).unwrap();
     let with = |state: &TaskCheckpoint, text: &str| {
         let mut document = document(state);
         document.set("/mine", text).unwrap();
         document
     };
     let before = with(&state, "in_progress");
-    state.finish_step(&StepDone::current(), time(NOON)).unwrap();
+    state.report_at(StepDone::current(), time(NOON)).unwrap();
     let after = with(&state, "complete");
     let difference = Difference::of::<TaskCheckpoint>(&before, &after).unwrap();
     let text = difference.to_string();
@@ -501,7 +515,8 @@ fn data_is_whole_and_lines_are_short() {
     let long = "long \u{1b}[2J\n".repeat(100);
     let before = task(&["X"]);
     let mut after = before.clone();
-    after.block(long.as_str()).unwrap();
+    let text = long.clone();
+    after.report(Operation::Block { text, kind: None }).unwrap();
     let difference =
         Difference::of::<TaskCheckpoint>(&document(&before), &document(&after)).unwrap();
     let told = difference.to_string();

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::fs;
 
-use crate::common::{EXAMPLE, clock, key, task, time};
+use crate::common::{EXAMPLE, Reporting, clock, key, line, start, task, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
@@ -120,7 +120,7 @@ fn the_gravest_reason_decides() {
     failed.metadata.reason = Some(Reason::Failure);
     assert_eq!(resume_of(&failed).plan.decision, ResumeDecision::Ask);
 
-    checkpoint.finish_step(&StepDone::new("one"), now).unwrap();
+    checkpoint.report_at(StepDone::new("one"), now).unwrap();
     assert_eq!(resume_of(&checkpoint).plan.decision, ResumeDecision::Refuse);
 
     // What could not be read may be left to do.
@@ -250,8 +250,8 @@ fn steps_cut_from_the_checkpoint_are_counted_and_their_files_reviewed() {
     for n in 0..13 {
         tasks
             .try_update(&key("a"), |task| {
-                task.finish_step(
-                    &StepDone::new(format!("did {n}")).with_created(format!("{n}.rs")),
+                task.report_at(
+                    StepDone::new(format!("did {n}")).with_created(format!("{n}.rs")),
                     now,
                 )
             })
@@ -391,7 +391,12 @@ fn a_newer_schema_is_refused_since_nothing_could_be_saved() {
                 .contains(&ResumeReason::NewerSchema { found, known: 1 })
         );
         // And so it is: a save is refused.
-        assert!(tasks.try_update(&key("a"), |task| task.block("x")).is_err());
+        assert!(
+            tasks
+                .try_update(&key("a"), |task| task
+                    .report(line(r#"{"op":"block","text":"x"}"#)))
+                .is_err()
+        );
     }
 }
 
@@ -418,7 +423,9 @@ fn a_corrupt_checkpoint_gives_a_plan_from_its_newest_good_state_or_to_restart() 
 
     tasks.create(&key("a"), &task(&["one", "two"])).unwrap();
     tasks
-        .try_update(&key("a"), |task| task.block("CI"))
+        .try_update(&key("a"), |task| {
+            task.report(line(r#"{"op":"block","text":"CI"}"#))
+        })
         .unwrap();
     fs::write(&file, "{\"phase\": ").unwrap();
     let resume = tasks.resume(&key("a"), &options).unwrap();
@@ -489,7 +496,7 @@ fn work_that_is_done_is_not_planned_again() {
     let mut twice = task(&["run the tests", "fix", "run the tests"]);
     let now = time("2026-03-02T08:00:00Z");
     twice
-        .finish_step(&StepDone::new("run the tests"), now)
+        .report_at(StepDone::new("run the tests"), now)
         .unwrap();
     let resume = resume_of(&twice);
     assert_eq!(resume.plan.decision, ResumeDecision::Ask);
@@ -501,7 +508,7 @@ fn work_that_is_done_is_not_planned_again() {
     let prompt = resume.prompt().unwrap();
     assert!(prompt.contains("## Pending Steps\n1. fix\n\n"), "{prompt}");
     // One that is in progress is being done once more.
-    twice.start_step("run the tests", now).unwrap();
+    twice.report_at(start("run the tests"), now).unwrap();
     let prompt = resume_of(&twice).prompt().unwrap();
     assert!(prompt.contains("1. fix\n2. run the tests\n"), "{prompt}");
 }

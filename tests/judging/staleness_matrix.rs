@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::common::{key, task};
+use crate::common::{Reporting, key, task};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
@@ -480,7 +480,7 @@ fn done(store: &FileStore, root: &Path, step: &str) {
     let now = chrono::Utc::now();
     tasks
         .try_update(&key("a"), |task| {
-            task.finish_step(&StepDone::new(step).with_modified("src/a.rs"), now)
+            task.report_at(StepDone::new(step).with_modified("src/a.rs"), now)
         })
         .unwrap();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{key, time};
+use crate::common::{Reporting, key, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::agent_session::{AgentCheckpoint, TakeOver, take_over};
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -31,7 +31,7 @@ fn stale_task(store: &MemoryStore, root: &Path) {
             let done = StepDone::new("p1")
                 .with_created("h.rs")
                 .with_created("k.rs");
-            task.finish_step(&done, now)
+            task.report_at(done.clone(), now)
         })
         .unwrap();
     assert_eq!(states(store, root), ["fresh", "unchanged", "unchanged"]);
@@ -258,8 +258,8 @@ fn a_verdict_by_the_stamp_stands_too() -> Result<(), Error> {
     let old = time("2026-03-02T10:00:00Z");
     let untracked: Checkpoints<TaskCheckpoint> = store.checkpoints().with_clock(FixedClock(old));
     let mut task = TaskCheckpoint::begin("a", ["p1"], old);
-    task.finish_step(
-        &StepDone::new("p1")
+    task.report_at(
+        StepDone::new("p1")
             .with_created("h.rs")
             .with_created("k.rs"),
         old,

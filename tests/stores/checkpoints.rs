@@ -2,14 +2,16 @@
 
 use std::fs;
 
-use crate::common::{EXAMPLE, clock, key, task, time};
+use crate::common::{EXAMPLE, Reporting, clock, key, line, start, task, time};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::{Phase, TaskCheckpoint};
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, Put,
 };
-use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind, Expect, PutMode, Redaction};
+use agent_checkpoint::{
+    CheckpointStoreExt, Checkpoints, ErrorKind, Expect, Operation, PutMode, Redaction,
+};
 
 /// A memory store with one document.
 fn store_with(text: &str) -> MemoryStore {
@@ -63,7 +65,7 @@ fn one_step_done_differs_only_there() {
         .with_clock(clock("2026-02-28T10:20:00Z"))
         .try_update(&key("active"), |task| {
             let done = StepDone::new("Wired toggle to context").with_modified("src/App.tsx");
-            task.finish_step(&done, now)
+            task.report_at(done.clone(), now)
         })
         .unwrap();
     assert!(saved.truncation.is_empty() && saved.violations.is_empty());
@@ -230,10 +232,12 @@ fn secrets_are_redacted_before_anything_is_kept() {
     }));
     let saved = tasks
         .update(&key("a"), |task| {
-            task.start_step("log in", time("2026-03-02T08:00:00Z"))
+            task.report_at(start("log in"), time("2026-03-02T08:00:00Z"))
                 .unwrap();
-            task.note_progress(
-                format!("used token-new {}", "x".repeat(300)),
+            task.report_at(
+                Operation::Note {
+                    text: format!("used token-new {}", "x".repeat(300)),
+                },
                 time("2026-03-02T08:05:00Z"),
             )
             .unwrap();
@@ -252,7 +256,7 @@ fn a_change_that_refuses_writes_nothing() {
     let error = tasks(&store)
         .try_update(&key("a"), |task| {
             task.blockers.push("b".into());
-            task.finish_step(&StepDone::current(), time("2026-03-02T08:00:00Z"))
+            task.report_at(StepDone::current(), time("2026-03-02T08:00:00Z"))
         })
         .unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Refused { .. }));
@@ -308,16 +312,14 @@ fn every_writing_path_leaves_what_resumes() {
     tasks.create(&key("a"), &task(&["one", "two"])).unwrap();
     tasks
         .update(&key("a"), |task| {
-            task.start_step("one", now).unwrap();
+            task.report_at(start("one"), now).unwrap();
         })
         .unwrap();
     let options = agent_checkpoint::resume::ResumeOptions::new(folder.path());
     let resume = tasks.resume(&key("a"), &options).unwrap();
     assert_eq!(resume.plan.start_at.as_deref(), Some("one"));
     tasks
-        .try_update(&key("a"), |task| {
-            task.finish_step(&StepDone::current(), now)
-        })
+        .try_update(&key("a"), |task| task.report_at(StepDone::current(), now))
         .unwrap();
     let resume = tasks.resume(&key("a"), &options).unwrap();
     assert_eq!(resume.plan.start_at.as_deref(), Some("two"));
@@ -341,9 +343,7 @@ fn finish_one_more(
     store: &MemoryStore,
 ) -> agent_checkpoint::Result<agent_checkpoint::store::Saved> {
     let now = time("2026-03-02T08:00:00Z");
-    tasks(store).try_update(&key("a"), |task| {
-        task.finish_step(&StepDone::new("10"), now)
-    })
+    tasks(store).try_update(&key("a"), |task| task.report_at(StepDone::new("10"), now))
 }
 
 #[test]
@@ -377,7 +377,9 @@ fn a_stamp_that_is_no_text_does_not_keep_an_agent_from_saving() {
     // What the caller overwrites is another matter.
     let store = store_with(r#"{"metadata":{"reason":5}}"#);
     let error = tasks(&store)
-        .try_update(&key("a"), |task| task.fail("no disk"))
+        .try_update(&key("a"), |task| {
+            task.report(line(r#"{"op":"fail","text":"no disk"}"#))
+        })
         .unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::WouldLose { .. }));
 }
@@ -452,10 +454,12 @@ fn secrets_are_not_kept_with_what_was_cut() {
     let saved = tasks(&store)
         .with_redaction(redaction)
         .try_update(&key("a"), |task| {
-            task.start_step("log in", time("2026-03-02T08:00:00Z"))
+            task.report_at(start("log in"), time("2026-03-02T08:00:00Z"))
                 .unwrap();
-            task.note_progress(
-                format!("token-new {}", "x".repeat(300)),
+            task.report_at(
+                Operation::Note {
+                    text: format!("token-new {}", "x".repeat(300)),
+                },
                 time("2026-03-02T08:05:00Z"),
             )
         })
@@ -476,7 +480,7 @@ fn secrets_are_not_kept_with_what_was_cut() {
         tasks(&store)
             .with_redaction(breaking)
             .update(&key("a"), |task| {
-                task.start_step("another", time("2026-03-02T08:00:00Z"))
+                task.report_at(start("another"), time("2026-03-02T08:00:00Z"))
                     .unwrap();
             })
             .is_ok()
@@ -492,7 +496,7 @@ fn a_caller_that_keeps_everything_is_cut_once_not_at_every_save() {
     tasks.create(&key("a"), &whole).unwrap();
     for n in 0..15 {
         let done = StepDone::new(format!("did {n}"));
-        whole.finish_step(&done, now).unwrap();
+        whole.report_at(done.clone(), now).unwrap();
         tasks
             .put(&key("a"), &whole, PutMode::Edit, &Expect::Any)
             .unwrap();

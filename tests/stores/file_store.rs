@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::common::{EXAMPLE, an_hour_passes_since_the_sweep, key, task, time, tree};
+use crate::common::{EXAMPLE, Reporting, an_hour_passes_since_the_sweep, key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
@@ -307,8 +307,8 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
         for n in 0..12 {
             let saved = tasks
                 .try_update(&key, |task| {
-                    task.finish_step(
-                        &StepDone::new(format!("did {n}")).with_created(format!("{n}.rs")),
+                    task.report_at(
+                        StepDone::new(format!("did {n}")).with_created(format!("{n}.rs")),
                         now,
                     )
                 })
@@ -447,7 +447,7 @@ fn what_was_cut_belongs_to_its_task_not_to_its_slot() {
     for n in 0..12 {
         tasks
             .try_update(&key("active"), |task| {
-                task.finish_step(&StepDone::new(format!("did {n}")), now)
+                task.report_at(StepDone::new(format!("did {n}")), now)
             })
             .unwrap();
     }
@@ -513,14 +513,14 @@ fn a_step_that_is_still_there_is_not_counted_as_cut() {
     for n in 0..10 {
         tasks
             .try_update(&key("a"), |task| {
-                task.finish_step(&StepDone::new(format!("did {n}")), now)
+                task.report_at(StepDone::new(format!("did {n}")), now)
             })
             .unwrap();
     }
     let before = fs::read(folder.path().join("a.json")).unwrap();
     tasks
         .try_update(&key("a"), |task| {
-            task.finish_step(&StepDone::new("did 10"), now)
+            task.report_at(StepDone::new("did 10"), now)
         })
         .unwrap();
     assert_eq!(tasks.earlier(&key("a")).unwrap().len(), 1);

@@ -3,8 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::operations::stage_name;
-use super::{AgentCheckpoint, AgentStatus, AgentType, CoordinationState, layout};
-use crate::checkpoint::{Checkpoint, Error, Key, OperationContext, Result};
+use super::{AgentCheckpoint, AgentStatus, AgentType, layout};
+use crate::checkpoint::{Checkpoint, Detail, Error, Key, OperationContext, Result};
 
 /// Less work than this is not worth resuming: the feature begins anew.
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
@@ -37,13 +37,16 @@ impl AgentCheckpoint {
                  {FIRST_STAGE} {name} guide."
             )),
             next_steps: plan.into_iter().map(Into::into).collect(),
-            coordination_state: Some(CoordinationState::default()),
             ..AgentCheckpoint::default()
         };
         agent.stamp(now);
-        agent.check_inbox(0, now);
-        agent.update_overview(now);
-        agent.update_status_file(now);
+        let whole = Detail {
+            unread: Some(0),
+            overview: true,
+            status_file: true,
+            ..Detail::default()
+        };
+        agent.takes_part(&whole, now);
         agent
     }
 
@@ -62,25 +65,9 @@ impl AgentCheckpoint {
         }
     }
 
-    /// The same agent goes on in a fresh session: agent, feature and stage stay, and it is in progress.
-    ///
-    /// What was in the way stays listed until it is unblocked; a sync point that it waited at is passed.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the work is complete or cannot be
-    /// resumed, and when the session is not a fresh one.
-    pub fn resume_session(&mut self, session_id: impl Into<String>) -> Result<()> {
-        let session_id = session_id.into();
-        self.check_resumable()?;
-        self.check_fresh(&session_id)?;
-        self.session_id = Some(session_id);
-        self.go_on();
-        Ok(())
-    }
-
-    /// The same agent goes on: in a fresh session as [`resume_session`](AgentCheckpoint::resume_session) has
-    /// it, or in the session that it is in already.
+    /// The same agent goes on, in the session that it is in or in a fresh one: agent, feature and stage stay, and in a fresh
+    /// session it is in progress. What was in the way stays listed until it is unblocked; a sync point that it waited at
+    /// is passed.
     pub(super) fn taken_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
         let own = self.agent_id.as_deref();
         if let (Some(agent), Some(own)) = (context.agent, own)
@@ -91,11 +78,14 @@ impl AgentCheckpoint {
                  of its own (agent_session::take_over)"
             )));
         }
+        self.check_resumable()?;
         let session = context.session.unwrap_or_default();
-        if self.session_id.as_deref() == Some(session) && !session.is_empty() {
-            return self.check_resumable();
+        if session.is_empty() || self.session_id.as_deref() != Some(session) {
+            self.check_fresh(session)?;
+            self.session_id = Some(session.to_owned());
+            self.go_on();
         }
-        self.resume_session(session)
+        Ok(())
     }
 
     pub(super) fn check_fresh(&self, session_id: &str) -> Result<()> {
@@ -155,10 +145,8 @@ impl AgentCheckpoint {
 
     /// The checkpoint of the same agent and feature from scratch, in the first stage.
     ///
-    /// Nothing of the old one is in it but the reason: have its save archive that as aborted, with
-    /// [`Checkpoints::archiving`](crate::Checkpoints::archiving).
-    #[must_use]
-    pub fn restarted(
+    /// Nothing of the old one is in it but the reason.
+    pub(super) fn restarted(
         &self,
         because: &str,
         session_id: Option<String>,

@@ -3,19 +3,15 @@
 mod handoff;
 mod operations;
 mod recognise;
-mod reports;
 pub(super) mod rules;
 mod shrink;
 #[cfg(feature = "proptest")]
 mod strategies;
-mod triggers;
 
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-
-pub use operations::StepStarted;
 
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
@@ -317,7 +313,7 @@ impl Checkpoint for TaskCheckpoint {
         "What success is measured by, such as US-003.verificationContract",
         &["start"],
     )];
-    const OPERATIONS: &'static [&'static str] = reports::OPERATIONS;
+    const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
     fn schema_version(&self) -> Option<u64> {
@@ -386,11 +382,12 @@ impl Checkpoint for TaskCheckpoint {
 
     fn start(start: &Start<'_>) -> Result<Self> {
         let agent = start.agent.unwrap_or("ckpt");
-        let checkpoint = TaskCheckpoint::begin(agent, start.plan, start.now);
-        Ok(match start.given.text("contract") {
-            Some(contract) => checkpoint.with_contract(contract),
-            None => checkpoint,
-        })
+        let mut checkpoint = TaskCheckpoint::begin(agent, start.plan, start.now);
+        if let Some(contract) = start.given.text("contract") {
+            let verification = checkpoint.verification.get_or_insert_default();
+            verification.contract_ref = Some(contract.to_owned());
+        }
+        Ok(checkpoint)
     }
 
     fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
@@ -398,7 +395,7 @@ impl Checkpoint for TaskCheckpoint {
     }
 
     fn take_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
-        reports::take_up(self, context);
+        self.take_over(context);
         Ok(())
     }
 
@@ -412,7 +409,7 @@ impl Checkpoint for TaskCheckpoint {
     }
 
     fn apply(&mut self, operation: &Operation, context: &OperationContext<'_>) -> Result<()> {
-        reports::apply(self, operation, context)
+        operations::apply(self, operation, context)
     }
 
     fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Option<Self> {

@@ -306,6 +306,7 @@ fn compact_size<T: Serialize>(value: &T) -> usize {
 mod tests {
     use super::super::{CompletedStep, CurrentStep, Decision};
     use super::*;
+    use crate::checkpoint::{Checkpoint, Operation, OperationContext, StepDone};
 
     fn steps(count: usize) -> Vec<CompletedStep> {
         (0..count)
@@ -510,21 +511,22 @@ mod tests {
 
     #[test]
     fn the_note_of_a_step_that_is_put_aside_is_kept() {
-        let now = chrono::DateTime::UNIX_EPOCH;
-        let mut before = TaskCheckpoint::begin("dev", ["one", "two"], now);
-        before.start_step("one", now).unwrap();
-        before.note_progress("half", chrono::Utc::now()).unwrap();
+        let context = OperationContext::at(chrono::DateTime::UNIX_EPOCH);
+        let start = |text: &str| Operation::StepStart { text: text.into() };
+        let text = "half".to_owned();
+        let mut before = TaskCheckpoint::begin("dev", ["one", "two"], context.now);
+        before.apply(&start("one"), &context).unwrap();
+        before.apply(&Operation::Note { text }, &context).unwrap();
         let mut after = before.clone();
-        after.start_step("two", now).unwrap();
+        after.apply(&start("two"), &context).unwrap();
         let truncation = shrink(&mut after, &Limits::default(), Some(&before));
         assert_eq!(truncation.dropped.len(), 1);
         assert_eq!(truncation.dropped[0].reason, DropReason::PutAside);
         assert_eq!(truncation.dropped[0].value["partialWork"], "half");
         // A step that was finished needs its note no more.
         let mut after = before.clone();
-        after
-            .finish_step(&crate::checkpoint::StepDone::current(), now)
-            .unwrap();
+        let done = StepDone::current().into();
+        after.apply(&done, &context).unwrap();
         assert!(shrink(&mut after, &Limits::default(), Some(&before)).is_empty());
     }
 

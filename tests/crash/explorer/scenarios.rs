@@ -21,7 +21,7 @@ use agent_checkpoint::{
 use super::oracle::{Seen, told};
 use super::scenario::{Act, Judged, Look, Scenario};
 use super::tree::{Node, Tree};
-use crate::common::{EXAMPLE, clock, key, task, time};
+use crate::common::{EXAMPLE, Reporting, clock, key, task, time};
 
 const NOW: &str = "2026-03-02T08:00:00Z";
 
@@ -153,7 +153,7 @@ const STEPS: usize = 11;
 fn finish(root: &Path, number: usize) -> Result<()> {
     let tasks = typed(open_few(root));
     let done = StepDone::new(format!("did {number}"));
-    let finish = |task: &mut TaskCheckpoint| task.finish_step(&done, time(NOW));
+    let finish = |task: &mut TaskCheckpoint| task.report_at(done.clone(), time(NOW));
     tasks.try_update(&a(), finish).map(drop)
 }
 
