@@ -139,7 +139,7 @@ pub use checkpoint::{
 pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Effect, Loaded, PutMode, Reported};
 pub use chrono;
 pub use redaction::Redaction;
-pub use shown::{quoted, visible};
+pub use shown::{is_blank, quoted, visible};
 
 /// What an agent's program needs: `use agent_checkpoint::prelude::*;`.
 pub mod prelude {

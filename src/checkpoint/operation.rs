@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{context_use, name, nothing};
 use super::{Archive, ContextUse, Error, ErrorKind, Result, have_names};
+use crate::is_blank;
 
 /// One thing that an agent or a supervisor reports.
 ///
@@ -659,7 +660,7 @@ impl Detail {
         let words = words.into_iter().flatten();
         match words
             .chain(self.plan.iter().flatten())
-            .any(|text| text.trim().is_empty())
+            .any(|text| is_blank(text))
         {
             true => Err(Error::refused("a detail is empty; say it in a few words")),
             false => Ok(()),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{ContextUse, Error, Operation, Result, RuleContext, SourceFiles, StepDone};
 use crate::json::{Document, shortened};
-use crate::quoted;
+use crate::{is_blank, quoted};
 
 /// How many messages stand for a whole context, where the report does not say.
 const MOST_MESSAGES: u64 = 200;
@@ -109,7 +109,7 @@ fn without_place(error: &str) -> &str {
 /// Whether a member is a text that says nothing. What names a planned step may be as empty as that step is, and no
 /// reason need be given.
 fn is_empty(operation: &str, (member, value): (&String, &Value)) -> bool {
-    let says_nothing = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    let says_nothing = |value: &Value| value.as_str().is_some_and(is_blank);
     let may_be_empty = match member.as_str() {
         "pending" | "before" | "why" => true,
         "text" => ["step drop", "step edit", "step move"].contains(&operation),
@@ -521,6 +521,10 @@ mod tests {
             (
                 r#"{"op":"detail","plan":["a",""]}"#,
                 "\"detail\": \"plan\" is empty",
+            ),
+            (
+                r#"{"op":"step drop","text":"a","because":"\u200b"}"#,
+                "\"because\" is empty",
             ),
             (r#"{"op":"detail"}"#, "no detail is given"),
             (

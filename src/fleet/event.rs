@@ -77,6 +77,7 @@ impl Fleet {
     ///
     /// It depends on the two scans alone. A row that both have gives *changed* when its document changed, and its new
     /// result when that changed. A row that appears also gives its result when it is late, stalled, stuck or finished.
+    /// Where a host file is damaged or mended, each of its slots turns.
     ///
     /// # Examples
     ///
@@ -98,12 +99,32 @@ impl Fleet {
         let mut events = Vec::new();
         for row in &self.rows {
             match old.remove(&identity(row)) {
-                None => {
-                    events.push(event(EventKind::Appeared, None, row));
-                    if let Some(kind) = became(None, row) {
-                        events.push(event(kind, None, row));
+                None if is_damaged(row) && old.values().any(|was| is_slot_of(was, row)) => {
+                    let slots = old.values().filter(|was| is_slot_of(was, row));
+                    let mut slots: Vec<&Row> = slots.copied().collect();
+                    slots.sort_by(|one, other| one.place.cmp(&other.place));
+                    for was in slots {
+                        old.remove(&identity(was));
+                        events.push(Event {
+                            was: Some(was.result()),
+                            is: Some(row.result()),
+                            text: format!("{}: {}", name(was), words(EventKind::Turned, None, row)),
+                            ..event(EventKind::Turned, None, was)
+                        });
                     }
                 }
+                None => match damaged_host(before, row) {
+                    Some(host) => {
+                        old.remove(&identity(host));
+                        let kind = became(Some(host), row).unwrap_or(EventKind::Turned);
+                        events.push(event(kind, Some(host), row));
+                    }
+                    None => {
+                        events.push(event(EventKind::Appeared, None, row));
+                        let kind = became(None, row);
+                        events.extend(kind.map(|kind| event(kind, None, row)));
+                    }
+                },
                 Some(was) => {
                     if was.revision != row.revision {
                         events.push(event(EventKind::Changed, Some(was), row));
@@ -145,6 +166,25 @@ fn is_there(row: &Row) -> bool {
         row.state,
         RowState::NotStarted | RowState::Claimed | RowState::Missing
     )
+}
+
+fn is_damaged(row: &Row) -> bool {
+    matches!(
+        row.state,
+        RowState::Corrupt { .. } | RowState::Unreadable { .. }
+    )
+}
+
+/// Whether a row is of a slot of the file that the other row is of as a whole.
+fn is_slot_of(slot: &Row, host: &Row) -> bool {
+    slot.place.slot.is_some() && host.place.slot.is_none() && slot.place.file == host.place.file
+}
+
+/// The row of a host file that was damaged, and that has this slot now.
+fn damaged_host<'r>(before: &'r Fleet, row: &Row) -> Option<&'r Row> {
+    let mut damaged = before.rows.iter().filter(|was| is_damaged(was));
+    row.place.slot.as_ref()?;
+    damaged.find(|was| is_slot_of(row, was))
 }
 
 fn became(was: Option<&Row>, row: &Row) -> Option<EventKind> {

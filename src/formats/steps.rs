@@ -1,7 +1,7 @@
 //! Plans whose steps are texts: which step a report means, and changes of the plan.
 
-use crate::quoted;
 use crate::shown::quoted_all;
+use crate::{is_blank, quoted};
 use std::collections::HashSet;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -266,7 +266,7 @@ pub(super) fn add_each_once(
 
 /// Refuses a text that says nothing.
 pub(super) fn says(text: &str, advice: &str) -> Result<()> {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         return Err(Error::refused(advice));
     }
     Ok(())

@@ -20,6 +20,22 @@ pub(crate) fn is_hidden(letter: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
 }
 
+/// Whether a text has nothing that can be seen: white space at most, and letters without width.
+///
+/// ```
+/// assert!(agent_checkpoint::is_blank(" \u{200b}") && !agent_checkpoint::is_blank("a\u{200b}"));
+/// ```
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|letter| {
+        let is_joiner = matches!(
+            letter,
+            '\u{200c}' | '\u{200d}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
+        );
+        letter.is_whitespace() || is_joiner || is_hidden(letter)
+    })
+}
+
 /// The text with every letter written out that hides from its reader, or works on a terminal instead of being read:
 /// control characters, overrides of direction, letters without width, such as `\u{202e}`. Line ends and tabs stay.
 ///

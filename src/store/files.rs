@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::FileOptions;
-use super::file::DurableFile;
+use super::file::{DurableFile, layout};
 use crate::checkpoint::Result;
 use crate::fsio::{self, Present};
 use crate::json::Document;
@@ -68,7 +68,8 @@ pub fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
 /// # Errors
 ///
 /// [`ErrorKind::ChangedMeanwhile`](crate::ErrorKind::ChangedMeanwhile) when a file is there already, and any failure
-/// to write it.
+/// to write it; [`ErrorKind::NewerLayout`](crate::ErrorKind::NewerLayout) where a newer program laid out the store of the
+/// folder.
 ///
 /// # Examples
 ///
@@ -84,6 +85,7 @@ pub fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
 /// # }
 /// ```
 pub fn create_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    layout::is_present(&fsio::parent_of(path).join(fsio::OWN_FOLDER))?;
     fsio::replace(path, bytes, Present::Absent)?;
     Ok(())
 }

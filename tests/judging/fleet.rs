@@ -1019,6 +1019,62 @@ fn kinds(before: &Fleet, after: &Fleet) -> Vec<EventKind> {
 }
 
 #[test]
+fn the_slots_of_a_host_file_that_is_damaged_or_mended_turn_and_are_not_gone() {
+    let project = Project::new();
+    let at = |now| {
+        Fleet::scan(
+            &[Source::folder(project.0.path())],
+            &FleetOptions::new(),
+            time(now),
+        )
+    };
+    let task = r#"{"phase":"implementation","completedSteps":[],"pendingSteps":["x"],"decisions":[],"blockers":[],"metadata":{"createdBy":"a","lastUpdatedAt":"2026-03-02T08:00:00Z","reason":"periodic"}}"#;
+    let host = format!(
+        r#"{{"activeWork":{{"id":"W1","checkpoint":{task}}},"adhocQueue":[{{"id":"a1","checkpoint":{task}}}]}}"#
+    );
+    project.write("builder-state.json", &host);
+    let whole = at("2026-03-02T08:01:00Z");
+    assert_eq!(whole.rows().len(), 2);
+    project.write("builder-state.json", &host[..host.len() / 2]);
+    let damaged = at("2026-03-02T08:02:00Z");
+    let events = damaged.changes_since(&whole);
+    let said: Vec<_> = events
+        .iter()
+        .map(|it| (it.event, it.was, it.is, it.task.as_deref()))
+        .collect();
+    let turned = |was, is, task| (EventKind::Turned, Some(was), Some(is), Some(task));
+    assert_eq!(
+        said,
+        [
+            turned("active", "corrupt", "W1"),
+            turned("active", "corrupt", "a1")
+        ]
+    );
+    assert!(
+        events[0].text.starts_with("a, W1: corrupt: "),
+        "{}",
+        events[0].text
+    );
+    project.write("builder-state.json", &host);
+    let events = at("2026-03-02T08:03:00Z").changes_since(&damaged);
+    let said: Vec<_> = events
+        .iter()
+        .map(|it| (it.event, it.was, it.is, it.task.as_deref()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            turned("corrupt", "active", "W1"),
+            turned("corrupt", "active", "a1")
+        ]
+    );
+    // A host that was never whole appears, and one that is removed is gone.
+    let none = Fleet::scan(&[], &FleetOptions::new(), time(NOW));
+    assert_eq!(kinds(&none, &damaged), [EventKind::Appeared]);
+    assert_eq!(kinds(&damaged, &none), [EventKind::Gone]);
+}
+
+#[test]
 fn what_happened_follows_from_two_scans_alone() {
     let project = Project::new();
     let at = |now: &str| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::formats::{Formats, Given};
-use agent_checkpoint::{ContextUse, Fence, Timestamp};
+use agent_checkpoint::{ContextUse, Fence, Timestamp, is_blank};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -385,7 +385,7 @@ pub(crate) struct Status {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) stuck: Option<Duration>,
     /// How often --watch looks, also where the system does not tell of changes
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration, requires = "watch")]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = pause, requires = "watch")]
     pub(crate) every: Duration,
 }
 
@@ -861,7 +861,7 @@ pub(crate) struct GateFail {
 /// A text that says something: an unset shell variable must not become a step. What names a planned step is looked up in
 /// the plan, and may be as empty as that step is.
 pub(crate) fn words(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         Err("it is empty; say it in a few words".to_owned())
     } else {
         Ok(text.to_owned())
@@ -883,6 +883,15 @@ fn claimed_for(text: &str) -> Result<Duration, String> {
     let end = latest.and_then(|time| Utc::now().checked_add_signed(time));
     end.map(|_| time)
         .ok_or_else(|| "a claim cannot stand for that long; give a time such as 15m".to_owned())
+}
+
+/// A time to wait, which must not be none: that would be no pause at all.
+fn pause(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    match time.is_zero() {
+        true => Err("give a time to wait, such as 2s".to_owned()),
+        false => Ok(time),
+    }
 }
 
 pub(crate) fn worked(text: &str) -> Result<TimeDelta, String> {

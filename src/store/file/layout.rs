@@ -48,7 +48,7 @@ fn read(own: &Path) -> Result<Option<(u64, Contents)>> {
 }
 
 /// Whether a folder is laid out as this version does it. Refuses one of a newer program.
-pub(super) fn is_present(own: &Path) -> Result<bool> {
+pub(in crate::store) fn is_present(own: &Path) -> Result<bool> {
     let number = known(own)?;
     Ok(number.is_some_and(|(number, _)| number == WRITTEN))
 }

@@ -7,7 +7,7 @@ mod durable_file;
 mod fingerprints;
 mod history;
 mod keys;
-mod layout;
+pub(super) mod layout;
 mod options;
 mod own_file;
 mod past;

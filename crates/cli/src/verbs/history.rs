@@ -89,6 +89,9 @@ pub(super) fn prune(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_change(file, global)?;
+    if entries(&target)?.is_empty() {
+        target.require_file()?;
+    }
     let (log, bytes) = dropped_log(&target);
     let gone = target.store().prune(&target.key, limits);
     let gone = gone.map_err(|error| target.error(error))?;

@@ -275,6 +275,8 @@ fn an_empty_text_is_no_step_and_no_decision() {
         vec!["step", "done", " "],
         vec!["decide", ""],
         vec!["start", "--plan", "a", ""],
+        vec!["block", "\u{200b}"],
+        vec!["fail", " \u{feff}\u{200d}"],
     ] {
         let run = project.expect(2, &[arguments, vec!["--store", "t.json"]].concat());
         assert!(run.error().contains("it is empty"), "{run:?}");

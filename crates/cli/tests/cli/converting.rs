@@ -83,6 +83,16 @@ fn the_result_goes_into_a_file_that_is_not_there() {
 }
 
 #[test]
+fn nothing_is_made_in_the_folder_of_a_newer_program() {
+    let project = Project::with("t.json", TASK);
+    project.write("new/.agent-checkpoint/layout", "99\n");
+    let to = ["convert", "t.json", "--to", "task", "--out", "new/u.json"];
+    let refused = project.expect(4, &to);
+    assert!(refused.error().contains("99"), "{refused:?}");
+    assert!(!project.path("new/u.json").exists());
+}
+
+#[test]
 fn what_cannot_be_read_is_told() {
     let project = Project::with("t.json", TASK.replace("\"Make c\"", "17"));
     let run = project.expect(1, &["convert", "t.json", "--to", "task"]);

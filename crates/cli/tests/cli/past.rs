@@ -242,6 +242,17 @@ fn a_checkpoint_that_is_put_aside_frees_its_key() {
 }
 
 #[test]
+fn what_has_no_history_is_not_pruned() {
+    let project = Project::new();
+    let nothing = project.expect(2, &["prune", "nope.json"]);
+    assert!(
+        nothing.error().contains("there is no checkpoint here"),
+        "{nothing:?}"
+    );
+    assert!(project.names().is_empty());
+}
+
+#[test]
 fn history_is_pruned_but_for_what_is_pinned_and_the_newest() {
     let project = Project::new();
     saved(&project);

@@ -32,6 +32,10 @@ fn usage_errors_are_one_line_and_exit_2() {
         ),
         (vec!["prune", "a", "--keep", "-5"], "it is a whole number"),
         (
+            vec!["status", ".", "--watch", "--every", "0s"],
+            "give a time to wait",
+        ),
+        (
             vec!["show", "a", "--max-bytes", "-5"],
             "it is a whole number",
         ),
