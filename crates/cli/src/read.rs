@@ -53,16 +53,13 @@ pub(crate) fn format_of_damaged(
 /// The text of a file that is no checkpoint, such as a template.
 pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String, Failure> {
     let bytes = read_file(path, max_bytes)?.ok_or_else(|| no_such_file(path))?;
-    String::from_utf8(bytes).map_err(|_| {
-        Failure::new(format!(
-            "{}: is no UTF-8 text; save it as UTF-8",
-            path.display()
-        ))
-    })
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::new("is no UTF-8 text; save it as UTF-8").at(Some(path), None))
 }
 
 /// The message about a file that does not exist.
 pub(crate) fn no_such_file(path: &Path) -> Failure {
     let place = path.display();
-    Failure::not_found(format!("{place}: there is no such file; check the path"))
+    let message = format!("{place}: there is no such file; check the path");
+    Failure::not_found(message).at(Some(path), None)
 }

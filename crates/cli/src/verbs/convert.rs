@@ -158,10 +158,8 @@ fn refuse_present(out: &Path) -> Result<(), Failure> {
         ));
     }
     if std::fs::symlink_metadata(out).is_ok() {
-        return Err(Failure::new(format!(
-            "{}: is there already, and was not touched; name another file with --out",
-            out.display()
-        )));
+        let present = "is there already, and was not touched; name another file with --out";
+        return Err(Failure::new(present).at(Some(out), None));
     }
     Ok(())
 }

@@ -268,6 +268,25 @@ fn values_that_cannot_be_read_are_not_overwritten() {
 }
 
 #[test]
+fn an_error_as_json_names_the_file_that_it_is_about() {
+    let project = Project::with("t.json", TASK);
+    project.write("there.json", "{}");
+    project.write("list.json", "[{}, 1]");
+    for (arguments, file) in [
+        (vec!["detect", "nope.json", "none.json"], "nope.json"),
+        (vec!["resume", "t.json", "--template", "nope.md"], "nope.md"),
+        (vec!["status", ".", "--planned", "list.json"], "list.json"),
+        (
+            vec!["convert", "t.json", "--to", "task", "--out", "there.json"],
+            "there.json",
+        ),
+    ] {
+        let run = project.expect(2, &[&arguments[..], &["--json"]].concat());
+        assert_eq!(run.json()["error"]["file"], file, "{run:?}");
+    }
+}
+
+#[test]
 fn an_empty_text_is_no_step_and_no_decision() {
     let project = Project::with("t.json", TASK);
     for arguments in [
