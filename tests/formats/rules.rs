@@ -6,15 +6,17 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Reporting, key, line, time};
+use crate::common::{Reporting, key, time};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
-use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
+use agent_checkpoint::formats::build_pipeline::{BuildCheckpoint, ExecutionSpec};
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
-use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint, StoryState};
+use agent_checkpoint::formats::story_pipeline::{
+    Pipeline, PipelineState, StoryCheckpoint, StoryState,
+};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Formats, Inputs};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::{Checkpoint, Key, OperationContext, Report, RuleContext};
+use agent_checkpoint::{Checkpoint, Error, Key, OperationContext, Report, RuleContext};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
@@ -136,6 +138,16 @@ fn run<C: Checkpoint + Debug>(path: &Path) -> usize {
                     let state = known.map(|state| Inputs::of(StoryState::from(state)));
                     context.inputs = state.unwrap_or_default();
                 }
+                "spec" => {
+                    let spec =
+                        known.map(|spec| serde_json::from_str::<ExecutionSpec>(spec).unwrap());
+                    context.inputs = spec.map(Inputs::of).unwrap_or_default();
+                }
+                "pipeline" => {
+                    let state = known.map(|it| serde_json::from_str::<PipelineState>(it).unwrap());
+                    let pipeline = state.map(|state| Inputs::of(Pipeline::new(state)));
+                    context.inputs = pipeline.unwrap_or_default();
+                }
                 "set" => {
                     let (pointer, new) = rest.split_once(' ').unwrap();
                     change(
@@ -146,8 +158,10 @@ fn run<C: Checkpoint + Debug>(path: &Path) -> usize {
                 }
                 "remove" => change(&mut value, rest, None),
                 "report" => {
-                    let report = Act::Report(line(rest));
-                    outcome = Some(act::<C>(report, &mut value, &context.of_reports()));
+                    let report = rest.parse().map_err(|error: Error| error.to_string());
+                    outcome = Some(report.and_then(|report| {
+                        act::<C>(Act::Report(report), &mut value, &context.of_reports())
+                    }));
                 }
                 "take-up" => {
                     outcome = Some(act::<C>(Act::TakeUp, &mut value, &context.of_reports()));

@@ -26,6 +26,12 @@ fn blank_reports() -> Vec<Operation> {
             kind: None,
         },
         Operation::Fail { text: text() },
+        Operation::TaskAdd { id: text() },
+        Operation::WorkstreamAdd { id: text() },
+        Operation::Waive {
+            issue: text(),
+            because: "known".to_owned(),
+        },
         created.with_created("").into(),
         modified.with_modified("").into(),
         Operation::SubtaskDone {

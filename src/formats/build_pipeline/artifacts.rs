@@ -15,7 +15,7 @@ impl BuildCheckpoint {
     /// The files that a workstream made, each once: the paths in its artifact, be it a list, a text or an
     /// object such as `{"outputs": […]}`. Patterns such as `*.test.ts` are among them; prose is not, nor is
     /// what was deleted.
-    pub fn files_of(&self, workstream: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn files_of(&self, workstream: &str) -> impl Iterator<Item = &str> {
         let mut files = Vec::new();
         if let Some(artifact) = self.artifacts.get(workstream) {
             gather(artifact, path_in, &mut files);
@@ -25,8 +25,7 @@ impl BuildCheckpoint {
     }
 
     /// Why a workstream is dormant, where its artifact says so.
-    #[must_use]
-    pub fn dormant_reason(&self, workstream: &str) -> Option<&str> {
+    pub(super) fn dormant_reason(&self, workstream: &str) -> Option<&str> {
         self.artifacts.get(workstream)?.get("reason")?.as_str()
     }
 }

@@ -113,7 +113,7 @@ impl BuildError {
             (Some(text), None) | (None, Some(text)) => text,
             (None, None) => UNSAID.to_owned(),
         };
-        let line = self.line.map(super::phase::text);
+        let line = self.line.map(super::states::plain);
         let line = line.or_else(|| self.other_member("line"));
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
         if let Some(file) = said(self.file.as_ref(), "file") {

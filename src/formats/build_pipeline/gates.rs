@@ -11,13 +11,11 @@ pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|w
 
 /// The name of a gate without the workstream that it was passed for: `type-check` of
 /// `type-check (WS2)` and of `type-check:WS2`.
-#[must_use]
 pub(super) fn gate_name(gate: &str) -> &str {
     split(gate).0
 }
 
 /// The workstream that a gate was passed for: `WS2` of `type-check (WS2)` and of `type-check:WS2`.
-#[must_use]
 pub(super) fn gate_workstream(gate: &str) -> Option<&str> {
     split(gate).1
 }
@@ -51,60 +49,19 @@ pub(super) fn same_gate(a: &str, b: &str) -> bool {
     a == b && (of.is_none() || other.is_none() || of == other)
 }
 
-/// What gate A came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FidelityGate {
-    /// What is shown is true to the design.
-    Pass,
-    /// It has so many faults; `None` where the number cannot be held.
-    Fail(Option<u64>),
+/// Whether this is a result of gate A: `pass`, or `fail:` and a number.
+pub(super) fn is_fidelity(text: &str) -> bool {
+    let faults = text.strip_prefix("fail:");
+    let is_number =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    text == "pass" || faults.is_some_and(is_number)
 }
 
-/// What gate B came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PresenceGate<'a> {
-    /// The value is shown.
-    Pass,
-    /// It is not, for this reason.
-    Fail(&'a str),
-    /// It could not be looked for, for this reason.
-    Blocked(&'a str),
-    /// It need not be shown; this issue says so.
-    Waived(&'a str),
-    /// There is none to show.
-    NotApplicable,
-}
-
-impl FidelityGate {
-    /// What a text means; `None` when it is none of the format's.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<FidelityGate> {
-        match text.split_once(':') {
-            None if text == "pass" => Some(FidelityGate::Pass),
-            Some(("fail", faults)) => {
-                let digits = !faults.is_empty() && faults.bytes().all(|byte| byte.is_ascii_digit());
-                digits.then(|| FidelityGate::Fail(faults.parse().ok()))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl PresenceGate<'_> {
-    /// What a text means; `None` when it is none of the format's.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<PresenceGate<'_>> {
-        match text.split_once(':') {
-            None if text == "pass" => Some(PresenceGate::Pass),
-            None if text == "not_applicable" => Some(PresenceGate::NotApplicable),
-            Some((_, "")) => None,
-            Some(("fail", why)) => Some(PresenceGate::Fail(why)),
-            Some(("blocked", why)) => Some(PresenceGate::Blocked(why)),
-            Some(("waived", issue)) => Some(PresenceGate::Waived(issue)),
-            _ => None,
-        }
+/// Whether this is a result of gate B.
+pub(super) fn is_presence(text: &str) -> bool {
+    match text.split_once(':') {
+        None => ["pass", "not_applicable"].contains(&text),
+        Some((what, why)) => ["fail", "blocked", "waived"].contains(&what) && !why.is_empty(),
     }
 }
 
@@ -115,18 +72,6 @@ pub(super) struct Obstacle {
 }
 
 impl BuildCheckpoint {
-    /// What gate A came to.
-    #[must_use]
-    pub fn fidelity(&self) -> Option<FidelityGate> {
-        FidelityGate::parse(self.gate_a_fidelity.as_deref()?)
-    }
-
-    /// What gate B came to.
-    #[must_use]
-    pub fn presence(&self) -> Option<PresenceGate<'_>> {
-        PresenceGate::parse(self.gate_b_presence.as_deref()?)
-    }
-
     /// Whether gate B could not be looked for because the stack was down: that is never waived.
     pub(super) fn is_stack_down(&self) -> bool {
         let text = self.gate_b_presence.as_deref().unwrap_or_default();
@@ -135,16 +80,9 @@ impl BuildCheckpoint {
     }
 
     /// The issue that waives gate B.
-    #[must_use]
     pub(super) fn waiver_issue(&self) -> Option<&str> {
         let issue = self.render_proof_waiver.as_ref()?.issue_id.as_deref()?;
         Some(issue.trim()).filter(|issue| !issue.is_empty())
-    }
-
-    /// The gate that was passed last.
-    #[must_use]
-    pub fn last_gate(&self) -> Option<&str> {
-        self.gates_passed.last().map(String::as_str)
     }
 
     /// Gate A, where it does not let the build be complete.
@@ -230,19 +168,23 @@ mod tests {
 
     #[test]
     fn the_texts_of_the_proofs_are_understood() {
-        assert_eq!(
-            FidelityGate::parse("fail:2"),
-            Some(FidelityGate::Fail(Some(2)))
-        );
-        for none in ["fail", "fail:", "fail:x", "PASS", "pass:1"] {
-            assert_eq!(FidelityGate::parse(none), None, "{none}");
+        for known in ["pass", "fail:2"] {
+            assert!(is_fidelity(known), "{known}");
         }
-        assert_eq!(
-            PresenceGate::parse("blocked:a:b"),
-            Some(PresenceGate::Blocked("a:b"))
-        );
+        for none in ["fail", "fail:", "fail:x", "PASS", "pass:1"] {
+            assert!(!is_fidelity(none), "{none}");
+        }
+        for known in [
+            "pass",
+            "not_applicable",
+            "fail:x",
+            "blocked:a:b",
+            "waived:ISS-7",
+        ] {
+            assert!(is_presence(known), "{known}");
+        }
         for none in ["fail", "fail:", "waived:", "pass:x", "n/a"] {
-            assert_eq!(PresenceGate::parse(none), None, "{none}");
+            assert!(!is_presence(none), "{none}");
         }
     }
 }

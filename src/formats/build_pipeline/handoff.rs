@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict, error, phase};
+use super::error::UNSAID;
+use super::states::{self, plain};
+use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict};
 use crate::checkpoint::{
     Checkpoint, DecisionItem, DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem,
 };
@@ -25,7 +27,7 @@ pub(super) fn handoff(build: &BuildCheckpoint) -> Handoff {
         task: build.id().map(str::to_owned),
         description: build.prd_title.clone(),
         status: build.status(),
-        phase: build.current_phase.map(phase::text),
+        phase: build.current_phase.map(plain),
         updated_at: build.updated_at().cloned(),
         done: build.completed_workstreams.iter().map(done).collect(),
         in_progress: build
@@ -55,7 +57,7 @@ fn decisions(build: &BuildCheckpoint) -> Vec<DecisionItem> {
         let mut text = format!("Adversarial review: {verdict}");
         for (count, of) in [(review.p0_count, "P0"), (review.p1_count, "P1")] {
             if let Some(count) = count {
-                text.push_str(&format!(", {} {of}", phase::text(count)));
+                text.push_str(&format!(", {} {of}", plain(count)));
             }
         }
         decisions.push(DecisionItem {
@@ -100,9 +102,10 @@ fn verification(build: &BuildCheckpoint) -> Option<VerificationItem> {
 
 fn instructions(build: &BuildCheckpoint) -> Vec<String> {
     // Of a build that goes on the plan says what is next.
-    let next = build.status.as_ref().map(BuildStatus::next_action);
-    let next = next.filter(|_| build.status() == Status::Complete);
-    let mut all: Vec<String> = next.map(str::to_owned).into_iter().collect();
+    let mut all = Vec::new();
+    if build.status() == Status::Complete {
+        all.push("Update the roadmap (MVP-ROADMAP).".to_owned());
+    }
     let dormant = build.dormant().map(|id| match build.dormant_reason(id) {
         Some(reason) => format!("Skip {id}, it is dormant: {reason}"),
         None => format!("Skip {id}, it is dormant"),
@@ -171,7 +174,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckp
         let said = handoff.blockers.iter().map(String::as_str);
         let said: Vec<&str> = said.filter(|text| !text.trim().is_empty()).collect();
         let message = if said.is_empty() {
-            error::UNSAID.to_owned()
+            UNSAID.to_owned()
         } else {
             said.join("; ")
         };
@@ -182,7 +185,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckp
         build.put_back();
     }
     let status = status_for(&build, &handoff.status);
-    build.current_phase = match handoff.phase.as_deref().and_then(phase::parse) {
+    build.current_phase = match handoff.phase.as_deref().and_then(states::phase) {
         None if status == BuildStatus::Initialized => Some(0.0),
         phase => phase,
     };

@@ -1,6 +1,8 @@
-//! Where the checkpoints of builds are, and the ids they are named by.
+//! Where the checkpoints of builds are, the ids they are named by, and how one is recognised.
 
-use crate::checkpoint::{Key, Layout};
+use std::path::Path;
+
+use crate::checkpoint::{Evidence, Key, Layout};
 use crate::json::Document;
 
 /// Where a project keeps the checkpoints of its builds: one file for each document, `{id}.json`.
@@ -11,7 +13,6 @@ pub(super) const ID_PATTERN: &str = "^(PRD-[0-9]{3}|(EXEC|ADR|FIB|GAP|PERF|ISS)-
 
 /// Whether a text is the id of a document: `PRD-` and three digits, or another of the prefixes and then
 /// letters, digits, `.`, `_` and `-`.
-#[must_use]
 pub(super) fn is_build_id(text: &str) -> bool {
     let Some((prefix, rest)) = text.split_once('-') else {
         return false;
@@ -39,6 +40,60 @@ pub(super) fn layout() -> Layout {
 fn key_in(document: &Document) -> Option<Key> {
     let id = document.root().get("prd")?;
     Key::new(id.as_str()?).ok()
+}
+
+/// Members that no other format has.
+const MEMBERS: &[&str] = &[
+    "prd",
+    "completed_workstreams",
+    "in_progress_workstreams",
+    "pending_workstreams",
+    "dormant_workstreams",
+    "skipped_workstreams",
+    "gates_passed",
+    "gates_pending",
+    "adversarial_review",
+    "gate_a_fidelity",
+    "gate_b_classification",
+    "gate_b_presence",
+    "render_proof_waiver",
+];
+
+/// Members that tell the format only of a file in its place.
+const USUAL: &[&str] = &[
+    "status",
+    "timestamp",
+    "created_at",
+    "updated_at",
+    "current_phase",
+    "artifacts",
+];
+
+pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+    let members: Vec<&str> = document.map_or_else(Vec::new, |document| {
+        let root = document.root();
+        let there = |member: &&str| root.get(member).is_some();
+        MEMBERS.iter().copied().filter(there).collect()
+    });
+    let name = path.file_name()?.to_str()?;
+    let stem = name.strip_suffix(".json");
+    // A project may name other files by the same ids: alone, a name is evidence only for a file that cannot be read.
+    let named = stem.is_some_and(is_build_id) && (document.is_none() || !members.is_empty());
+    let is_usual = document.is_none_or(|document| {
+        let mut all = MEMBERS.iter().chain(USUAL);
+        all.any(|member| document.root().get(member).is_some())
+    });
+    let place = if stem.is_some() && is_in_folder(path) && is_usual {
+        Some("build-pipeline/checkpoints")
+    } else {
+        named.then_some(name)
+    };
+    Evidence::gather(place, &members)
+}
+
+fn is_in_folder(path: &Path) -> bool {
+    path.parent()
+        .is_some_and(|folder| folder.ends_with("build-pipeline/checkpoints"))
 }
 
 #[cfg(test)]

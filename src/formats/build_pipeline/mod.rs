@@ -1,23 +1,15 @@
 //! `build-pipeline`: how far the build of one document (a PRD) is, by workstreams, gates and phases.
 
 mod artifacts;
+mod begin;
 mod error;
 mod gates;
 mod handoff;
-mod inputs;
 mod layout;
-mod messages;
 mod operations;
 mod paths;
-mod phase;
-mod progress;
-mod recognise;
-mod restart;
 mod resume;
-mod review;
 mod rules;
-#[cfg(feature = "schema")]
-mod schema;
 mod spec;
 mod states;
 #[cfg(feature = "proptest")]
@@ -27,16 +19,12 @@ mod workstreams;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use gates::{FidelityGate, PresenceGate};
-use gates::{gate_name, gate_workstream};
 pub use layout::FOLDER;
-use layout::is_build_id;
 pub use spec::{ExecutionSpec, SpecPhase, SpecWorkstream};
-pub use workstreams::Bucket;
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]
@@ -99,7 +87,7 @@ open_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
-#[cfg_attr(feature = "schema", schemars(transform = schema::conditions))]
+#[cfg_attr(feature = "schema", schemars(transform = rules::conditions))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BuildCheckpoint {
@@ -233,11 +221,14 @@ pub struct BuildError {
     pub(super) other: Option<Value>,
 }
 
+/// How often a plan may be reviewed.
+const MOST_ATTEMPTS: f64 = 2.0;
+
 /// What the adversarial review of the plan came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[cfg_attr(feature = "schema", schemars(transform = schema::review_conditions))]
+#[cfg_attr(feature = "schema", schemars(transform = rules::review_conditions))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AdversarialReview {
@@ -344,7 +335,7 @@ impl Checkpoint for BuildCheckpoint {
     /// Between two workstreams, or one and its gate, nothing is in progress.
     const TRANSIENT: &'static [(Code, &'static str)] =
         &[(Code::STATUS_RULE, "/in_progress_workstreams")];
-    const INPUTS: &'static [Input] = inputs::INPUTS;
+    const INPUTS: &'static [Input] = spec::INPUTS;
     const OPERATIONS: &'static [&'static str] = operations::OPERATIONS;
     const GUIDE: Option<&'static str> = Some(include_str!("guide.md"));
 
@@ -390,7 +381,8 @@ impl Checkpoint for BuildCheckpoint {
     }
 
     fn progress(&self, _: &Handoff, now: DateTime<Utc>) -> Progress {
-        progress::progress(self, now)
+        let (done, all) = self.counts();
+        Progress::counted(done, all).with_times(self.elapsed(now), None)
     }
 
     fn inspect(&self, inspection: &mut Inspection<'_>) {
@@ -406,15 +398,15 @@ impl Checkpoint for BuildCheckpoint {
     }
 
     fn start(start: &Start<'_>) -> Result<Self> {
-        inputs::start(start)
+        spec::start(start)
     }
 
     fn take_inputs(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
-        inputs::take(given, file)
+        spec::take(given, file)
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
-        recognise::recognise(path, document)
+        layout::recognise(path, document)
     }
 
     fn layout() -> Layout {
@@ -453,7 +445,7 @@ impl Checkpoint for BuildCheckpoint {
     }
 
     fn shrink(&mut self, _limits: &Limits, before: Option<&Self>) -> Truncation {
-        restart::keep_put_aside(self, before)
+        begin::keep_put_aside(self, before)
     }
 }
 
@@ -470,9 +462,20 @@ impl BuildCheckpoint {
     }
 
     /// Whether it has the stamps of the later revision.
-    #[must_use]
-    pub fn is_later_revision(&self) -> bool {
+    fn is_later_revision(&self) -> bool {
         self.created_at.is_some() || self.updated_at.is_some()
+    }
+
+    /// The time since the checkpoint was made, until it was complete or else until `now`; only the later
+    /// revision tells.
+    fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let begun = self.created_at.as_ref()?.time()?.to_utc();
+        let until = if states::is(self, &BuildStatus::Complete) {
+            self.updated_at.as_ref()?.time()?.to_utc()
+        } else {
+            now
+        };
+        Some(until - begun).filter(|elapsed| *elapsed >= TimeDelta::zero())
     }
 
     /// The same checkpoint with the stamps of the later revision.

@@ -1,14 +1,17 @@
-//! Whether and where a build goes on.
+//! Whether and where a build goes on, and what people are told of it.
 
-use super::{Bucket, BuildCheckpoint, BuildStatus, ExecutionSpec, phase, states};
+use super::error::UNSAID;
+use super::spec::{ExecutionSpec, SpecPhase};
+use super::states::{self, plain};
+use super::workstreams::Bucket;
+use super::{BuildCheckpoint, BuildError, BuildStatus};
 use crate::checkpoint::{Checkpoint, ResumeDecision, ResumePlan, ResumeReason, RuleContext};
 
 impl BuildCheckpoint {
     /// The last phase of the plan that is finished, as all before it are: no workstream of theirs is left.
     ///
     /// `None` when there is none, or the checkpoint is further already.
-    #[must_use]
-    pub fn finished_phase(&self, spec: &ExecutionSpec) -> Option<u32> {
+    pub(super) fn finished_phase(&self, spec: &ExecutionSpec) -> Option<u32> {
         let is_over =
             |id: &str| self.is_in(id, Bucket::Completed) || self.is_in(id, Bucket::Dormant);
         let phases = spec.phases.iter();
@@ -21,22 +24,23 @@ impl BuildCheckpoint {
             .filter(|last| f64::from(*last) > current)
     }
 
+    /// The first phase of the plan with a workstream that is left.
+    fn open_phase<'s>(&self, spec: Option<&'s ExecutionSpec>) -> Option<&'s SpecPhase> {
+        let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
+        let mut phases = spec?.phases.iter();
+        phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)))
+    }
+
     /// The phase that a build goes on with: the first of the plan with a workstream that is pending or in
     /// progress. Without the plan the one after the current phase where that is finished (the build pauses
     /// at its gate, or has not begun), else the current one.
     ///
     /// `None` if nothing is left, or it is unknown.
-    #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "phases are few")]
     pub(super) fn resume_phase(&self, spec: Option<&ExecutionSpec>) -> Option<f64> {
         self.open_workstreams().next()?;
-        if let Some(spec) = spec {
-            let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
-            let mut phases = spec.phases.iter();
-            let first = phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)));
-            if let Some(phase) = first {
-                return Some(phase.n as f64);
-            }
+        if let Some(phase) = self.open_phase(spec) {
+            return Some(phase.n as f64);
         }
         let current = self.current_phase?;
         let finished = matches!(
@@ -52,16 +56,92 @@ impl BuildCheckpoint {
 
     /// The workstream to begin with: of the phase that the build goes on with the one in progress, else
     /// the one that is pending.
-    #[must_use]
     pub(super) fn resume_workstream(&self, spec: Option<&ExecutionSpec>) -> Option<&str> {
-        let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
-        let phase = spec.and_then(|spec| {
-            let mut phases = spec.phases.iter();
-            phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)))
-        });
+        let phase = self.open_phase(spec);
         let in_phase =
             |id: &&str| phase.is_none_or(|phase| phase.workstreams.iter().any(|w| w.id == **id));
         self.open_workstreams().find(in_phase)
+    }
+
+    /// What the build is called in a sentence.
+    fn name(&self) -> &str {
+        self.id().unwrap_or("the build")
+    }
+
+    /// `PRD-009 already complete`.
+    pub(super) fn already_complete_message(&self) -> String {
+        match self.id() {
+            Some(id) => format!("{id} already complete"),
+            None => "The build is already complete".to_owned(),
+        }
+    }
+
+    /// The state of a build that goes on, as shown before it does:
+    ///
+    /// ```text
+    /// Resuming PRD-009 from Phase 2
+    ///
+    /// Completed:
+    ///   WS1: Database Layer ✅
+    ///
+    /// Pending:
+    ///   WS2: Service Layer
+    /// ```
+    ///
+    /// Titles come from the plan; without it ids stand alone. Workstreams in progress and dormant ones,
+    /// these with their reason, have lists of their own.
+    fn display(&self, spec: Option<&ExecutionSpec>) -> String {
+        let mut text = self.heading(spec);
+        for (title, lines) in self.sections(spec) {
+            text.push_str(&format!("\n\n{title}:"));
+            for line in lines {
+                text.push_str(&format!("\n  {line}"));
+            }
+        }
+        text
+    }
+
+    /// `Resuming PRD-009 from Phase 2`.
+    pub(super) fn heading(&self, spec: Option<&ExecutionSpec>) -> String {
+        let phase = self.resume_phase(spec);
+        let phase = phase.map(|phase| format!(" from Phase {}", plain(phase)));
+        format!("Resuming {}{}", self.name(), phase.unwrap_or_default())
+    }
+
+    /// The lists of the display that have something in them, each under its title.
+    pub(super) fn sections(
+        &self,
+        spec: Option<&ExecutionSpec>,
+    ) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+        let label = |id: &str| workstream_label(id, spec);
+        let completed = self.completed_workstreams.iter();
+        let begun = self.in_progress_workstreams.iter();
+        let pending = self.pending_workstreams.iter().map(String::as_str);
+        let pending = self.failed_workstream().into_iter().chain(pending);
+        let dormant = self.dormant().map(|id| match self.dormant_reason(id) {
+            Some(reason) => format!("{} ({reason})", label(id)),
+            None => label(id),
+        });
+        let sections = [
+            (
+                "Completed",
+                completed
+                    .map(|id| format!("{} ✅", label(id)))
+                    .collect::<Vec<_>>(),
+            ),
+            ("In progress", begun.map(|id| label(id)).collect()),
+            ("Pending", pending.map(label).collect()),
+            ("Dormant", dormant.collect()),
+        ];
+        sections.into_iter().filter(|(_, lines)| !lines.is_empty())
+    }
+}
+
+/// `WS2: Service Layer`, or the id alone where the plan is not known.
+fn workstream_label(id: &str, spec: Option<&ExecutionSpec>) -> String {
+    match spec.and_then(|spec| spec.title(id)) {
+        Some(title) if !title.is_empty() => format!("{id}: {title}"),
+        _ => id.to_owned(),
     }
 }
 
@@ -79,10 +159,10 @@ pub(super) fn remarks(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> 
         });
     }
     if states::is(build, &BuildStatus::Paused) {
-        let gate = build.last_gate();
+        let gate = build.gates_passed.last();
         let gate = gate.map(|gate| format!("Last gate passed: {gate}"));
         remarks.push(gate.unwrap_or_else(|| "No gate was passed yet.".to_owned()));
-        let next = build.resume_phase(spec).map(phase::text);
+        let next = build.resume_phase(spec).map(plain);
         remarks.extend(next.map(|next| format!("Continue from Phase {next}.")));
     }
     remarks
@@ -101,11 +181,11 @@ pub(super) fn plan(build: &BuildCheckpoint, context: &RuleContext<'_>) -> Resume
         plan.message.push_str(&format!("\n\n{remarks}"));
     }
     let phase = build.resume_phase(spec);
-    plan.phase = phase.or(build.current_phase).map(phase::text);
+    plan.phase = phase.or(build.current_phase).map(plain);
     if let (Some(_), Some(first), Some(current)) = (spec, phase, build.current_phase)
         && current > first
     {
-        let (current, first) = (phase::text(current), phase::text(first));
+        let (current, first) = (plain(current), plain(first));
         plan.warn(format!(
             "The checkpoint is at phase {current}, while work of phase {first} is left: that comes first."
         ));
@@ -120,10 +200,7 @@ pub(super) fn plan(build: &BuildCheckpoint, context: &RuleContext<'_>) -> Resume
         }
         Some(BuildStatus::Failed) => {
             let error = build.error.as_ref();
-            let what = error.map_or_else(
-                || "it is not said what failed".to_owned(),
-                super::BuildError::text,
-            );
+            let what = error.map_or_else(|| UNSAID.to_owned(), BuildError::text);
             plan.ask(format!("The build failed: {what}\nIs it fixed?"));
             plan.because(ResumeReason::Failed);
         }

@@ -3,13 +3,13 @@
 use crate::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gates::{FidelityGate, PresenceGate};
-use super::review::MOST_ATTEMPTS;
-use super::{
-    AdversarialReview, BuildCheckpoint, BuildStatus, ExecutionSpec, Verdict, error, gate_name,
-    is_build_id,
-};
+use super::gates::{gate_name, is_fidelity, is_presence};
+use super::layout::is_build_id;
+use super::spec::ExecutionSpec;
+use super::{AdversarialReview, BuildCheckpoint, BuildStatus, MOST_ATTEMPTS, Verdict, error};
 use crate::checkpoint::Inspection;
+#[cfg(feature = "schema")]
+use crate::checkpoint::{all_present, any_present, is, present};
 use crate::json::{Code, pointer};
 
 impl BuildCheckpoint {
@@ -219,10 +219,10 @@ fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         }
     };
     let text = build.gate_a_fidelity.as_deref();
-    let known = text.and_then(FidelityGate::parse).is_some();
+    let known = text.is_some_and(is_fidelity);
     unknown("/gate_a_fidelity", text, known, "pass, fail:N");
     let text = build.gate_b_presence.as_deref();
-    let known = text.and_then(PresenceGate::parse).is_some();
+    let known = text.is_some_and(is_presence);
     let texts = "pass, fail:…, blocked:…, waived:ISSUE, not_applicable";
     unknown("/gate_b_presence", text, known, texts);
     inspection.known(
@@ -282,4 +282,24 @@ fn all_gates(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Ins
             inspection.report("/gates_pending", Code::NOT_SUBSET, message);
         }
     }
+}
+
+/// The stamps of either revision, and what a failed build requires.
+#[cfg(feature = "schema")]
+pub(super) fn conditions(schema: &mut schemars::Schema) {
+    let later = ["created_at", "updated_at"];
+    schema.insert(
+        "allOf".to_owned(),
+        serde_json::json!([
+            {"if": any_present(&later), "then": all_present(&later), "else": present("timestamp")},
+            {"if": is("status", BuildStatus::Failed.as_str()), "then": present("error")},
+        ]),
+    );
+}
+
+/// Overriding a verdict needs a reason.
+#[cfg(feature = "schema")]
+pub(super) fn review_conditions(schema: &mut schemars::Schema) {
+    schema.insert("if".to_owned(), is("verdict", Verdict::Overridden.as_str()));
+    schema.insert("then".to_owned(), present("override_reason"));
 }

@@ -1,4 +1,4 @@
-//! The states of a build and the ways between them.
+//! The states of a build and the ways between them, and the numbers of its phases.
 
 use super::{BuildCheckpoint, BuildStatus};
 use crate::checkpoint::{Error, Result, Status};
@@ -22,8 +22,7 @@ impl BuildStatus {
     }
 
     /// The states that can follow this one.
-    #[must_use]
-    pub fn next(&self) -> &'static [BuildStatus] {
+    fn next(&self) -> &'static [BuildStatus] {
         use BuildStatus::{Complete, Failed, InProgress, Paused};
         match self.understood() {
             Some(BuildStatus::Initialized) => &[InProgress],
@@ -31,19 +30,6 @@ impl BuildStatus {
             Some(Paused) => &[InProgress, Complete],
             Some(Failed) => &[InProgress, Paused],
             Some(Complete | BuildStatus::Other(_)) | None => &[],
-        }
-    }
-
-    /// What is to be done next by a build in this state, in a sentence.
-    #[must_use]
-    pub fn next_action(&self) -> &'static str {
-        match self.understood() {
-            Some(BuildStatus::Initialized) => "Begin phase 1.",
-            Some(BuildStatus::InProgress) => "Wait until the workstreams in progress are done.",
-            Some(BuildStatus::Paused) => "Somebody approves at the gate, then the build goes on.",
-            Some(BuildStatus::Failed) => "Fix what failed by hand, then resume.",
-            Some(BuildStatus::Complete) => "Update the roadmap (MVP-ROADMAP).",
-            Some(BuildStatus::Other(_)) | None => "Find out what state the build is in.",
         }
     }
 }
@@ -80,4 +66,50 @@ pub(super) fn check(build: &BuildCheckpoint, to: &BuildStatus, force: bool) -> R
         .as_ref()
         .map_or("no status", BuildStatus::as_str);
     Err(Error::transition(from, to.as_str(), allowed))
+}
+
+/// A number for a person: without a fraction where it has none.
+pub(super) fn plain(number: f64) -> String {
+    // `Display` of a whole double has no fraction.
+    number.to_string()
+}
+
+/// The number of the phase in a text such as `2` or `Phase 2`.
+pub(super) fn phase(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let head = text
+        .get(..5)
+        .filter(|head| head.eq_ignore_ascii_case("phase"));
+    let rest = head.map_or(text, |head| {
+        text[head.len()..].trim_start_matches([' ', '-', '_', ':'])
+    });
+    let number: f64 = rest.parse().ok()?;
+    // From 2^53 on a number in the file would be another than the one that was given.
+    (0.0..9_007_199_254_740_992.0)
+        .contains(&number)
+        .then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::phase;
+
+    #[test]
+    fn a_phase_is_a_number_with_or_without_the_word() {
+        assert_eq!(phase("2"), Some(2.0));
+        assert_eq!(phase(" Phase 2 "), Some(2.0));
+        assert_eq!(phase("phase-2.5"), Some(2.5));
+        for none in [
+            "",
+            "phase",
+            "two",
+            "-1",
+            "inf",
+            "NaN",
+            "9007199254740993",
+            "Phäse 2",
+        ] {
+            assert_eq!(phase(none), None, "{none}");
+        }
+    }
 }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
+use super::workstreams::Bucket;
 use super::{
-    AdversarialReview, Bucket, BuildCheckpoint, BuildError, BuildStatus, Fix, PresenceClass,
+    AdversarialReview, BuildCheckpoint, BuildError, BuildStatus, Fix, PresenceClass,
     RenderProofWaiver, Verdict,
 };
 use crate::checkpoint::Timestamp;
@@ -44,12 +45,14 @@ prop_compose! {
         reason in "[a-z][a-z ]{0,19}",
     ) -> AdversarialReview {
         let overridden = verdict == Verdict::Overridden;
-        let mut review = AdversarialReview::new(verdict);
-        review.p0_count = Some(p0.into());
-        review.p1_count = Some(p1.into());
-        review.attempt = Some(attempt.into());
-        review.override_reason = overridden.then_some(reason);
-        review
+        AdversarialReview {
+            verdict: Some(verdict),
+            p0_count: Some(p0.into()),
+            p1_count: Some(p1.into()),
+            attempt: Some(attempt.into()),
+            override_reason: overridden.then_some(reason),
+            findings_path: None,
+        }
     }
 }
 
@@ -114,10 +117,12 @@ prop_compose! {
         }
         build.current_phase = Some(build.gates_passed.len() as f64);
         if status == BuildStatus::Failed {
-            let error = BuildError::new("WS1", message);
-            build.error = Some(match line {
-                Some(line) => error.at("src/a.ts", line),
-                None => error,
+            build.error = Some(BuildError {
+                workstream: Some("WS1".to_owned()),
+                message: Some(message),
+                file: line.map(|_| "src/a.ts".to_owned()),
+                line: line.map(f64::from),
+                ..BuildError::default()
             });
         }
         settle_proofs(&mut build, &status);

@@ -3,9 +3,8 @@
 use super::{BuildCheckpoint, artifacts, gates};
 
 /// Where a workstream is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Bucket {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bucket {
     /// Done.
     Completed,
     /// Being worked on.
@@ -18,8 +17,7 @@ pub enum Bucket {
 
 impl Bucket {
     /// The bucket in a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Bucket::Completed => "completed",
             Bucket::InProgress => "in progress",
@@ -62,8 +60,7 @@ impl BuildCheckpoint {
     }
 
     /// The bucket that a workstream is in; of several, which breaks a rule, the first.
-    #[must_use]
-    pub fn bucket(&self, id: &str) -> Option<Bucket> {
+    pub(super) fn bucket(&self, id: &str) -> Option<Bucket> {
         self.buckets_of(id).next()
     }
 
@@ -119,6 +116,13 @@ impl BuildCheckpoint {
         let id = self.error.as_ref()?.workstream.as_deref()?;
         let is_lost = gates::is_workstream(id) && self.bucket(id).is_none();
         is_lost.then_some(id)
+    }
+
+    /// Workstreams that are done, and all of them without the dormant ones.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let done = self.completed_workstreams.len();
+        let whole = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        (whole(done), whole(done + self.open_workstreams().count()))
     }
 
     /// Puts what is in progress back to the head of what is pending.
