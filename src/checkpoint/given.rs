@@ -19,7 +19,8 @@ pub struct Input {
     pub kind: InputKind,
     /// What it is, for `--help`. The command adds the names of the formats that have it.
     pub help: &'static str,
-    /// The verbs that take it, such as `start` and `gate pass`.
+    /// The verbs that take it, such as `start` and `gate pass`; not read where it is the option of one verb, as of
+    /// [`OwnVerb`](crate::formats::OwnVerb).
     pub verbs: &'static [&'static str],
     /// Options that cannot be given beside it.
     pub excludes: &'static [&'static str],

@@ -25,7 +25,8 @@ pub struct ResumePlan {
     pub resume_agent: Option<String>,
     /// The worker to start when that agent cannot be resumed, where the protocol has one.
     pub new_worker: Option<NewWorker>,
-    /// The decision in a sentence, for a person.
+    /// For a person: the protocol's message of the resume where work goes on, also after checks and answers; else why it
+    /// does not.
     pub message: String,
     /// What the next agent must know before it begins.
     pub warnings: Vec<String>,

@@ -104,7 +104,7 @@ pub struct AsyncStep<C: Checkpoint + Send + 'static> {
     /// The recorder, for decisions and notes.
     pub recorder: AsyncRecorder<C>,
     /// What was found of the agent before: at the first step of a run that carries on, else `None`.
-    pub found: Option<Resume>,
+    pub resume: Option<Resume>,
 }
 
 impl<C: Checkpoint + Send + 'static> fmt::Debug for AsyncRecorder<C> {
@@ -321,15 +321,15 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
     {
         let (of, options, first) = (key.clone(), options.into(), first.clone());
         let enter = move |view: &Checkpoints<C>| Recorder::enter(view, &of, options, &first);
-        let (recorder, mut found) = match Self::enter_with(checkpoints, key, enter).await? {
-            Entered::Task(recorder, found) => (AsyncRecorder::from(*recorder), found),
+        let (recorder, mut resume) = match Self::enter_with(checkpoints, key, enter).await? {
+            Entered::Task(recorder, resume) => (AsyncRecorder::from(*recorder), resume),
             Entered::Over(ran) => return Ok(ran),
         };
         while let Some(text) = recorder.call(Recorder::start_next_step).await? {
             let step = AsyncStep {
                 text: text.clone(),
                 recorder: recorder.clone(),
-                found: found.take().map(|found| *found),
+                resume: resume.take().map(|resume| *resume),
             };
             let done = recorder.scope(work(step)).await.map_err(RunError::Work)?;
             let done = done.into();

@@ -14,7 +14,7 @@ use crate::resume::Resume;
 pub struct Step<'r, C: Checkpoint> {
     text: &'r str,
     recorder: &'r Recorder<C>,
-    found: Option<&'r Resume>,
+    resume: Option<&'r Resume>,
 }
 
 impl<'r, C: Checkpoint> Step<'r, C> {
@@ -32,17 +32,17 @@ impl<'r, C: Checkpoint> Step<'r, C> {
 
     /// The plan of the resume, with the files to check and the prompt: only at the first step of a run that carries on.
     #[must_use]
-    pub fn found(&self) -> Option<&'r Resume> {
-        self.found
+    pub fn resume(&self) -> Option<&'r Resume> {
+        self.resume
     }
 
     /// Whether an earlier agent had begun the step, so that it may have taken effect, in part or whole.
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         let begun = self
-            .found
+            .resume
             .iter()
-            .flat_map(|found| &found.handoff.in_progress);
+            .flat_map(|resume| &resume.handoff.in_progress);
         begun.into_iter().any(|item| item.text == self.text)
     }
 }
@@ -132,7 +132,7 @@ impl<C: Checkpoint> Recorder<C> {
     /// [reached](Recorder::context_used).
     ///
     /// The run carries on by itself if the plan says to continue or to verify, or if its only question is how far the
-    /// step in progress came: [`Step::found`] has what to check. Otherwise, as at a blocker or another agent's claim, it
+    /// step in progress came: [`Step::resume`] has what to check. Otherwise, as at a blocker or another agent's claim, it
     /// changes nothing and returns the plan.
     ///
     /// # Examples
@@ -174,16 +174,16 @@ impl<C: Checkpoint> Recorder<C> {
         first: &C,
         mut work: impl FnMut(Step<'_, C>) -> Result<D, E>,
     ) -> Result<Ran<C>, RunError<E>> {
-        let (recorder, mut found) = match Self::enter(checkpoints, key, options.into(), first)? {
-            Entered::Task(recorder, found) => (recorder, found),
+        let (recorder, mut resume) = match Self::enter(checkpoints, key, options.into(), first)? {
+            Entered::Task(recorder, resume) => (recorder, resume),
             Entered::Over(ran) => return Ok(ran),
         };
         while let Some(text) = recorder.start_next_step()? {
-            let found = found.take();
+            let resume = resume.take();
             let step = || Step {
                 text: &text,
                 recorder: &recorder,
-                found: found.as_deref(),
+                resume: resume.as_deref(),
             };
             let done = recorder.scope(|_| work(step()));
             let done = done.map_err(RunError::Work)?.into();

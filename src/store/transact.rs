@@ -16,7 +16,9 @@ pub trait Exclusive {
     /// Reads, lets `decide` choose, and writes, under the lock of the key. `None` leaves what is there. What the
     /// put expects counts as for [`CheckpointStore::put`].
     ///
-    /// `decide` is called again where a program that takes no lock wrote meanwhile, on what that program left.
+    /// Where there is no checkpoint, a store may call `decide` before it takes the lock, so that a decision to write
+    /// nothing leaves no lock behind. `decide` is called again where a checkpoint appeared before the lock was taken, and
+    /// where a program that takes no lock wrote meanwhile, on what that program left.
     ///
     /// # Errors
     ///

@@ -82,7 +82,7 @@ fn a_run_carries_on_with_the_step_that_was_in_progress_and_hands_over_what_was_f
     let mut seen = Vec::new();
     let first = scene.first(&["never"]);
     let ran = Recorder::run(&scene.view(), &key("US-003"), "other", &first, |step| {
-        let found = step.found().map(|found| found.plan.questions.len());
+        let found = step.resume().map(|resume| resume.plan.questions.len());
         seen.push((step.text().to_owned(), found, step.may_have_taken_effect()));
         if step.text() == "b" {
             step.recorder()

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::now;
 use crate::address::Target;
 use crate::args::Global;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, harmless};
 
@@ -37,6 +38,18 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
     let target = Target::to_change(file, global)?;
     let store = target.store();
     let before = store.claimed(&target.key).ok().flatten();
+    if how.renew
+        && let Some(agent) = &global.agent
+        && let Some(of) = before.as_ref().and_then(|before| before.agent.as_ref())
+        && of != agent
+    {
+        return Err(Failure::exiting(
+            Exit::Refused,
+            format!(
+                "the claim is of {of}, not of {agent}, who cannot renew it; `ckpt claim --agent {agent}` asks for one"
+            ),
+        ));
+    }
     let before = before.filter(|before| before.stands(now(global)));
     let claim = match (owner(global), global.fence) {
         (_, Some(fence)) if how.renew => Some(store.renew(&target.key, fence, how.time_to_live)),

@@ -101,7 +101,10 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_takes_the_task() {
             .contains("ran out at 2026-03-02T09:01:00Z; renew it"),
         "{late:?}"
     );
+    // With the fence that was shown, but not by another agent.
     let renew = ["claim", "t.json", "--renew", "--fence", fence.trim_end()];
+    let other = project.expect(4, &[&renew[..], &["--agent", "two"]].concat());
+    assert!(other.error().contains("the claim is of one"), "{other:?}");
     let renewed = project
         .expect(0, &with(&renew, &at("2026-03-02T09:05:00Z")))
         .out;
