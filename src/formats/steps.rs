@@ -264,6 +264,18 @@ pub(super) fn add_each_once(
     }
 }
 
+/// A decision, for a format that keeps it as a text.
+pub(super) fn decided(text: &str, rationale: Option<&str>) -> Result<String> {
+    says(text, "say what was decided")?;
+    let because = rationale.map_or_else(String::new, |why| format!(" (because {why})"));
+    Ok(format!("Decided: {text}{because}"))
+}
+
+/// A text, where it says something.
+pub(super) fn said(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
 /// Refuses a text that says nothing.
 pub(super) fn says(text: &str, advice: &str) -> Result<()> {
     if is_blank(text) {

@@ -278,7 +278,7 @@ fn what_a_save_writes_fits_the_write_schema() {
     let files = FileStore::open(folder.path()).with_layout(SitebuilderCheckpoint::layout());
     let site = files.checkpoints::<SitebuilderCheckpoint>();
     site.update(&Key::new("media-T1").unwrap(), |task| {
-        task.instruct("go on")
+        task.resume_instructions = Some("go on".into());
     })
     .unwrap();
     fits(&task, "sitebuilder");

@@ -40,7 +40,7 @@ fn frequency_file_created() {
     let recorder = site(&scene);
     let file = ["posts/01.md".to_owned()];
     let recorded = recorder.update(|site| {
-        site.add_files(&file, &[]);
+        site.files_created.extend_from_slice(&file);
         Ok(())
     });
     assert!(recorded.unwrap().is_written());

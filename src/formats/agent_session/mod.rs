@@ -29,6 +29,7 @@ pub use status::{AgentStatus, AgentType};
 pub use take_over::{TakeOver, TakenOver, take_over};
 
 use super::fields::{self, null_is_default};
+use super::steps::said;
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
@@ -167,11 +168,6 @@ impl AgentCheckpoint {
         let last = self.last_checkpoint.as_ref()?.time()?;
         Some(now.signed_duration_since(last))
     }
-}
-
-/// A text, where it says something.
-fn said(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !text.trim().is_empty())
 }
 
 /// The file that the protocol has every agent write its progress into.

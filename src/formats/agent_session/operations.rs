@@ -7,7 +7,7 @@ use crate::checkpoint::{
     Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, StepDone,
     have_names, operations,
 };
-use crate::formats::steps::{self, add_each_once, says};
+use crate::formats::steps::{self, add_each_once, decided, said, says};
 
 /// What the current step reads like while the agent is at a sync point.
 const AT_SYNC: &str = "Waiting at sync point ";
@@ -85,10 +85,8 @@ operations! {
         },
         // The format has no place for decisions: a decision is a thing that was done.
         Decide { text, rationale } => {
-            says(text, "say what was decided")?;
-            let because = rationale.iter().map(|why| format!(" (because {why})"));
-            let decided = format!("Decided: {text}{}", because.collect::<String>());
-            add_each_once(&mut agent.completed_steps, [decided]);
+            let decision = decided(text, rationale.as_deref())?;
+            add_each_once(&mut agent.completed_steps, [decision]);
         },
         Note { text } => {
             says(text, "say how far the work is")?;
@@ -103,8 +101,8 @@ operations! {
         // It has no failed agent either: what cannot be got past blocks it.
         Fail { text } => agent.block(text)?,
         RateLimit { note } => {
-            if let Some(note) = note.as_ref().filter(|note| !note.trim().is_empty()) {
-                agent.recovery_instructions = Some(note.clone());
+            if let Some(note) = said(note.as_deref()) {
+                agent.recovery_instructions = Some(note.to_owned());
             }
             agent.stamp(context.now);
         },

@@ -2,10 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::operations::{BLOCKER, checkpoint_id};
+use super::layout::checkpoint_id;
 use super::{Context, SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError, TaskStatus};
 use crate::checkpoint::{DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem};
 use crate::formats::Number;
+
+/// The type of an error that was reported without one.
+pub(super) const BLOCKER: &str = "blocker";
 
 pub(super) fn status(checkpoint: &SitebuilderCheckpoint) -> Status {
     match (checkpoint.state(), &checkpoint.status) {
@@ -18,7 +21,8 @@ pub(super) fn status(checkpoint: &SitebuilderCheckpoint) -> Status {
 }
 
 pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
-    let items = &checkpoint.subtasks.items;
+    let subtasks = &checkpoint.subtasks;
+    let items = &subtasks.items;
     let of = |status: &SubtaskStatus| {
         let status = status.clone();
         items.iter().filter(move |item| item.is(&status))
@@ -33,7 +37,7 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
             .map(|item| done(item, checkpoint))
             .collect(),
         in_progress: of(&SubtaskStatus::InProgress)
-            .map(|item| OpenItem::new(name(item, items)))
+            .map(|item| OpenItem::new(subtasks.name(item)))
             .collect(),
         blockers: blockers(checkpoint),
         verification: verification(checkpoint),
@@ -51,7 +55,7 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
         let open = items
             .iter()
             .filter(|item| !item.is(&SubtaskStatus::Complete));
-        view.pending = open.map(|item| name(item, items)).collect();
+        view.pending = open.map(|item| subtasks.name(item)).collect();
         if view.pending.is_empty() {
             view.pending
                 .extend(checkpoint.context.next_to_process.clone());
@@ -66,17 +70,9 @@ fn owned(texts: Vec<&str>) -> Vec<String> {
     texts.into_iter().map(str::to_owned).collect()
 }
 
-/// What an item is called. Two without a readable id are two: their places tell them apart.
-pub(super) fn name(item: &Subtask, items: &[Subtask]) -> String {
-    item.id.clone().unwrap_or_else(|| {
-        let place = items.iter().position(|other| std::ptr::eq(other, item));
-        format!("(no id, item {})", place.map_or(0, |place| place + 1))
-    })
-}
-
 /// Outputs are often relative to a folder further down: the file they name is in the lists.
 fn done(item: &Subtask, checkpoint: &SitebuilderCheckpoint) -> DoneItem {
-    let mut done = DoneItem::new(name(item, &checkpoint.subtasks.items));
+    let mut done = DoneItem::new(checkpoint.subtasks.name(item));
     if let Some(output) = item.output.as_deref().filter(|output| !output.is_empty()) {
         let is_it = |file: &&String| {
             let start = file.strip_suffix(output);
@@ -192,11 +188,12 @@ fn counts(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
 
 /// The subtasks that failed before.
 fn failures(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
-    let items = &checkpoint.subtasks.items;
-    let failed: Vec<_> = items
+    let subtasks = &checkpoint.subtasks;
+    let failed: Vec<_> = subtasks
+        .items
         .iter()
         .filter(|item| item.is(&SubtaskStatus::Failed))
-        .map(|item| name(item, items))
+        .map(|item| subtasks.name(item))
         .collect();
     (!failed.is_empty()).then(|| format!("These subtasks failed before: {}", failed.join(", ")))
 }

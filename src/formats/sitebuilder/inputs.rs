@@ -1,7 +1,10 @@
 //! What the command takes for a first checkpoint.
 
+use std::collections::HashSet;
+
 use super::SitebuilderCheckpoint;
-use crate::checkpoint::{Checkpoint, Input, InputKind, Result, Start};
+use crate::checkpoint::{Checkpoint, Error, Input, InputKind, Result, Start};
+use crate::quoted;
 
 const START: &[&str] = &["start"];
 
@@ -33,19 +36,20 @@ pub(super) fn start(start: &Start<'_>) -> Result<SitebuilderCheckpoint> {
     let given = start.given;
     let agent = needs(start.agent, "an agent: name it with --agent")?;
     let task = needs(given.text("task"), "a task id: name it with --task")?;
+    let mut ids = HashSet::new();
+    if let Some(twice) = start.plan.iter().find(|id| !ids.insert(*id)) {
+        return Err(Error::wrong_input(format!(
+            "the plan has the subtask {} twice; an id stands for one",
+            quoted(twice)
+        )));
+    }
     let mut checkpoint = SitebuilderCheckpoint::begin(agent, task, start.plan, start.now)
         .with_criteria(given.texts("criteria"));
-    if let Some(name) = given.text("agent-name") {
-        checkpoint = checkpoint.with_agent_name(name);
-    }
-    if let Some(total) = given
-        .number("total")
-        .and_then(|total| u32::try_from(total).ok())
-    {
+    let total = given.number("total").map(u32::try_from);
+    if let Some(Ok(total)) = total {
         checkpoint = checkpoint.with_total(total);
     }
-    if let Some(title) = given.text("title") {
-        checkpoint = checkpoint.with_title(title);
-    }
+    checkpoint.agent_name = given.text("agent-name").map(str::to_owned);
+    checkpoint.task_title = given.text("title").map(str::to_owned);
     Ok(checkpoint)
 }

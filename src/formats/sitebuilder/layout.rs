@@ -19,6 +19,11 @@ pub(super) fn layout() -> Layout {
     }
 }
 
+/// The id of a run of a task that begins at this time.
+pub(super) fn checkpoint_id(agent: &str, task_id: &str, at: DateTime<Utc>) -> String {
+    format!("{agent}-{task_id}-{}", at.format("%Y%m%d-%H%M%S"))
+}
+
 /// The key is the name, unless that would read as an archive: then the last character is encoded.
 fn file_name(key: &Key) -> Result<String> {
     let name = (Layout::default().file_name)(key)?;

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::SitebuilderCheckpoint;
-use super::operations::continue_from;
+use super::resume::continue_from;
 use crate::shown::cell;
 
 /// The templates of the protocol's own messages, by name.
@@ -42,7 +42,7 @@ impl SitebuilderCheckpoint {
         let subtasks: Vec<_> = self
             .subtasks
             .open()
-            .map(|item| super::handoff::name(item, &self.subtasks.items))
+            .map(|item| self.subtasks.name(item))
             .collect();
         serde_json::json!({
             "task": self.task(),

@@ -1,6 +1,5 @@
 //! `sitebuilder`: one file for each task of an agent that builds a site, in `progress/checkpoints/`.
 
-mod estimate;
 mod handoff;
 mod inputs;
 mod layout;
@@ -20,12 +19,11 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use estimate::AgainstEstimate;
 pub use messages::STATUS_HEADING;
 #[cfg(feature = "template")]
 pub(crate) use messages::TEMPLATES;
-pub use operations::{HEARTBEAT_INTERVAL, SubtaskDone};
-pub use pulse::{LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
+pub use progress::AgainstEstimate;
+pub use pulse::{HEARTBEAT_INTERVAL, LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
 #[cfg(feature = "schema")]

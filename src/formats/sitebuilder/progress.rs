@@ -1,4 +1,6 @@
-//! What is derived from the counts and the stamps: percent, time, and what is left.
+//! The subtasks and their counts, and what is derived from these and the stamps: percent, time, and what is left.
+//!
+//! The file has no member for an estimate: the planner of the task passes it in.
 
 use std::collections::HashSet;
 
@@ -41,6 +43,17 @@ impl Subtasks {
         })
     }
 
+    /// What an item is called. Two without a readable id are two: their places tell them apart.
+    pub(super) fn name(&self, item: &Subtask) -> String {
+        item.id.clone().unwrap_or_else(|| {
+            let place = self
+                .items
+                .iter()
+                .position(|other| std::ptr::eq(other, item));
+            format!("(no id, item {})", place.map_or(0, |place| place + 1))
+        })
+    }
+
     /// How many of the listed ones have this state.
     pub(super) fn listed(&self, status: &SubtaskStatus) -> f64 {
         count(self.items.iter().filter(|item| item.is(status)))
@@ -56,7 +69,127 @@ pub(super) fn count<T>(items: impl Iterator<Item = T>) -> f64 {
     items.count() as f64
 }
 
+/// The time that a task takes, against an estimate of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgainstEstimate {
+    /// How long the task was meant to take.
+    pub estimated: TimeDelta,
+    /// How long it has been worked on: until it was completed, else until its last change.
+    pub actual: TimeDelta,
+    /// How long it takes in all: of a complete task what it took, else what it has taken and the rest at
+    /// the pace so far; `None` while no finished subtask gives a pace.
+    pub whole: Option<TimeDelta>,
+}
+
+impl AgainstEstimate {
+    /// By how much the task takes longer than was estimated, or will at the pace so far; negative where
+    /// it is shorter. Without a pace, the time spent so far counts.
+    #[must_use]
+    pub fn over(&self) -> TimeDelta {
+        self.whole.unwrap_or(self.actual) - self.estimated
+    }
+
+    /// How many times the estimate the task takes, or will at the pace so far: 1.5 is half as long
+    /// again. `None` where the pace or a time to compare with is not known.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let estimated = self.estimated.as_seconds_f64();
+        (estimated > 0.0).then_some(self.whole?.as_seconds_f64() / estimated)
+    }
+}
+
 impl SitebuilderCheckpoint {
+    pub(super) fn subtask(&self, id: &str) -> Option<&Subtask> {
+        self.subtasks.items.get(self.place_of(id)?)
+    }
+
+    /// Where the subtask is; of two with the id the one that is not complete.
+    fn place_of(&self, id: &str) -> Option<usize> {
+        let items = self.subtasks.items.iter().enumerate();
+        let fitting = items.filter(|(_, item)| item.id.as_deref() == Some(id));
+        let first = fitting.min_by_key(|(_, item)| item.is(&SubtaskStatus::Complete));
+        first.map(|(place, _)| place)
+    }
+
+    pub(super) fn is_finished(&self, id: &str) -> bool {
+        let item = self.subtask(id);
+        item.is_some_and(|item| item.is(&SubtaskStatus::Complete))
+    }
+
+    pub(super) fn subtask_mut(&mut self, id: &str) -> Option<&mut Subtask> {
+        let place = self.place_of(id)?;
+        self.subtasks.items.get_mut(place)
+    }
+
+    /// Gives a subtask this state, and keeps the counts.
+    pub(super) fn set_subtask(&mut self, id: &str, status: SubtaskStatus) {
+        let subtasks = &self.subtasks;
+        // A stated total of nothing is a number like any other: with it no list is counted.
+        let all_listed = subtasks.lists_all() && !subtasks.items.is_empty();
+        let listed_complete = subtasks.listed(&SubtaskStatus::Complete);
+        let listed_failed = subtasks.listed(&SubtaskStatus::Failed);
+        let before = match self.subtask_mut(id) {
+            Some(item) if item.is(&status) => return,
+            Some(item) => item.status.replace(status.clone()),
+            None => {
+                self.subtasks.items.push(Subtask::new(id, status.clone()));
+                None
+            }
+        };
+        if all_listed {
+            self.recount();
+            return;
+        }
+        // Counts are of all subtasks, so they move by one; what was not counted is not known now.
+        let before = before.as_ref().and_then(SubtaskStatus::meaning);
+        let moved =
+            |of: SubtaskStatus| f64::from(status == of) - f64::from(before.as_ref() == Some(&of));
+        let subtasks = &mut self.subtasks;
+        let counted = subtasks.total.is_some() || subtasks.completed.is_some();
+        let completed = subtasks.completed.unwrap_or(listed_complete);
+        let completed = (completed + moved(SubtaskStatus::Complete)).max(0.0);
+        if counted {
+            subtasks.completed = Some(completed);
+        }
+        let failed = subtasks.failed.unwrap_or(listed_failed) + moved(SubtaskStatus::Failed);
+        if subtasks.failed.is_some() || (counted && failed > 0.0) {
+            subtasks.failed = Some(failed.max(0.0));
+        }
+        let ended = [SubtaskStatus::Complete, SubtaskStatus::Failed];
+        let open = subtasks
+            .items
+            .iter()
+            .filter(|item| !ended.iter().any(|state| item.is(state)));
+        let least = completed + failed.max(0.0) + count(open);
+        // A subtask that was not planned makes the task longer.
+        let least = least.max(count(subtasks.items.iter()));
+        subtasks.total = subtasks.total.map(|total| total.max(least));
+        if subtasks.lists_all() {
+            // The list is whole now, so its length is better than a running count.
+            self.recount();
+        }
+        self.keep_percent();
+    }
+
+    /// Counts the list, which has all subtasks.
+    pub(super) fn recount(&mut self) {
+        let subtasks = &mut self.subtasks;
+        subtasks.total = Some(count(subtasks.items.iter()));
+        subtasks.completed = Some(subtasks.listed(&SubtaskStatus::Complete));
+        let failed = subtasks.listed(&SubtaskStatus::Failed);
+        if subtasks.failed.is_some() || failed > 0.0 {
+            subtasks.failed = Some(failed);
+        }
+        self.keep_percent();
+    }
+
+    pub(super) fn keep_percent(&mut self) {
+        if self.subtasks.percent().is_some() {
+            self.progress_percent = self.percent().map(f64::from);
+        }
+    }
+
     /// How much is done, in whole percent, 0 to 100: from the subtasks, rounded down so that 100 is
     /// all of them; what the file says where the subtasks do not tell.
     #[must_use]
@@ -114,6 +247,24 @@ impl SitebuilderCheckpoint {
     #[must_use]
     pub fn estimate_of_rest(&self) -> Option<TimeDelta> {
         scale(self.time_per_subtask()?, self.subtasks.remaining()?)
+    }
+
+    /// The time that the task takes, against how long it was meant to take; `None` where the stamps do
+    /// not tell or run backwards.
+    #[must_use]
+    pub fn against(&self, estimated: TimeDelta) -> Option<AgainstEstimate> {
+        let actual = self.time_worked()?;
+        let whole = match self.state() {
+            Some(TaskStatus::Complete) => Some(actual),
+            _ => self
+                .estimate_of_rest()
+                .and_then(|rest| actual.checked_add(&rest)),
+        };
+        Some(AgainstEstimate {
+            estimated,
+            actual,
+            whole,
+        })
     }
 }
 

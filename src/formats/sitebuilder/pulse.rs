@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
-use super::SitebuilderCheckpoint;
-use crate::checkpoint::{Checkpoint, Pulse, Thresholds};
+use super::{Heartbeat, SitebuilderCheckpoint};
+use crate::checkpoint::{Checkpoint, Pulse, Thresholds, Timestamp};
+
+/// How often an agent shows that it is alive, in seconds, unless its checkpoint says otherwise.
+pub const HEARTBEAT_INTERVAL: f64 = 300.0;
 
 /// Without a signal for so long an agent is late: the protocol's *warning*.
 pub const LATE_AT: TimeDelta = TimeDelta::minutes(10);
@@ -31,11 +34,48 @@ pub(super) fn pulse(checkpoint: &SitebuilderCheckpoint) -> Pulse {
     let beat = checkpoint.heartbeat.as_ref();
     let seconds = beat.and_then(|beat| beat.interval_seconds);
     // An interval that is no span of time declares nothing.
-    let interval = seconds.and_then(|seconds| {
-        let span = Duration::try_from_secs_f64(seconds).ok()?;
-        TimeDelta::from_std(span).ok()
-    });
+    let interval = seconds.and_then(span);
     Pulse::of(&checkpoint.handoff())
         .with_heartbeat(beat.and_then(|beat| beat.last_beat.clone()))
         .with_interval(interval)
+}
+
+fn span(seconds: f64) -> Option<TimeDelta> {
+    TimeDelta::from_std(Duration::try_from_secs_f64(seconds).ok()?).ok()
+}
+
+impl SitebuilderCheckpoint {
+    /// Shows that the agent is alive.
+    pub(super) fn beat(&mut self, now: DateTime<Utc>) {
+        let before = self
+            .heartbeat
+            .as_ref()
+            .and_then(|beat| beat.last_beat.as_ref());
+        let beat = Timestamp::like(before.or(self.updated_at.as_ref()), now);
+        let heartbeat = self.heartbeat.get_or_insert_with(|| Heartbeat {
+            interval_seconds: Some(HEARTBEAT_INTERVAL),
+            ..Heartbeat::default()
+        });
+        heartbeat.last_beat = Some(beat);
+        heartbeat.status = Some("alive".to_owned());
+    }
+
+    /// When the next sign of life is due: the interval after the last one, or after the last change
+    /// where there was none since.
+    #[must_use]
+    pub fn next_beat_due(&self) -> Option<DateTime<Utc>> {
+        let beat = self.heartbeat.as_ref();
+        let seconds = beat.and_then(|beat| beat.interval_seconds);
+        let seconds = seconds.unwrap_or(HEARTBEAT_INTERVAL);
+        let last = [
+            beat.and_then(|beat| beat.last_beat.as_ref()),
+            self.updated_at.as_ref(),
+        ];
+        let last = last
+            .into_iter()
+            .flatten()
+            .filter_map(Timestamp::time)
+            .max()?;
+        last.to_utc().checked_add_signed(span(seconds)?)
+    }
 }

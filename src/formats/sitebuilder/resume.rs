@@ -105,13 +105,18 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
     plan
 }
 
+/// The library's own words for where to go on.
+pub(super) fn continue_from(start: &str) -> String {
+    format!("Continue from {start}")
+}
+
 /// What a supervisor dispatches: an agent of the same type, with exactly what is left.
 fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
     let command = checkpoint.dispatch_command();
     let criteria = checkpoint.open_criteria();
     let open = checkpoint.subtasks.open();
-    let items = &checkpoint.subtasks.items;
-    let subtasks: Vec<String> = open.map(|item| super::handoff::name(item, items)).collect();
+    let name = |item| checkpoint.subtasks.name(item);
+    let subtasks: Vec<String> = open.map(name).collect();
     let agent = checkpoint.agent.as_deref().unwrap_or("an agent");
     let worker = NewWorker::new(agent);
     #[cfg(feature = "template")]

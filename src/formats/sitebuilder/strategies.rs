@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError, TaskStatus};
-use crate::checkpoint::{OperationContext, Timestamp, arbitrary};
+use crate::checkpoint::{Checkpoint, Operation, OperationContext, Timestamp, arbitrary};
+use crate::formats::steps::add_each_once;
 
 prop_compose! {
     fn error()(
@@ -63,7 +64,7 @@ prop_compose! {
         made.acceptance_criteria_met =
             criteria.map(|(name, met)| (name, Some(met || complete))).collect();
         made.review_scores = scores;
-        made.add_files(&files, &[]);
+        add_each_once(&mut made.files_created, files);
         made.context.notes = notes;
         if beats {
             made.beat(now);
@@ -73,7 +74,7 @@ prop_compose! {
             made.errors = errors;
         } else if complete {
             // Nothing is open that could keep it from being complete.
-            let _ = made.complete(&OperationContext::at(now));
+            let _ = made.apply(&Operation::Complete, &OperationContext::at(now));
         }
         made
     }

@@ -10,7 +10,7 @@ use crate::checkpoint::{
     Checkpoint, ContextLevel, Error, Interruption, OpenEnum, Operation, OperationContext,
     Precision, Result, SourceFiles, Status, StepDone, Timestamp, operations,
 };
-use crate::formats::steps::{self, says};
+use crate::formats::steps::{self, said, says};
 use crate::quoted;
 
 pub(super) fn apply(
@@ -78,8 +78,8 @@ operations! {
             task.metadata.reason = Some(Reason::Failure);
         },
         RateLimit { note } => {
-            if let Some(note) = note.as_ref().filter(|note| !note.trim().is_empty()) {
-                task.worked_on(context.now)?.partial_work = Some(note.clone());
+            if let Some(note) = said(note.as_deref()) {
+                task.worked_on(context.now)?.partial_work = Some(note.to_owned());
             }
             task.stops(Reason::RateLimit, context.now);
         },
@@ -383,7 +383,7 @@ impl TaskCheckpoint {
 
     /// The agent that reports has the task from now on; the one before joins those that worked on it.
     pub(super) fn take_over(&mut self, context: &OperationContext<'_>) {
-        let Some(agent) = context.agent.filter(|agent| !agent.trim().is_empty()) else {
+        let Some(agent) = said(context.agent) else {
             return;
         };
         if self.metadata.created_by.as_deref() != Some(agent) {

@@ -15,6 +15,11 @@ pub(crate) fn of_step(effect: &Effect<'_>, left_plan: &[String]) -> Option<Strin
         Operation::StepDone(done) if done.pending().is_none() && !done.finishes_current() => {
             finished(done.text()?, effect, left_plan)
         }
+        Operation::SubtaskStart { id } => started(id, effect),
+        Operation::SubtaskDone { id, .. } | Operation::SubtaskFail { id, .. } => {
+            let was_done = effect.was_done(id);
+            not_planned(id, effect.before).filter(|_| !was_done)
+        }
         _ => None,
     }
 }
@@ -36,19 +41,24 @@ pub(crate) fn twice(plan: &[String]) -> Vec<String> {
 }
 
 fn started(text: &str, effect: &Effect<'_>) -> Option<String> {
-    let before = effect.before;
-    let mut open = before.in_progress.iter().map(|item| &item.text);
-    if before.pending.iter().any(|step| step == text) || open.any(|step| step == text) {
-        return None;
-    }
-    if effect.was_done(text) {
+    if effect.was_done(text) && !is_open(text, effect.before) {
         return Some(format!(
             "{text} is finished already, and begins once more",
             text = quoted(text)
         ));
     }
+    not_planned(text, effect.before)
+}
+
+fn is_open(text: &str, before: &Handoff) -> bool {
+    let mut open = before.in_progress.iter().map(|item| &item.text);
+    before.pending.iter().any(|step| step == text) || open.any(|step| step == text)
+}
+
+fn not_planned(text: &str, before: &Handoff) -> Option<String> {
     let planned = &before.pending;
-    (!planned.is_empty()).then(|| match nearest(text, planned) {
+    let is_unknown = !planned.is_empty() && !is_open(text, before);
+    is_unknown.then(|| match nearest(text, planned) {
         Some(near) => format!(
             "{text} is not in the plan; the nearest there is {near}",
             text = quoted(text),
