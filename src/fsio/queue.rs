@@ -6,7 +6,7 @@
 //! it, so whatever goes wrong here only costs the order. A file of a process that was killed or is suspended
 //! keeps the others for an instant, then who comes after it takes the lock if that is free, and removes it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -45,18 +45,20 @@ impl Place {
 
     /// Whether nobody waits, so that whoever comes may try at once.
     pub(super) fn is_free(&self) -> bool {
-        self.waiting().next().is_none()
+        !self
+            .waiting()
+            .any(|name| is_ticket(&self.folder.join(name)))
     }
 
-    /// Who waits. A link in place of the folder leads to somebody's files: then nobody does.
+    /// Who waits, by the names. A link in place of the folder leads to somebody's files: then nobody does.
     fn waiting(&self) -> impl Iterator<Item = OsString> + use<> {
         let is_real = system::symlink_metadata(&self.folder).is_ok_and(|found| found.is_dir());
         let folder = is_real
             .then(|| system::read_dir(&self.folder).ok())
             .flatten();
         let entries = folder.into_iter().flatten().flatten();
-        let tickets = entries.filter(|entry| is_ticket(&entry.path()));
-        tickets.map(|entry| entry.file_name())
+        let names = entries.map(|entry| entry.file_name());
+        names.filter(|name| is_named_as_ticket(name))
     }
 
     /// Waits a little, in line, but not for longer than `most`. Says whether it is our turn to try.
@@ -65,10 +67,11 @@ impl Place {
             self.line_up();
         }
         std::thread::sleep(self.pauses.next().min(most));
-        if self.before.is_none() {
-            return true;
+        // The line did not move as long as the one before us is in it: one look tells.
+        let moved = |(before, _): &(PathBuf, Instant)| system::symlink_metadata(before).is_err();
+        if self.before.as_ref().is_some_and(moved) {
+            self.look();
         }
-        self.look();
         let Some((_, since)) = &mut self.before else {
             return true;
         };
@@ -137,9 +140,11 @@ impl Place {
             // Somebody took us for dead.
             self.make(&ticket);
         }
-        let earlier = waiting.iter().filter(|name| name.as_os_str() < own);
-        let ahead = earlier.clone().count();
-        let before = earlier.max().map(|name| self.folder.join(name));
+        let mut earlier: Vec<&OsString> = waiting.iter().filter(|name| *name < own).collect();
+        earlier.sort();
+        let ahead = earlier.len();
+        let mut earlier = earlier.iter().rev().map(|name| self.folder.join(name));
+        let before = earlier.find(|ticket| is_ticket(ticket));
         if self.before.as_ref().map(|(before, _)| before) != before.as_ref() {
             self.before = before.map(|before| (before, Instant::now()));
         }
@@ -161,13 +166,16 @@ impl Drop for Place {
 
 /// Whether a file is one that a waiter made: whatever else is in the folder is not ours to remove or wait for.
 fn is_ticket(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    is_named_as_ticket(path.file_name().unwrap_or_default())
+        && system::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+}
+
+fn is_named_as_ticket(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
     let numbers: Vec<&str> = name.split('-').collect();
     let is_number =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_named = numbers.len() == 3 && numbers[0].len() == 20 && numbers.iter().all(is_number);
-    is_named
-        && system::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+    numbers.len() == 3 && numbers[0].len() == 20 && numbers.iter().all(is_number)
 }
 
 /// How long to wait between tries: longer with each, and the longer the more are before us. Each is shortened
@@ -182,7 +190,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    const FIRST: Duration = Duration::from_micros(200);
+    const FIRST: Duration = Duration::from_micros(50);
     const LONGEST: Duration = Duration::from_millis(20);
     /// For the one whose turn it is: with each of these the lock may lie idle.
     const LONGEST_OF_FIRST: Duration = Duration::from_millis(2);
@@ -213,7 +221,7 @@ impl Pauses {
 
     fn next(&mut self) -> Duration {
         let pause = self.next.min(self.longest);
-        self.next = (pause + pause / 4).min(self.longest);
+        self.next = (pause + pause / 8).min(self.longest);
         self.count += 1;
         // 0 to 255 of 1024 parts.
         let cut = (self.random.hash_one(self.count) % 256) as u32;
@@ -346,7 +354,7 @@ mod tests {
         assert!(place.is_free());
         assert!(place.wait(Duration::from_millis(1)));
         assert!(place.ticket.is_none());
-        for _ in 0..40 {
+        for _ in 0..60 {
             place.pauses.next();
         }
         let last = place.pauses.next();
