@@ -90,3 +90,30 @@ pub(super) fn plain_in_map<S: Serializer>(
             .map(|(name, number)| (name, number.map(Number::from))),
     )
 }
+
+/// Declares an object of a file whose members may each be absent, with its serde and schema. `source` is the document of the
+/// protocol that the members come from.
+macro_rules! members {
+    (
+        $(#[$about:meta])*
+        $name:ident from $source:ident {
+            $( $(#[$member_about:meta])* $member:ident: Option<$value:ty>, )+
+        }
+    ) => {
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(transform = Shape::new($source).null_is_absent()))]
+        #[serde(default)]
+        $(#[$about])*
+        #[non_exhaustive]
+        pub struct $name {
+            $(
+                #[serde(skip_serializing_if = "Option::is_none")]
+                $(#[$member_about])*
+                pub $member: Option<$value>,
+            )+
+        }
+    };
+}
+
+pub(super) use members;

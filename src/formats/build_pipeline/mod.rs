@@ -26,7 +26,7 @@ use serde_json::Value;
 pub use layout::FOLDER;
 pub use spec::{ExecutionSpec, SpecPhase, SpecWorkstream};
 
-use super::fields::{self, null_is_default};
+use super::fields::{self, members, null_is_default};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
@@ -224,74 +224,49 @@ pub struct BuildError {
 /// How often a plan may be reviewed.
 const MOST_ATTEMPTS: f64 = 2.0;
 
-/// What the adversarial review of the plan came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[cfg_attr(feature = "schema", schemars(transform = rules::review_conditions))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct AdversarialReview {
-    /// The verdict.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
-    /// How many findings of the gravest kind there are.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
-    pub p0_count: Option<f64>,
-    /// How many findings of the second kind there are.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
-    pub p1_count: Option<f64>,
-    /// Which attempt it was, 1 or 2.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 2)))]
-    pub attempt: Option<f64>,
-    /// The file with all findings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub findings_path: Option<String>,
-    /// Why the verdict was overridden; required then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub override_reason: Option<String>,
+members! {
+    /// What the adversarial review of the plan came to.
+    #[cfg_attr(feature = "schema", schemars(transform = rules::review_conditions))]
+    AdversarialReview from SOURCE {
+        /// The verdict.
+        verdict: Option<Verdict>,
+        /// How many findings of the gravest kind there are.
+        #[serde(serialize_with = "fields::plain")]
+        #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+        p0_count: Option<f64>,
+        /// How many findings of the second kind there are.
+        #[serde(serialize_with = "fields::plain")]
+        #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+        p1_count: Option<f64>,
+        /// Which attempt it was, 1 or 2.
+        #[serde(serialize_with = "fields::plain")]
+        #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 2)))]
+        attempt: Option<f64>,
+        /// The file with all findings.
+        findings_path: Option<String>,
+        /// Why the verdict was overridden; required then.
+        override_reason: Option<String>,
+    }
 }
 
-/// Why a build is complete without a passed gate B.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct RenderProofWaiver {
-    /// Why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The issue that says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub issue_id: Option<String>,
+members! {
+    /// Why a build is complete without a passed gate B.
+    RenderProofWaiver from SOURCE {
+        /// Why.
+        reason: Option<String>,
+        /// The issue that says so.
+        issue_id: Option<String>,
+    }
 }
 
-/// A change to a file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Fix {
-    /// The file, relative to the project's root.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// What was changed in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub change: Option<String>,
+members! {
+    /// A change to a file.
+    Fix from SOURCE {
+        /// The file, relative to the project's root.
+        file: Option<String>,
+        /// What was changed in it.
+        change: Option<String>,
+    }
 }
 
 impl Fix {

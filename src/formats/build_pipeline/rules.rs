@@ -34,8 +34,7 @@ pub(super) fn inspect(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) 
     }
     proofs(build, inspection);
     if let Some(spec) = inspection.context().input::<ExecutionSpec>() {
-        all_workstreams(build, spec, inspection);
-        all_gates(build, spec, inspection);
+        all_of_plan(build, spec, inspection);
     }
 }
 
@@ -231,56 +230,53 @@ fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     );
 }
 
-/// The buckets together are the workstreams of the plan.
-fn all_workstreams(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
-    let planned: BTreeSet<&str> = spec.workstreams().map(|item| item.id.as_str()).collect();
-    let mut whole = true;
-    for (_, name, list) in build.lists() {
-        whole &= inspection.is_whole(&format!("/{name}"));
-        for (index, id) in list.iter().enumerate() {
-            if !planned.contains(id.as_str()) {
-                let message = format!("{id} is no workstream of the execution spec");
-                inspection.report(&format!("/{name}/{index}"), Code::NOT_SUBSET, message);
-            }
-        }
-    }
-    let lists = build.lists();
-    let known: BTreeSet<&str> = lists
-        .iter()
-        .flat_map(|(_, _, list)| list.iter().map(String::as_str))
-        .collect();
-    for id in planned.difference(&known) {
-        if whole {
-            let message =
-                format!("{id} of the execution spec is neither here nor in another bucket");
-            inspection.report("/pending_workstreams", Code::NOT_SUBSET, message);
-        }
-    }
+/// The buckets together are the workstreams of the plan, and so are the gates, which are compared without the workstream
+/// that they were passed for.
+fn all_of_plan(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
+    let buckets = build.lists().map(|(_, name, list)| (name, list));
+    let planned = spec.workstreams().map(|item| item.id.as_str()).collect();
+    let missing = ("pending_workstreams", "neither here nor in another bucket");
+    all_of(
+        &buckets,
+        planned,
+        |id| id,
+        "workstream",
+        missing,
+        inspection,
+    );
+    let gates = [
+        ("gates_passed", build.gates_passed.as_slice()),
+        ("gates_pending", build.gates_pending.as_slice()),
+    ];
+    let planned = spec.gates.iter().map(|gate| gate_name(gate)).collect();
+    let missing = ("gates_pending", "neither pending nor passed");
+    all_of(&gates, planned, gate_name, "gate", missing, inspection);
 }
 
-/// The gates together are those of the plan, compared without the workstream that they were passed for.
-fn all_gates(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
-    let planned: BTreeSet<&str> = spec.gates.iter().map(|gate| gate_name(gate)).collect();
-    let mut known = BTreeSet::new();
+fn all_of(
+    lists: &[(&str, &[String])],
+    planned: BTreeSet<&str>,
+    name_of: fn(&str) -> &str,
+    what: &str,
+    (missing_at, is): (&str, &str),
+    inspection: &mut Inspection<'_>,
+) {
+    let mut missing = planned.clone();
     let mut whole = true;
-    for (name, list) in [
-        ("gates_passed", &build.gates_passed),
-        ("gates_pending", &build.gates_pending),
-    ] {
-        whole &= inspection.is_whole(&format!("/{name}"));
-        for (index, gate) in list.iter().enumerate() {
-            known.insert(gate_name(gate));
-            if !planned.contains(gate_name(gate)) {
-                let message = format!("{gate} is no gate of the execution spec");
-                inspection.report(&format!("/{name}/{index}"), Code::NOT_SUBSET, message);
+    for (list, items) in lists {
+        whole &= inspection.is_whole(&format!("/{list}"));
+        for (index, item) in items.iter().enumerate() {
+            missing.remove(name_of(item));
+            if !planned.contains(name_of(item)) {
+                let message = format!("{item} is no {what} of the execution spec");
+                inspection.report(&format!("/{list}/{index}"), Code::NOT_SUBSET, message);
             }
         }
     }
-    for gate in planned.difference(&known) {
-        if whole {
-            let message = format!("{gate} of the execution spec is neither pending nor passed");
-            inspection.report("/gates_pending", Code::NOT_SUBSET, message);
-        }
+    // What could not be read may be what is missing.
+    for item in missing.into_iter().filter(|_| whole) {
+        let message = format!("{item} of the execution spec is {is}");
+        inspection.report(&format!("/{missing_at}"), Code::NOT_SUBSET, message);
     }
 }
 

@@ -40,12 +40,13 @@ pub use state::{
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, CheckpointFile, Dropped, Evidence, Given, Handoff, Input, Inputs, Inspection,
-    Interruption, ItemState, Layout, Limits, Operation, OperationContext, Report, Result,
-    ResumePlan, RuleContext, SchemaVersion, Start, Status, Supervised, Timestamp, Truncation,
-    open_enum,
+    Checkpoint, CheckpointFile, Dropped, Error, Evidence, Given, Handoff, Input, Inputs,
+    Inspection, Interruption, ItemState, Layout, Limits, Operation, OperationContext, Report,
+    Result, ResumePlan, RuleContext, SchemaVersion, Start, Status, Supervised, Timestamp,
+    Truncation, open_enum,
 };
 use crate::json::{Code, Document};
+use crate::quoted;
 
 /// Where the members come from.
 #[cfg(feature = "schema")]
@@ -209,6 +210,17 @@ fn is_story_id(text: &str) -> bool {
             && !number.is_empty()
             && number.bytes().all(|byte| byte.is_ascii_digit())
     })
+}
+
+/// Refuses what is no story's id.
+fn must_be_story_id(id: &str) -> Result<()> {
+    if is_story_id(id) {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{id} is no story id, such as PROJ-42",
+        id = quoted(id)
+    )))
 }
 
 impl Checkpoint for StoryCheckpoint {

@@ -6,7 +6,7 @@ use super::guards::NextStep;
 use super::inputs;
 use super::spelling::{self, Name, Spelling};
 use super::state::StoryState;
-use super::{Number, StoryCheckpoint, Verdict, is_said, is_story_id};
+use super::{Number, StoryCheckpoint, Verdict, is_said, must_be_story_id};
 use crate::checkpoint::{
     DropReason, Dropped, Error, ErrorKind, Interruption, Operation, OperationContext, Result,
     Timestamp, operations,
@@ -25,7 +25,7 @@ operations! {
     fn report(story: &mut StoryCheckpoint, context) takes OPERATIONS {
         Note { text } => {
             says(text, "say what is being done")?;
-            story.set_action(text);
+            story.set_action(text.clone());
         },
         Heartbeat => story.stamp_at(context.now),
         Fail { text } => story.refuse(text)?,
@@ -343,9 +343,9 @@ impl StoryCheckpoint {
             )));
         }
         match stage {
-            0 => self.set_plan_score(Some(number)),
+            0 => self.set_plan_score(number),
             1 => self.readiness = Some(number),
-            _ => self.set_quality_score(Some(number)),
+            _ => self.set_quality_score(number),
         }
         self.set_action(format!("{activity}: {status}"));
         Ok(())
@@ -496,8 +496,8 @@ impl StoryCheckpoint {
     }
 
     fn clear_stage_fields(&mut self) {
-        self.set_plan_score(None);
-        self.set_quality_score(None);
+        (self.plan_score, self.snake_plan_score) = (None, None);
+        (self.quality_score, self.snake_quality_score) = (None, None);
         self.readiness = None;
         self.verdict = None;
         self.reason = None;
@@ -545,17 +545,6 @@ impl StoryCheckpoint {
     fn not_now(&self, what: &str) -> Error {
         Error::refused(format!("{what}; the story is in {}", self.stage_name()))
     }
-}
-
-/// Refuses what is no story's id.
-pub(super) fn must_be_story_id(id: &str) -> Result<()> {
-    if is_story_id(id) {
-        return Ok(());
-    }
-    Err(Error::refused(format!(
-        "{id} is no story id, such as PROJ-42",
-        id = quoted(id)
-    )))
 }
 
 /// The tasks in a piece that a save kept, where it is one of those.

@@ -140,38 +140,15 @@ fn of_stage(
     spelling: Spelling,
     inspection: &mut Inspection<'_>,
 ) {
-    if stage == 0 {
-        require_either(spelling::PLAN_SCORE, spelling, inspection);
-    }
-    if stage == 1 {
-        inspection.require("readiness");
-    }
-    if stage == 2 {
-        require_either(spelling::REMAINING, spelling, inspection);
-    }
-    if stage == 3 {
-        require_either(spelling::QUALITY_SCORE, spelling, inspection);
-    }
-    let verdicts = Verdict::of_stage(stage);
-    if !verdicts.is_empty() {
-        inspection.require("verdict");
-        if let Some(verdict) = story.verdict.as_ref()
-            && verdict.is_known()
-            && !verdicts.contains(verdict)
-        {
-            let names = Verdict::listed(stage);
-            let message = format!("{verdict} is no verdict of stage {stage}: {names}");
-            inspection.report("/verdict", Code::UNKNOWN_VALUE, message);
-        }
-        match (stage, &story.verdict) {
-            (1, Some(Verdict::NoGo)) => refusal("reason", &story.reason, inspection),
-            (3, Some(Verdict::Fail)) => refusal("issues", &story.issues, inspection),
-            (1, Some(Verdict::Go)) => no_refusal("reason", &story.reason, inspection),
-            (3, Some(Verdict::Pass | Verdict::Concerns | Verdict::Waived)) => {
-                no_refusal("issues", &story.issues, inspection);
-            }
-            _ => {}
-        }
+    let own = match stage {
+        0 => spelling::PLAN_SCORE,
+        1 => spelling::READINESS,
+        2 => spelling::REMAINING,
+        _ => spelling::QUALITY_SCORE,
+    };
+    require_either(own, spelling, inspection);
+    if !Verdict::of_stage(stage).is_empty() {
+        verdict(story, stage, inspection);
     }
     let mut empty = |list: String, ids: &[String], message: &str| {
         if !ids.is_empty() {
@@ -190,21 +167,31 @@ fn of_stage(
     }
 }
 
-/// A verdict that refuses has the text that says why, and the text says something.
-fn refusal(member: &str, text: &Option<String>, inspection: &mut Inspection<'_>) {
-    inspection.require(member);
-    if text.is_some() && !is_said(text.as_deref()) {
-        let message = format!("the verdict needs its {member}, and this says nothing");
-        inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
+fn verdict(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) {
+    inspection.require("verdict");
+    let Some(verdict) = story.verdict.as_ref().filter(|verdict| verdict.is_known()) else {
+        return;
+    };
+    if !Verdict::of_stage(stage).contains(verdict) {
+        let names = Verdict::listed(stage);
+        let message = format!("{verdict} is no verdict of stage {stage}: {names}");
+        return inspection.report("/verdict", Code::UNKNOWN_VALUE, message);
     }
-}
-
-/// Why a verdict refuses stands only beside one that does: with another, one of both is not true.
-fn no_refusal(member: &str, text: &Option<String>, inspection: &mut Inspection<'_>) {
-    if is_said(text.as_deref()) {
-        let message = format!("{member} is for a verdict that refuses, and this one does not");
-        inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
-    }
+    let (member, text) = match stage {
+        1 => ("reason", &story.reason),
+        _ => ("issues", &story.issues),
+    };
+    let refuses = matches!(verdict, Verdict::NoGo | Verdict::Fail);
+    let is_said = is_said(text.as_deref());
+    let message = if refuses && inspection.require(member) && text.is_some() && !is_said {
+        format!("the verdict needs its {member}, and this says nothing")
+    } else if !refuses && is_said {
+        // With a verdict that does not refuse, one of both is not true.
+        format!("{member} is for a verdict that refuses, and this one does not")
+    } else {
+        return;
+    };
+    inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
 }
 
 /// A field that a stage must have, under the name of the file's revision or the other's.

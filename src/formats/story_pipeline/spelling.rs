@@ -49,6 +49,8 @@ pub(super) const STORY_ID: Name = name("storyId", "story_id");
 pub(super) const COMPLETED: Name = name("tasksCompleted", "tasks_completed");
 pub(super) const REMAINING: Name = name("tasksRemaining", "tasks_remaining");
 pub(super) const LAST_ACTION: Name = name("lastAction", "last_action");
+/// Has the same name in both.
+pub(super) const READINESS: Name = name("readiness", "readiness");
 pub(super) const PLAN_SCORE: Name = name("planScore", "plan_score");
 pub(super) const QUALITY_SCORE: Name = name("qualityScore", "quality_score");
 
@@ -165,56 +167,6 @@ impl StoryCheckpoint {
         own.or(other).or(self.started_at.as_ref())
     }
 
-    pub(super) fn set_completed(&mut self, ids: Vec<String>) {
-        let spelling = self.spelling();
-        put(
-            spelling,
-            &mut self.tasks_completed,
-            &mut self.snake_tasks_completed,
-            Some(ids),
-        );
-    }
-
-    pub(super) fn set_remaining(&mut self, ids: Vec<String>) {
-        let spelling = self.spelling();
-        put(
-            spelling,
-            &mut self.tasks_remaining,
-            &mut self.snake_tasks_remaining,
-            Some(ids),
-        );
-    }
-
-    pub(super) fn set_action(&mut self, text: impl Into<String>) {
-        let spelling = self.spelling();
-        put(
-            spelling,
-            &mut self.last_action,
-            &mut self.snake_last_action,
-            Some(text.into()),
-        );
-    }
-
-    pub(super) fn set_plan_score(&mut self, score: Option<Number>) {
-        let spelling = self.spelling();
-        put(
-            spelling,
-            &mut self.plan_score,
-            &mut self.snake_plan_score,
-            score,
-        );
-    }
-
-    pub(super) fn set_quality_score(&mut self, score: Option<Number>) {
-        let spelling = self.spelling();
-        put(
-            spelling,
-            &mut self.quality_score,
-            &mut self.snake_quality_score,
-            score,
-        );
-    }
-
     /// Sets the stamp of a write. The later revision has `completed_at` for what is done, so that is set when the stage
     /// is, or where the file has it already; work that goes on is stamped with the `timestamp` of the original one.
     pub(super) fn stamp_at(&mut self, now: DateTime<Utc>) {
@@ -243,15 +195,26 @@ impl StoryCheckpoint {
     }
 }
 
-/// Sets a value where it is read from; a value that is not there yet, under the name of the revision.
-fn put<T>(spelling: Spelling, camel: &mut Option<T>, snake: &mut Option<T>, value: Option<T>) {
-    if value.is_none() {
-        (*camel, *snake) = (None, None);
-    } else if camel.is_some() {
-        *camel = value;
-    } else if snake.is_some() || spelling == Spelling::SnakeCase {
-        *snake = value;
-    } else {
-        *camel = value;
-    }
+/// Declares what sets a value where it is read from; a value that is not there yet, under the name of the revision.
+macro_rules! setters {
+    ($($set:ident($value:ty): $camel:ident or $snake:ident;)+) => {
+        impl StoryCheckpoint {
+            $(pub(super) fn $set(&mut self, value: $value) {
+                let is_later = self.spelling() == Spelling::SnakeCase;
+                if self.$camel.is_none() && (self.$snake.is_some() || is_later) {
+                    self.$snake = Some(value);
+                } else {
+                    self.$camel = Some(value);
+                }
+            })+
+        }
+    };
+}
+
+setters! {
+    set_completed(Vec<String>): tasks_completed or snake_tasks_completed;
+    set_remaining(Vec<String>): tasks_remaining or snake_tasks_remaining;
+    set_action(String): last_action or snake_last_action;
+    set_plan_score(Number): plan_score or snake_plan_score;
+    set_quality_score(Number): quality_score or snake_quality_score;
 }

@@ -32,7 +32,7 @@ use crate::checkpoint::{
     Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
     Start, Status, Timestamp, open_enum,
 };
-use crate::formats::fields::null_is_default;
+use crate::formats::fields::{members, null_is_default};
 use crate::json::{Document, Identity};
 
 /// Where the members come from.
@@ -245,25 +245,18 @@ pub struct PipelineState {
     pub story_briefs: BTreeMap<String, StoryBrief>,
 }
 
-/// What the stages of a story gave, in a word each, such as `skip` or `Done`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct StageResults {
-    /// What stage 0 gave.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage0: Option<String>,
-    /// What stage 1 gave.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage1: Option<String>,
-    /// What stage 2 gave.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage2: Option<String>,
-    /// What stage 3 gave.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage3: Option<String>,
+members! {
+    /// What the stages of a story gave, in a word each, such as `skip` or `Done`.
+    StageResults from SOURCE {
+        /// What stage 0 gave.
+        stage0: Option<String>,
+        /// What stage 1 gave.
+        stage1: Option<String>,
+        /// What stage 2 gave.
+        stage2: Option<String>,
+        /// What stage 3 gave.
+        stage3: Option<String>,
+    }
 }
 
 impl StageResults {
@@ -279,115 +272,81 @@ impl StageResults {
     }
 }
 
-/// A trouble of the infrastructure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct InfraIssue {
-    /// The phase of the pipeline it came up in: a name or a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Value>,
-    /// What kind of trouble it is.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// What happened.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+members! {
+    /// A trouble of the infrastructure.
+    InfraIssue from SOURCE {
+        /// The phase of the pipeline it came up in: a name or a number.
+        phase: Option<Value>,
+        /// What kind of trouble it is.
+        #[serde(rename = "type")]
+        kind: Option<String>,
+        /// What happened.
+        message: Option<String>,
+    }
 }
 
-/// When the stages of a story began and ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct StageTimes {
-    /// When stage 0 began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_0_start: Option<Timestamp>,
-    /// When stage 0 ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_0_end: Option<Timestamp>,
-    /// When stage 1 began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_1_start: Option<Timestamp>,
-    /// When stage 1 ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_1_end: Option<Timestamp>,
-    /// When stage 2 began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_2_start: Option<Timestamp>,
-    /// When stage 2 ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_2_end: Option<Timestamp>,
-    /// When stage 3 began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_3_start: Option<Timestamp>,
-    /// When stage 3 ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage_3_end: Option<Timestamp>,
+members! {
+    /// When the stages of a story began and ended.
+    StageTimes from SOURCE {
+        /// When stage 0 began.
+        stage_0_start: Option<Timestamp>,
+        /// When stage 0 ended.
+        stage_0_end: Option<Timestamp>,
+        /// When stage 1 began.
+        stage_1_start: Option<Timestamp>,
+        /// When stage 1 ended.
+        stage_1_end: Option<Timestamp>,
+        /// When stage 2 began.
+        stage_2_start: Option<Timestamp>,
+        /// When stage 2 ended.
+        stage_2_end: Option<Timestamp>,
+        /// When stage 3 began.
+        stage_3_start: Option<Timestamp>,
+        /// When stage 3 ended.
+        stage_3_end: Option<Timestamp>,
+    }
 }
 
-/// How much code a story gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct GitStats {
-    /// How many lines came.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines_added: Option<Number>,
-    /// How many lines went.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines_deleted: Option<Number>,
-    /// How many files differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub files_changed: Option<Number>,
+members! {
+    /// How much code a story gave.
+    GitStats from SOURCE {
+        /// How many lines came.
+        lines_added: Option<Number>,
+        /// How many lines went.
+        lines_deleted: Option<Number>,
+        /// How many files differ.
+        files_changed: Option<Number>,
+    }
 }
 
-/// What the project is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ProjectBrief {
-    /// What it is called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What it is made with: a text or a list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tech: Option<Value>,
-    /// What kind of project it is.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// The rules that matter most: a text or a list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_rules: Option<Value>,
+members! {
+    /// What the project is.
+    ProjectBrief from SOURCE {
+        /// What it is called.
+        name: Option<String>,
+        /// What it is made with: a text or a list.
+        tech: Option<Value>,
+        /// What kind of project it is.
+        #[serde(rename = "type")]
+        kind: Option<String>,
+        /// The rules that matter most: a text or a list.
+        key_rules: Option<Value>,
+    }
 }
 
-/// What a story is about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct StoryBrief {
-    /// What it is made with: a text or a list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tech: Option<Value>,
-    /// The files that matter most: a text or a list.
-    #[serde(rename = "keyFiles", skip_serializing_if = "Option::is_none")]
-    pub key_files: Option<Value>,
-    /// How it is to be done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approach: Option<String>,
-    /// How hard it is: a word or a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub complexity: Option<Value>,
+members! {
+    /// What a story is about.
+    StoryBrief from SOURCE {
+        /// What it is made with: a text or a list.
+        tech: Option<Value>,
+        /// The files that matter most: a text or a list.
+        #[serde(rename = "keyFiles")]
+        key_files: Option<Value>,
+        /// How it is to be done.
+        approach: Option<String>,
+        /// How hard it is: a word or a number.
+        complexity: Option<Value>,
+    }
 }
 
 /// A map in which `null` counts as absent, as the whole and as a value.

@@ -6,8 +6,7 @@ use super::{PipelineState, StoryState};
 use crate::checkpoint::{Checkpoint, Error, Result, Timestamp, operations};
 use crate::formats::story_pipeline::guards::{MAX_CRASHES, NextStep};
 use crate::formats::story_pipeline::messages::{pipeline_name, retry_name, worker_name};
-use crate::formats::story_pipeline::operations::must_be_story_id;
-use crate::formats::story_pipeline::{Number, StoryCheckpoint, Verdict};
+use crate::formats::story_pipeline::{Number, StoryCheckpoint, Verdict, must_be_story_id};
 
 /// What follows when a story's worker crashed and cannot be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
