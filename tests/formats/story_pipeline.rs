@@ -328,46 +328,14 @@ fn planned(tasks: &[&str]) -> StoryCheckpoint {
 }
 
 #[test]
-fn a_story_goes_from_its_plan_to_its_end() {
-    let tasks = ["SHOP-13", "SHOP-14"];
-    let mut story = planned(&tasks);
-    let go_on = |story: &mut StoryCheckpoint, operations: &[Operation]| {
-        for operation in operations {
-            apply(story, operation).unwrap();
-        }
-    };
-    assert_eq!(broken_by(&story), []);
-    go_on(&mut story, &[stage_operation("1")]);
-    assert!(story.remaining().is_empty() && story.plan_score().is_none());
-    assert_eq!(
-        story.action(),
-        Some("Stage 0 completed, planScore 4, tasks: SHOP-13, SHOP-14")
-    );
-    let validated = [measured("readiness", "8"), measured("verdict", "GO")];
-    go_on(&mut story, &validated);
-    assert_eq!(broken_by(&story), []);
-    let again = ["SHOP-13", "SHOP-14", "SHOP-14"].map(task_add);
-    go_on(&mut story, &[stage_operation("2")]);
-    go_on(&mut story, &again);
-    assert_eq!(story.remaining(), tasks);
-    go_on(&mut story, &[task_start("SHOP-14")]);
-    assert_eq!(story.remaining(), ["SHOP-14", "SHOP-13"]);
-    go_on(&mut story, &[task_done("SHOP-14")]);
-    assert_eq!(broken_by(&story), []);
-    go_on(&mut story, &[task_done("SHOP-13")]);
-    assert_eq!(story.completed(), ["SHOP-14", "SHOP-13"]);
-    go_on(&mut story, &[stage_operation("3")]);
-    assert_eq!(story.action(), Some("Stage 2 completed, tasks done: 2"));
-    let passed = [
-        measured("qualityScore", "92.5"),
-        measured("verdict", "PASS"),
-    ];
-    go_on(&mut story, &passed);
-    assert_eq!(broken_by(&story), []);
-    assert_eq!(story.action(), Some("Stage 3 completed, verdict: PASS"));
-    assert_eq!(story.status(), Status::Complete);
-    go_on(&mut story, &[Operation::Complete]);
-    assert_eq!(story.action(), Some("Story done: PASS, score 92.5"));
+fn a_story_begins_under_its_own_id_and_with_each_task_once() {
+    for (story, tasks) in [("shop", ["A", "B"]), ("SHOP-12", ["A", "A"])] {
+        assert!(StoryCheckpoint::begin(story, "a", tasks, now()).is_err());
+    }
+    let begun = StoryCheckpoint::begin("SHOP-12", "a", [""; 0], now()).unwrap();
+    assert_eq!(begun.action(), Some("Story begun"));
+    let planned = planned(&["SHOP-13"]);
+    assert_eq!(broken_by(&planned), []);
 }
 
 #[test]
@@ -399,56 +367,25 @@ fn the_planned_tasks_come_back_with_stage_2() {
     }
 }
 
-/// What the story waits for.
-#[track_caller]
-fn waits_for(story: &StoryCheckpoint) -> String {
-    match story.next_step(Counters::default()) {
-        NextStep::Wait { because } => because,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
-fn without_its_plan_or_its_rework_a_story_stays_in_stage_2() {
-    let after = |mut story: StoryCheckpoint, operations: &[Operation]| {
-        for operation in operations {
-            apply(&mut story, operation).unwrap();
-        }
-        story
-    };
-    let done = [task_start("SHOP-13"), task_done("SHOP-13")];
-    let unknown = after(after(story(1), &[stage_operation("2")]), &done);
-    let because = waits_for(&unknown);
-    assert!(because.ends_with("plan them again first"), "{because}");
-    let again = [
-        task_add("SHOP-13"),
-        task_add("SHOP-14"),
-        task_done("SHOP-14"),
-    ];
-    let counters = Counters::default();
-    let enters_3 = NextStep::Enter { stage: 3 };
-    assert_eq!(after(unknown, &again).next_step(counters), enters_3);
-
-    let failed = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
-    let story = after(failed, &[stage_operation("2")]);
-    let because = waits_for(&story);
-    assert!(because.ends_with("finished since: Slow"), "{because}");
-    assert_eq!(broken_by(&story), []);
-    let handoff = story.handoff();
-    assert!(handoff.blockers.is_empty());
-    assert!(
-        handoff
-            .instructions
-            .iter()
-            .any(|line| line.ends_with("mend this: Slow"))
-    );
-    let story = after(story, &[task_add("SHOP-15"), task_done("SHOP-15")]);
-    let issues = story.issues.as_deref();
-    assert_eq!(issues, Some("Slow"), "until the stage ends");
-    assert_eq!(story.next_step(counters), enters_3);
-    // What a worker wrote by hand, with the fields of its stages still there, is no such story.
-    let left = json!({"verdict": "GO", "readiness": 8, "tasksRemaining": []});
-    assert_eq!(story_with(2, left).next_step(counters), enters_3);
+fn what_follows_is_told_with_its_data() {
+    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
+    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
+    let mut counters = Counters::default();
+    let reason = Some("Vague".to_owned());
+    let retry = NextStep::Retry { attempt: 1, reason };
+    assert_eq!(no_go.next_step(counters), retry);
+    counters.validation_retries = 1;
+    let because = "NO-GO after 1 retry: Vague".to_owned();
+    assert_eq!(no_go.next_step(counters), NextStep::Pause { because });
+    counters.quality_cycles = 1;
+    let issues = Some("Slow".to_owned());
+    let rework = NextStep::Rework { cycle: 2, issues };
+    assert_eq!(fail.next_step(counters), rework);
+    assert_eq!(story(1).next_step(counters), NextStep::Enter { stage: 2 });
+    let because = "tasks remain: SHOP-14, SHOP-15".to_owned();
+    assert_eq!(story(2).next_step(counters), NextStep::Wait { because });
+    assert_eq!(story(3).next_step(counters), NextStep::Finish);
 }
 
 #[test]
@@ -496,283 +433,6 @@ fn refused_in(
     error.kind().clone()
 }
 
-#[test]
-fn what_breaks_a_rule_is_refused_and_changes_nothing() {
-    for (stage, operation) in [
-        (1, task_start("SHOP-13")),
-        (3, task_done("SHOP-13")),
-        (2, task_start("SHOP-13")),
-        (2, task_done("SHOP-13")),
-        (2, task_done("SHOP-99")),
-        (1, task_add("SHOP-13")),
-        (2, task_add(" ")),
-        (1, measured("readiness", "11")),
-        (2, measured("readiness", "8")),
-        (1, measured("readiness", "0")),
-        (3, measured("qualityScore", "101")),
-        (2, measured("qualityScore", "90")),
-        (0, measured("planScore", "5")),
-    ] {
-        let kind = refused(&story(stage), &operation);
-        assert!(matches!(kind, ErrorKind::Refused { .. }), "{operation:?}");
-    }
-    for (story, tasks) in [("shop", ["A", "B"]), ("SHOP-12", ["A", "A"])] {
-        assert!(StoryCheckpoint::begin(story, "a", tasks, now()).is_err());
-    }
-}
-
-#[test]
-fn force_does_what_the_protocol_lacks() {
-    let mut story = story(2);
-    let forced = OperationContext::at(now()).with_force(true);
-    let mut force = |operation| {
-        story.apply(&operation, &forced).unwrap();
-        story.clone()
-    };
-    assert_eq!(
-        force(task_done("SHOP-99")).completed(),
-        ["SHOP-13", "SHOP-99"]
-    );
-    let started = force(task_start("SHOP-13"));
-    assert_eq!(started.completed(), ["SHOP-99"]);
-    assert_eq!(started.remaining()[0], "SHOP-13");
-    let entered = force(stage_operation("3"));
-    assert_eq!(entered.stage_number(), Some(3));
-    assert!(!entered.remaining().is_empty());
-    assert_eq!(force(Operation::Complete).action(), Some("Story done"));
-    refused_in(&entered, &stage_operation("4"), &forced);
-}
-
-#[test]
-fn a_transition_the_protocol_lacks_names_those_it_has() {
-    for (stage, to, allowed) in [
-        (0, 2, vec!["STAGE_1"]),
-        (1, 3, vec!["STAGE_2", "STAGE_1"]),
-        (2, 1, vec!["STAGE_3"]),
-        (3, 0, vec!["STAGE_2", "DONE"]),
-    ] {
-        let kind = refused(&story(stage), &stage_operation(&to.to_string()));
-        assert_eq!(
-            kind,
-            ErrorKind::Transition {
-                from: format!("STAGE_{stage}"),
-                to: format!("STAGE_{to}"),
-                allowed: allowed.into_iter().map(str::to_owned).collect(),
-            }
-        );
-    }
-    let kind = refused(&story(2), &Operation::Complete);
-    assert!(matches!(kind, ErrorKind::Transition { .. }));
-    let mut fresh = StoryCheckpoint::default();
-    apply(&mut fresh, &stage_operation("0")).unwrap();
-    assert_eq!(fresh.stage_number(), Some(0));
-}
-
-#[test]
-fn each_transition_has_its_condition() {
-    let next = |stage, change| story_with(stage, change).next_step(Counters::default());
-    let waits = |stage, change, expected: &str| {
-        let because = waits_for(&story_with(stage, change));
-        assert!(because.contains(expected), "{because}");
-    };
-    let tasks = |count: usize| -> Vec<String> { (0..count).map(|n| format!("T-{n}")).collect() };
-    // 0 to 1: 1 to 8 tasks.
-    waits(0, json!({"tasksRemaining": []}), "has made no task");
-    for count in [1, 8] {
-        let some = json!({"tasksRemaining": tasks(count)});
-        assert_eq!(next(0, some), NextStep::Enter { stage: 1 });
-    }
-    let many = json!({"tasksRemaining": tasks(9)});
-    waits(0, many, "has made 9 tasks");
-    // 1 to 2: GO and a readiness of 5.
-    let ready = json!({"readiness": 5});
-    assert_eq!(next(1, ready), NextStep::Enter { stage: 2 });
-    waits(1, json!({"readiness": 4.9}), "of 5 or more; it is 4.9");
-    waits(
-        1,
-        json!({"readiness": null}),
-        "of 5 or more; it is not known",
-    );
-    waits(
-        1,
-        json!({"verdict": "PASS"}),
-        "stage 1 has no verdict of its own",
-    );
-    // 2 to 3: no task remains.
-    let remains = json!({"tasksRemaining": ["A", "B"]});
-    waits(2, remains, "tasks remain: A, B");
-    let all_done = json!({"tasksRemaining": []});
-    assert_eq!(next(2, all_done), NextStep::Enter { stage: 3 });
-    let unknown = json!({"tasksRemaining": [], "tasksCompleted": []});
-    waits(2, unknown, "no task is known, finished or left");
-    // 3 to done: PASS or CONCERNS from 70, WAIVED at any score.
-    waits(
-        3,
-        json!({"verdict": "GO"}),
-        "stage 3 has no verdict of its own",
-    );
-    for verdict in ["PASS", "CONCERNS"] {
-        let passed = json!({"verdict": verdict, "qualityScore": 70});
-        assert_eq!(next(3, passed), NextStep::Finish);
-        let low = json!({"verdict": verdict, "qualityScore": 69});
-        waits(3, low, "of 70 or more; it is 69");
-    }
-    assert_eq!(
-        next(3, json!({"verdict": "WAIVED", "qualityScore": 1})),
-        NextStep::Finish
-    );
-    waits(2, json!({"stage": 7}), "no stage");
-}
-
-#[test]
-fn a_story_is_tried_again_as_often_as_the_protocol_says() {
-    let mut state = PipelineState::default();
-    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
-    let next = no_go.next_step(state.counters("SHOP-12"));
-    let reason = Some("Vague".to_owned());
-    assert_eq!(next, NextStep::Retry { attempt: 1, reason });
-    state.validation_retries.insert("SHOP-12".into(), number(1));
-    let because = "NO-GO after 1 retry: Vague".to_owned();
-    let next = no_go.next_step(state.counters("SHOP-12"));
-    assert_eq!(next, NextStep::Pause { because });
-    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
-    for cycles in 0..3 {
-        state
-            .quality_cycles
-            .insert("SHOP-12".into(), number(cycles));
-        let next = fail.next_step(state.counters("SHOP-12"));
-        let expected = match cycles {
-            2 => NextStep::Pause {
-                because: "FAIL after 2 cycles: Slow".to_owned(),
-            },
-            _ => NextStep::Rework {
-                cycle: u64::from(cycles) + 1,
-                issues: Some("Slow".to_owned()),
-            },
-        };
-        assert_eq!(next, expected);
-    }
-    // And so are the transitions.
-    let used = Inputs::of(state.counters("SHOP-12"));
-    let used = OperationContext::at(now()).with_rules(RuleContext::none().with_inputs(&used));
-    let mut retried = no_go.clone();
-    apply(&mut retried, &stage_operation("1")).unwrap();
-    assert_eq!(
-        retried.action(),
-        Some("Stage 1 again, readiness 8: NO-GO, retry 1 of 1: Vague")
-    );
-    assert!(retried.verdict.is_none() && retried.reason.is_none());
-    let mut reworked = fail.clone();
-    apply(&mut reworked, &stage_operation("2")).unwrap();
-    assert_eq!(
-        reworked.action(),
-        Some("Stage 2 again, qualityScore 90: FAIL, cycle 1 of 2: Slow")
-    );
-    assert_eq!(broken_by(&reworked), []);
-    for (story, stage) in [(&no_go, "1"), (&fail, "2")] {
-        let kind = refused_in(story, &stage_operation(stage), &used);
-        assert!(matches!(kind, ErrorKind::Refused { .. }));
-    }
-}
-
-#[test]
-fn what_leaves_the_checkpoint_with_its_stage_is_told() {
-    let told = |mut story: StoryCheckpoint, to| {
-        apply(&mut story, &stage_operation(to)).unwrap();
-        assert!(story.plan_score().is_none() && story.readiness.is_none());
-        assert!(story.quality_score().is_none() && story.reason.is_none());
-        story.action().unwrap().to_owned()
-    };
-    let low = json!({"planScore": 2.5});
-    let tasks = "tasks: SHOP-13, SHOP-14";
-    assert_eq!(
-        told(story_with(0, low), "1"),
-        format!("Stage 0 completed, planScore 2.5, {tasks}")
-    );
-    // So is what belonged to another stage, or to another verdict.
-    let mixed = json!({"planScore": 3, "reason": "Was vague"});
-    assert_eq!(
-        told(story_with(1, mixed), "2"),
-        "Stage 1 completed: GO, planScore 3, readiness 8; reason: Was vague"
-    );
-    let fail = json!({"verdict": "FAIL", "qualityScore": 54, "issues": "Slow"});
-    assert_eq!(
-        told(story_with(3, fail.clone()), "2"),
-        "Stage 2 again, qualityScore 54: FAIL, cycle 1 of 2: Slow"
-    );
-    let force = |mut story: StoryCheckpoint, to| {
-        let forced = OperationContext::at(now()).with_force(true);
-        story.apply(&stage_operation(to), &forced).unwrap();
-        story
-    };
-    assert_eq!(
-        force(story_with(3, fail), "1").action(),
-        Some("STAGE_1 entered from STAGE_3, FAIL, qualityScore 54; issues: Slow")
-    );
-    let same = force(story(3), "3");
-    assert_eq!(same.action(), Some("STAGE_3 entered from STAGE_3"));
-    assert_eq!(same.quality_score(), Some(number(90)));
-}
-
-#[test]
-fn the_pipelines_counters_limit_an_operation_as_well() {
-    let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_3"}}"#);
-    let fail = story_with(3, json!({"verdict": "FAIL", "issues": "Slow"}));
-    let back = |state: &PipelineState, force| {
-        let mut story = fail.clone();
-        let inputs = state.inputs("SHOP-12");
-        let context = RuleContext::none().with_inputs(&inputs);
-        let here = OperationContext::at(now())
-            .with_rules(context)
-            .with_force(force);
-        let result = story.apply(&stage_operation("2"), &here);
-        assert_eq!(result.is_err(), story == fail);
-        result.map(|()| story)
-    };
-    let cycle = |state: &PipelineState| back(state, false).unwrap().last_action.unwrap();
-    assert!(cycle(&state).contains("cycle 1 of 2"));
-    state.quality_cycles.insert("SHOP-12".into(), number(1));
-    assert!(cycle(&state).contains("cycle 2 of 2"));
-    state.quality_cycles.insert("SHOP-12".into(), number(2));
-    let error = back(&state, false).unwrap_err();
-    assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
-    assert!(back(&state, true).is_ok());
-    // The lead has sent it back already: this cycle is counted.
-    state
-        .story_state
-        .insert("SHOP-12".into(), StoryState::Stage2);
-    assert!(cycle(&state).contains("cycle 2 of 2"));
-    state
-        .story_state
-        .insert("SHOP-12".into(), StoryState::Paused);
-    let error = back(&state, false).unwrap_err();
-    assert!(error.to_string().contains("PAUSED"), "{error}");
-    assert!(back(&state, true).is_ok());
-
-    let inputs = state.inputs("SHOP-12");
-    let here = OperationContext::at(now()).with_rules(RuleContext::none().with_inputs(&inputs));
-    for ends in [stage_operation("done"), Operation::Complete] {
-        let error = fail.clone().apply(&ends, &here).unwrap_err();
-        assert!(error.to_string().contains("FAIL after 2 cycles"), "{error}");
-    }
-
-    // Validation is tried again once.
-    let no_go = story_with(1, json!({"verdict": "NO-GO", "reason": "Vague"}));
-    let again = |state: &PipelineState| {
-        let inputs = state.inputs("SHOP-12");
-        let here = OperationContext::at(now()).with_rules(RuleContext::none().with_inputs(&inputs));
-        no_go.clone().apply(&stage_operation("1"), &here)
-    };
-    let mut state: PipelineState = read(r#"{"story_state":{"SHOP-12":"STAGE_1"}}"#);
-    again(&state).unwrap();
-    // The lead counted the retry when it granted it.
-    state.validation_retries.insert("SHOP-12".into(), number(1));
-    again(&state).unwrap();
-    state.validation_retries.insert("SHOP-12".into(), number(2));
-    let error = again(&state).unwrap_err();
-    assert!(error.to_string().contains("NO-GO after 1 retry"), "{error}");
-}
-
 fn apply(story: &mut StoryCheckpoint, operation: &Operation) -> agent_checkpoint::Result<()> {
     story.apply(operation, &OperationContext::at(now()))
 }
@@ -787,10 +447,6 @@ fn note(text: &str) -> Operation {
 
 fn failed(text: &str) -> Operation {
     Operation::Fail { text: text.into() }
-}
-
-fn task_add(id: &str) -> Operation {
-    Operation::TaskAdd { id: id.into() }
 }
 
 fn task_start(id: &str) -> Operation {
@@ -809,74 +465,6 @@ fn measured(activity: &str, status: &str) -> Operation {
         activity: activity.into(),
         status: status.into(),
     }
-}
-
-#[test]
-fn operations_are_of_a_worker_or_the_lead() {
-    let mut story = story(2);
-    apply(&mut story, &task_start("SHOP-15")).unwrap();
-    apply(&mut story, &task_done("SHOP-15")).unwrap();
-    let by = OperationContext::at(now()).by(Some("a-2"), None);
-    story.apply(&task_done("SHOP-14"), &by).unwrap();
-    assert_eq!(story.agent_id.as_deref(), Some("a-2"));
-    assert!(apply(&mut story, &stage_operation("STAGE_1")).is_err());
-    assert!(apply(&mut story, &stage_operation("5")).is_err());
-    apply(&mut story, &stage_operation("3")).unwrap();
-    assert!(apply(&mut story, &Operation::Complete).is_err());
-    apply(&mut story, &measured("qualityScore", "92.5")).unwrap();
-    apply(&mut story, &failed("Slow")).unwrap();
-    assert_eq!(story.verdict, Some(Verdict::Fail));
-    assert_eq!(broken_by(&story), []);
-    apply(&mut story, &measured("verdict", "CONCERNS")).unwrap();
-    assert_eq!(story.issues, None);
-    let lead = OperationContext::at(now()).by(Some("lead"), None);
-    story.apply(&stage_operation("done"), &lead).unwrap();
-    assert_eq!(story.agent_id.as_deref(), Some("a-2"));
-    assert_eq!(story.action(), Some("Story done: CONCERNS, score 92.5"));
-    apply(&mut story, &note("Merged")).unwrap();
-    assert_eq!(story.action(), Some("Merged"));
-    let reassign = |to: &str| Operation::Reassign { to: to.into() };
-    story.apply(&reassign("a-3"), &lead).unwrap();
-    assert_eq!(story.agent_id.as_deref(), Some("a-3"));
-    refused(&story, &reassign(" "));
-    let unnamed = read::<StoryCheckpoint>(r#"{"stage":2,"last_action":"x"}"#);
-    refused(&unnamed, &reassign("a-3"));
-    let forced = OperationContext::at(now()).with_force(true);
-    story.apply(&stage_operation("0"), &forced).unwrap();
-    assert_eq!(story.stage_number(), Some(0));
-    let unsupported = apply(&mut story, &Operation::Unblock).unwrap_err();
-    match unsupported.kind() {
-        ErrorKind::Unsupported { supported, .. } => {
-            assert_eq!(supported, StoryCheckpoint::OPERATIONS);
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn what_a_stage_measures_is_reported_in_that_stage() {
-    for (stage, activity, good, bad) in [
-        (0, "planScore", "3", "5"),
-        (1, "readiness", "7.5", "0"),
-        (3, "qualityScore", "100", "lots"),
-        (1, "verdict", "GO", "PASS"),
-        (3, "verdict", "WAIVED", "GO"),
-    ] {
-        let mut story = story(stage);
-        apply(&mut story, &measured(activity, good)).unwrap();
-        assert_eq!(broken_by(&story), []);
-        refused(&story, &measured(activity, bad));
-        refused(&self::story(2), &measured(activity, good));
-    }
-    refused(&story(1), &measured("verdict", "NO-GO"));
-    refused(&story(3), &measured("verdict", "FAIL"));
-    refused(&story(3), &measured("mood", "fine"));
-    refused(&story(2), &failed("Vague"));
-    let mut story = story(1);
-    apply(&mut story, &failed("Vague")).unwrap();
-    assert_eq!(story.verdict, Some(Verdict::NoGo));
-    assert_eq!(broken_by(&story), []);
-    assert_eq!(story.status(), Status::Failed);
 }
 
 // ---- Resuming
