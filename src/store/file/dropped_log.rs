@@ -1,6 +1,6 @@
 //! The dropped log: what saves left out, one JSON object a line, beside the checkpoint.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -358,37 +358,41 @@ impl DroppedLog {
             all.extend(fsio::read_end(file.path(), u64::MAX)?.unwrap_or_default());
             all.push(b'\n');
         }
-        let mut stay: Vec<(&[u8], Option<Line>)> = Vec::new();
-        let mut known = HashSet::new();
-        for line in all.split(|byte| *byte == b'\n') {
-            let line = without_zeros(line);
+        // From the end, for a line goes with any later beginning in its place.
+        let mut begun: HashMap<Option<String>, HashSet<Option<String>>> = HashMap::new();
+        let mut stay: Vec<&[u8]> = Vec::new();
+        for line in all.rsplit(|byte| *byte == b'\n').map(without_zeros) {
             match serde_json::from_slice::<Line>(line) {
-                Ok(begun) if begun.dropped.is_none() => {
-                    let of_before = LinesOf {
-                        slot: begun.slot.as_deref(),
-                        task: begun.slot.as_ref().and(begun.task.as_deref()),
-                    };
-                    stay.retain(|(text, line)| {
-                        let ended = line.as_ref().is_some_and(|line| of_before.has(line));
-                        if ended {
-                            // The next task may drop the same.
-                            known.remove(text);
-                        }
-                        !ended
-                    });
+                Ok(Line {
+                    slot,
+                    task,
+                    dropped: None,
+                }) => {
+                    let task = slot.as_ref().and(task);
+                    begun.entry(slot).or_default().insert(task);
                 }
-                Ok(of_task) if known.insert(line) => stay.push((line, Some(of_task))),
-                Err(_) if !line.is_empty() => stay.push((line, None)),
-                _ => {}
+                Ok(Line { slot, task, .. }) => {
+                    let ended = begun.get(&slot).is_some_and(|tasks| {
+                        task.is_none() || tasks.contains(&None) || tasks.contains(&task)
+                    });
+                    if !ended {
+                        stay.push(line);
+                    }
+                }
+                Err(_) if !line.is_empty() => stay.push(line),
+                Err(_) => {}
             }
         }
-        let mut size: u64 = stay.iter().map(|(line, _)| line.len() as u64 + 1).sum();
+        stay.reverse();
+        let mut known = HashSet::new();
+        stay.retain(|line| known.insert(*line));
+        let mut size: u64 = stay.iter().map(|line| line.len() as u64 + 1).sum();
         let mut first = 0;
         while bytes.is_some_and(|bytes| size > bytes) && first < stay.len() {
-            size -= stay[first].0.len() as u64 + 1;
+            size -= stay[first].len() as u64 + 1;
             first += 1;
         }
-        let lines = stay.iter().skip(first).map(|(line, _)| *line);
+        let lines = stay.iter().skip(first);
         let text = lines.fold(Vec::new(), |mut text, line| {
             text.extend_from_slice(line);
             text.push(b'\n');
@@ -519,6 +523,43 @@ mod tests {
         fn after(&mut self, call: &Call<'_>) {
             self.0 += usize::from(call.operation == fsio::Operation::SyncFolder);
         }
+    }
+
+    #[test]
+    fn a_log_of_many_tasks_is_shortened_in_time_that_grows_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = DroppedLog::beside(&folder.path().join("a.json"));
+        std::fs::create_dir_all(fsio::parent_of(log.path())).unwrap();
+        let piece = r#""dropped":{"pointer":"/x","reason":{"elements":1},"value":1}"#;
+        let line = |slot, task| {
+            LinesOf {
+                slot: Some(slot),
+                task,
+            }
+            .line(None)
+        };
+        let begin = |slot, task| serde_json::to_string(&line(slot, task)).unwrap();
+        let dropped = |slot, n: usize| format!("{{\"slot\":\"{slot}\",\"task\":\"T{n}\",{piece}}}");
+        assert!(
+            serde_json::from_str::<Line>(&dropped("top", 1))
+                .unwrap()
+                .dropped
+                .is_some()
+        );
+        let many = 100_000;
+        let mut text = String::new();
+        for n in 0..many {
+            text += &format!("{}\n{}\n", dropped("top", n), begin("active", Some("T")));
+        }
+        // Of a task that ended, and one that no later line ends.
+        text += &format!("{}\n{}\n", dropped("top", many), begin("top", Some("T7")));
+        std::fs::write(log.path(), text).unwrap();
+        let began = std::time::Instant::now();
+        log.shorten(None, Durability::None).unwrap();
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+        let left = std::fs::read_to_string(log.path()).unwrap();
+        assert_eq!(left.lines().count(), many);
+        assert!(!left.contains(&dropped("top", 7)) && left.contains(&dropped("top", 8)));
     }
 
     #[test]
