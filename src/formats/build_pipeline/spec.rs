@@ -1,5 +1,6 @@
 //! The plan of a build, which its checkpoint does not have.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use super::BuildCheckpoint;
 use crate::checkpoint::{
     Checkpoint, CheckpointFile, Error, ErrorKind, Given, Input, InputKind, Inputs, Result, Start,
 };
+use crate::{is_blank, quoted};
 
 /// The plan of a build: its phases in order, each with its workstreams, and its gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +173,19 @@ fn read(path: &Path, file: &CheckpointFile<'_>) -> Result<ExecutionSpec> {
         serde_json::from_str(document.text()).map_err(|error| no_plan(error.to_string()))?;
     if spec.workstreams().next().is_none() {
         return Err(wrong("the plan has no workstreams".to_owned()));
+    }
+    let ids = || spec.workstreams().map(|workstream| workstream.id.as_str());
+    let mut known = HashSet::new();
+    if let Some(twice) = ids().find(|id| !known.insert(*id)) {
+        let twice = quoted(twice);
+        return Err(wrong(format!("the plan has two workstreams {twice}")));
+    }
+    if ids()
+        .chain(spec.gates.iter().map(String::as_str))
+        .any(is_blank)
+    {
+        let nameless = "a workstream or a gate of the plan has no name";
+        return Err(wrong(nameless.to_owned()));
     }
     Ok(spec)
 }

@@ -60,6 +60,15 @@ fn a_plan_that_is_none_is_told() {
         ("[]", "no plan of a build"),
         ("{}", "no workstreams"),
         ("{\"phases\": 1}", "no plan of a build"),
+        (
+            r#"{"phases": [{"workstreams": [{"id": "A"}]}, {"workstreams": [{"id": "A"}]}]}"#,
+            "two workstreams \"A\"",
+        ),
+        (r#"{"phases": [{"workstreams": [{"id": " "}]}]}"#, "no name"),
+        (
+            r#"{"phases": [{"workstreams": [{"id": "A"}]}], "gates": [""]}"#,
+            "no name",
+        ),
     ] {
         project.write("spec.json", text);
         let run = project.expect(2, &["validate", "t.json", "--spec", "spec.json"]);
