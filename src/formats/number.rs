@@ -27,10 +27,10 @@ impl Number {
         whole.then_some(self.0 as u64)
     }
 
-    /// Whether the number lies between these two, each included.
-    #[must_use]
-    pub(crate) fn is_within(self, least: u32, most: u32) -> bool {
-        (f64::from(least)..=f64::from(most)).contains(&self.0)
+    /// What is wrong with a number that does not lie between these two, each included.
+    pub(super) fn outside(self, least: u32, most: u32) -> Option<String> {
+        let is_within = (f64::from(least)..=f64::from(most)).contains(&self.0);
+        (!is_within).then(|| format!("{self} is not within {least} to {most}"))
     }
 }
 

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use crate::common::{clock, key, time};
 use agent_checkpoint::formats::story_pipeline::{
-    AfterCrash, Counters, GitStats, InfraIssue, NextStep, Number, Pipeline, PipelineState,
-    ProjectBrief, StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState, Verdict,
-    pipeline_folder,
+    AfterCrash, Counters, GitStats, InfraIssue, NextStep, Pipeline, PipelineState, ProjectBrief,
+    StageResults, StageTimes, StoryBrief, StoryCheckpoint, StoryState, Verdict, pipeline_folder,
 };
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Archive, FileRole, Formats, Inputs, convert, violations};
+use agent_checkpoint::formats::{Archive, FileRole, Formats, Inputs, Number, convert, violations};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{ResumeDecision, ResumePlan};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore, Outcome, Put};

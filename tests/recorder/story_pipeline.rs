@@ -1,7 +1,8 @@
 //! "Worker Write Protocol" of the story-pipeline document: what each stage writes, after which event.
 
 use agent_checkpoint::Operation;
-use agent_checkpoint::formats::story_pipeline::{Counters, Number, StoryCheckpoint, Verdict};
+use agent_checkpoint::formats::Number;
+use agent_checkpoint::formats::story_pipeline::{Counters, StoryCheckpoint, Verdict};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::{Checkpoint, Clock, ErrorKind};

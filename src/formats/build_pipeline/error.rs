@@ -4,12 +4,12 @@
 //! same, so it is read, shown, and cleared like any other, and is a violation of type besides.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::BuildError;
 use crate::checkpoint::Inspection;
 use crate::formats::Number;
-use crate::json::{Code, pointer};
+use crate::json::Code;
 
 /// The members, in the order that they are written.
 const MEMBERS: [&str; 4] = ["workstream", "message", "file", "line"];
@@ -32,12 +32,10 @@ impl BuildError {
                 ..BuildError::default()
             };
         };
-        let mut text = |name: &str| match members.get(name) {
-            Some(Value::String(_)) => match members.remove(name) {
-                Some(Value::String(text)) => Some(text),
-                _ => None,
-            },
-            _ => None,
+        let mut text = |name: &str| {
+            let text = members.get(name)?.as_str()?.to_owned();
+            members.remove(name);
+            Some(text)
         };
         let (workstream, message, file) = (text("workstream"), text("message"), text("file"));
         let line = members.get("line").and_then(Value::as_f64);
@@ -156,23 +154,15 @@ pub(super) fn write<S: Serializer>(
 
 /// Reports what is of another type than the format's.
 pub(super) fn inspect(error: &BuildError, inspection: &mut Inspection<'_>) {
-    let expected = "a text, and line a number";
-    match &error.other {
-        None => {}
-        Some(Value::Object(members)) => wrong_members(members, expected, inspection),
-        Some(whole) => {
-            let message = format!("{whole} is no object with workstream and message");
-            inspection.report("/error", Code::WRONG_TYPE, message);
-        }
-    }
-}
-
-fn wrong_members(members: &Map<String, Value>, expected: &str, inspection: &mut Inspection<'_>) {
+    let Some(other) = &error.other else { return };
+    let Value::Object(members) = other else {
+        let message = format!("{other} is no object with workstream and message");
+        return inspection.report("/error", Code::WRONG_TYPE, message);
+    };
     for name in MEMBERS {
         if let Some(value) = members.get(name) {
-            let member = pointer::join("/error", name);
-            let message = format!("{value} is not {expected}");
-            inspection.report(&member, Code::WRONG_TYPE, message);
+            let message = format!("{value} is not a text, and line a number");
+            inspection.report(&format!("/error/{name}"), Code::WRONG_TYPE, message);
         }
     }
 }

@@ -25,8 +25,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use super::Number;
-use super::fields;
+use super::{Number, fields};
 pub use guards::{Counters, NextStep};
 pub use inputs::Pipeline;
 #[cfg(feature = "template")]
@@ -212,15 +211,18 @@ fn is_story_id(text: &str) -> bool {
     })
 }
 
-/// Refuses what is no story's id.
-fn must_be_story_id(id: &str) -> Result<()> {
-    if is_story_id(id) {
-        return Ok(());
-    }
-    Err(Error::refused(format!(
+/// What is wrong with an id that is no story's.
+fn no_story_id(id: &str) -> Option<String> {
+    let id = Some(id).filter(|id| !is_story_id(id))?;
+    Some(format!(
         "{id} is no story id, such as PROJ-42",
         id = quoted(id)
-    )))
+    ))
+}
+
+/// Refuses what is no story's id.
+fn must_be_story_id(id: &str) -> Result<()> {
+    no_story_id(id).map_or(Ok(()), |wrong| Err(Error::refused(wrong)))
 }
 
 impl Checkpoint for StoryCheckpoint {

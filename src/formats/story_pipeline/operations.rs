@@ -337,10 +337,8 @@ impl StoryCheckpoint {
             )));
         };
         let number = Number::from(number);
-        if !number.is_within(least, most) {
-            return Err(Error::refused(format!(
-                "{what} {number} is not within {least} to {most}"
-            )));
+        if let Some(outside) = number.outside(least, most) {
+            return Err(Error::refused(format!("{what} {outside}")));
         }
         match stage {
             0 => self.set_plan_score(number),

@@ -1,7 +1,7 @@
 //! The rules of a story's checkpoint.
 
 use super::spelling::{self, Name, Spelling, spelling_in};
-use super::{Number, StoryCheckpoint, Verdict, inputs, is_said, is_story_id};
+use super::{Number, StoryCheckpoint, Verdict, inputs, is_said, no_story_id};
 use crate::checkpoint::{Inspection, OpenEnum};
 use crate::json::{Code, pointer};
 use crate::quoted;
@@ -46,8 +46,7 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
         (spelling::STORY_ID.camel, &story.story_id),
         (spelling::STORY_ID.snake, &story.snake_story_id),
     ] {
-        if let Some(id) = id.as_deref().filter(|id| !is_story_id(id)) {
-            let message = format!("{id} is no story id, such as PROJ-42", id = quoted(id));
+        if let Some(message) = id.as_deref().and_then(no_story_id) {
             inspection.report(&pointer::join("", name), Code::BAD_ID, message);
         }
     }
@@ -86,8 +85,7 @@ fn ranges(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) {
         inspection.report("/stage", Code::OUT_OF_RANGE, message);
     }
     let mut within = |member: &str, number: Option<Number>, least, most| {
-        if let Some(number) = number.filter(|number| !number.is_within(least, most)) {
-            let message = format!("{number} is not within {least} to {most}");
+        if let Some(message) = number.and_then(|number| number.outside(least, most)) {
             inspection.report(member, Code::OUT_OF_RANGE, message);
         }
     };

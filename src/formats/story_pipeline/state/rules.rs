@@ -1,6 +1,5 @@
 //! The rules of a pipeline's state. No field is required but any one of them, and counts are not compared.
 
-use crate::quoted;
 use std::collections::BTreeMap;
 
 use super::{PipelineState, StageTimes};
@@ -8,7 +7,7 @@ use crate::checkpoint::Inspection;
 use crate::formats::story_pipeline::guards::{
     MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
 };
-use crate::formats::story_pipeline::{Number, is_story_id, recognise};
+use crate::formats::story_pipeline::{no_story_id, recognise};
 use crate::json::{Code, pointer};
 
 pub(super) fn inspect(state: &PipelineState, inspection: &mut Inspection<'_>) {
@@ -40,7 +39,13 @@ pub(super) fn inspect(state: &PipelineState, inspection: &mut Inspection<'_>) {
         ("crash_count", &state.crash_count, 0, MAX_CRASHES),
         ("readiness_scores", &state.readiness_scores, 1, 10),
     ] {
-        inspection.within(name, |inspection| within(counts, least, most, inspection));
+        inspection.within(name, |inspection| {
+            for (story, count) in counts {
+                if let Some(message) = count.outside(least, most) {
+                    inspection.report(&pointer::join("", story), Code::OUT_OF_RANGE, message);
+                }
+            }
+        });
     }
     inspection.within("stage_timestamps", |inspection| {
         for (story, times) in &state.stage_timestamps {
@@ -48,20 +53,6 @@ pub(super) fn inspect(state: &PipelineState, inspection: &mut Inspection<'_>) {
         }
     });
     story_ids(state, inspection);
-}
-
-fn within(
-    counts: &BTreeMap<String, Number>,
-    least: u32,
-    most: u32,
-    inspection: &mut Inspection<'_>,
-) {
-    for (story, count) in counts {
-        if !count.is_within(least, most) {
-            let message = format!("{count} is not within {least} to {most}");
-            inspection.report(&pointer::join("", story), Code::OUT_OF_RANGE, message);
-        }
-    }
 }
 
 fn stage_times(times: &StageTimes, inspection: &mut Inspection<'_>) {
@@ -109,8 +100,7 @@ fn names<T>(member: &str, map: &BTreeMap<String, T>, inspection: &mut Inspection
 }
 
 fn story_id(member: &str, id: &str, inspection: &mut Inspection<'_>) {
-    if !is_story_id(id) {
-        let message = format!("{id} is no story id, such as PROJ-42", id = quoted(id));
+    if let Some(message) = no_story_id(id) {
         inspection.report(member, Code::BAD_ID, message);
     }
 }
