@@ -364,6 +364,8 @@ macro_rules! names {
             (Block { text, kind: Some(kind) }) => { "block with a type" };
             $(($variant $dollar($dollar members:tt)*) => { $name };)*
         }
+
+        pub(crate) use operation_name;
     };
 }
 
@@ -442,7 +444,7 @@ macro_rules! operations {
     };
 }
 
-pub(crate) use {operation_name, operations};
+pub(crate) use operations;
 
 fn first() -> u32 {
     1

@@ -10,7 +10,6 @@ pub mod sitebuilder;
 mod steps;
 pub mod story_pipeline;
 pub mod task;
-mod verb;
 
 pub use crate::checkpoint::{
     Archive, Backups, CheckpointFile, Current, Evidence, FUTURE_TOLERANCE, FileRole, Given,
@@ -18,7 +17,9 @@ pub use crate::checkpoint::{
     OpenEnum, SavedFiles, SchemaVersion, SourceFiles, Start, Supervised, UnreadableItem, read,
     violations,
 };
-pub use crate::registry::{AnyCheckpoints, Detected, Format, Formats, Inspected};
+pub use crate::registry::{
+    AnyCheckpoints, Detected, Format, Formats, Inspected, OwnVerb, VerbCall, VerbDone,
+};
 pub(crate) use agent_session::AgentCheckpoint;
 pub(crate) use build_pipeline::BuildCheckpoint;
 pub use convert::{Converted, convert, convert_from, members_not_held};
@@ -26,7 +27,6 @@ pub use number::Number;
 pub(crate) use sitebuilder::SitebuilderCheckpoint;
 pub(crate) use story_pipeline::{PipelineState, StoryCheckpoint};
 pub(crate) use task::TaskCheckpoint;
-pub use verb::{OwnVerb, VerbCall, VerbDone};
 
 /// The templates of each format that has messages of its own.
 #[cfg(feature = "template")]

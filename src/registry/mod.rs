@@ -8,6 +8,7 @@ mod any_checkpoints;
 mod detect;
 mod erased;
 mod host;
+mod verb;
 
 use std::fmt;
 use std::path::Path;
@@ -24,7 +25,7 @@ use crate::checkpoints::Checkpoints;
 #[cfg(feature = "schema")]
 use crate::formats::builder_state::{self, BuilderState};
 use crate::formats::{
-    AgentCheckpoint, BuildCheckpoint, Converted, OwnVerb, PipelineState, SitebuilderCheckpoint,
+    AgentCheckpoint, BuildCheckpoint, Converted, PipelineState, SitebuilderCheckpoint,
     StoryCheckpoint, TaskCheckpoint, agent_session, story_pipeline,
 };
 use crate::json::{Code, Document, Violation};
@@ -33,6 +34,7 @@ use crate::resume::ForeignMember;
 pub use any_checkpoints::AnyCheckpoints;
 pub use detect::Detected;
 use erased::{Erased, Typed};
+pub use verb::{OwnVerb, VerbCall, VerbDone};
 
 /// One format, whatever type its checkpoints have.
 ///

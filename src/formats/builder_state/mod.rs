@@ -114,7 +114,7 @@ pub struct ActivePrd {
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ActiveWork {
-    /// Its id: the task of the checkpoint.
+    /// Its id: the task of the checkpoint, unless it has a `currentStory`.
     #[serde(
         deserialize_with = "fields::id",
         skip_serializing_if = "Option::is_none"

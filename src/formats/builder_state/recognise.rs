@@ -46,7 +46,7 @@ pub(crate) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
     if let Some(document) = document.filter(|document| has_checkpoint(document.root()))
         && let Some(other) = TaskCheckpoint::recognise(path, Some(document))
     {
-        let is_whole = REQUIRED_OF_TASK
+        let is_whole = TaskCheckpoint::REQUIRED
             .iter()
             .all(|name| document.root().get(name).is_some());
         let wanted = other.strength + u32::from(!is_whole);
@@ -60,8 +60,6 @@ pub(crate) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
 
 /// The places of checkpoints; in a host between two tasks they are null.
 const SLOTS: [&str; 4] = ["activePrd", "activeWork", "adhocQueue", "checkpoint"];
-
-const REQUIRED_OF_TASK: [&str; 4] = ["phase", "completedSteps", "pendingSteps", "metadata"];
 
 fn root_of(document: Option<&Document>) -> Option<Node<'_>> {
     document.map(Document::root)

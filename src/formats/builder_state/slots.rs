@@ -142,7 +142,7 @@ impl Slot {
         let root = host.root();
         let work = object(root, "activeWork").map(|work| {
             let mut place = SlotPlace::new(Slot::Active, "/activeWork", work);
-            place.task = id(work).or_else(|| text(work, "currentStory"));
+            place.task = text(work, "currentStory").or_else(|| id(work));
             place.description = first_text(work, DESCRIPTION);
             place
         });
@@ -365,6 +365,12 @@ mod tests {
                 "Own",
             ),
             (r#"{"activeWork":{"id":4,"name":"Footer"}}"#, "4", "Footer"),
+            // The next story is another task, although the work is the same.
+            (
+                r#"{"activeWork":{"id":4,"currentStory":"US-3","name":"Footer"}}"#,
+                "US-3",
+                "Footer",
+            ),
             (
                 r#"{"adhocQueue":[{"id":"a","title":"Fix it"}]}"#,
                 "a",

@@ -1,8 +1,11 @@
-//! The protocol's file names: `{agent}-{task_id}.json`, and `…-complete.json` for an archive.
+//! The protocol's file names: `{agent}-{task_id}.json`, and `…-complete.json` for an archive; and the evidence that a file
+//! is a sitebuilder's checkpoint.
+
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use crate::checkpoint::{Archive, FileRole, Key, Layout, Result, is_unique_number};
+use crate::checkpoint::{Archive, Evidence, FileRole, Key, Layout, Result, is_unique_number};
 use crate::json::{Document, Kind};
 
 const ENDING: &str = ".json";
@@ -51,12 +54,12 @@ fn role(name: &str) -> FileRole {
 }
 
 /// Whether a stem is that of a completed checkpoint, perhaps with the store's own counter.
-pub(super) fn is_complete(stem: &str) -> bool {
+fn is_complete(stem: &str) -> bool {
     stem_of_complete(stem).is_some()
 }
 
 /// The stem of the checkpoint that was archived.
-pub(super) fn stem_of_complete(stem: &str) -> Option<&str> {
+fn stem_of_complete(stem: &str) -> Option<&str> {
     let (start, tail) = match stem.strip_suffix(COMPLETE) {
         Some(start) => (start, ""),
         None => stem.rsplit_once("-complete-")?,
@@ -84,7 +87,7 @@ fn archive_stem(stem: &str, archive: Archive, now: DateTime<Utc>) -> String {
 }
 
 /// Whether a file bears the name that goes with its content.
-pub(super) fn is_named_after(name: &str, document: &Document) -> bool {
+fn is_named_after(name: &str, document: &Document) -> bool {
     let Some(key) = key_in(document) else {
         return false;
     };
@@ -92,4 +95,47 @@ pub(super) fn is_named_after(name: &str, document: &Document) -> bool {
     let own = file_name(&key).unwrap_or_default();
     own == name
         || (stem_of_complete(stem).is_some() && own.strip_suffix(ENDING) == stem_of_complete(stem))
+}
+
+/// Members that no other format has.
+const DISTINCTIVE: &[&str] = &[
+    "checkpoint_id",
+    "task_id",
+    "task_title",
+    "progress_percent",
+    "subtasks",
+    "acceptance_criteria_met",
+    "review_scores",
+    "resumable",
+    "resume_instructions",
+];
+
+/// Members that tell the format only of a file in its place.
+const USUAL: &[&str] = &["agent", "status", "updated_at", "heartbeat"];
+
+pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
+    let name = path.file_name()?.to_str()?;
+    let folder = path.parent().filter(|folder| {
+        let mut all = DISTINCTIVE.iter().chain(USUAL);
+        name.ends_with(".json")
+            && !name.starts_with('.')
+            && document
+                .is_none_or(|document| all.any(|member| document.root().get(member).is_some()))
+            && folder.ends_with("progress/checkpoints")
+    });
+    let named = match (folder, document) {
+        (Some(_), _) => Some(format!("progress/checkpoints/{name}")),
+        (None, Some(document)) if is_named_after(name, document) => Some(name.to_owned()),
+        _ => None,
+    };
+    let members: Vec<_> = document.map_or_else(Vec::new, |document| {
+        let root = document.root();
+        let there = DISTINCTIVE.iter().filter(|name| root.get(name).is_some());
+        there.copied().collect()
+    });
+    // One member alone could be anybody's.
+    if named.is_none() && members.len() < 2 {
+        return None;
+    }
+    Evidence::gather(named.as_deref(), &members)
 }

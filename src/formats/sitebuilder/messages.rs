@@ -4,7 +4,6 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::SitebuilderCheckpoint;
-use super::resume::continue_from;
 use crate::shown::cell;
 
 /// The templates of the protocol's own messages, by name.
@@ -27,6 +26,11 @@ pub const STATUS_HEADING: &str = "\
 | Agent | Task | Progress | Last Update | Status |
 |-------|------|----------|-------------|--------|
 ";
+
+/// The library's own words for where to go on.
+pub(super) fn continue_from(start: &str) -> String {
+    format!("Continue from {start}")
+}
 
 impl SitebuilderCheckpoint {
     /// The message that an agent posts to its outbox after each checkpoint.

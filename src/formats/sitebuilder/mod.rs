@@ -7,7 +7,6 @@ mod messages;
 mod operations;
 mod progress;
 mod pulse;
-mod recognise;
 mod resume;
 mod rules;
 #[cfg(feature = "proptest")]
@@ -433,7 +432,7 @@ impl Checkpoint for SitebuilderCheckpoint {
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
-        recognise::recognise(path, document)
+        layout::recognise(path, document)
     }
 
     fn layout() -> Layout {

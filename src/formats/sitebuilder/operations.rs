@@ -7,8 +7,9 @@ use chrono::{DateTime, Utc};
 
 use super::handoff::BLOCKER;
 use super::layout::checkpoint_id;
+use super::messages::continue_from;
 use super::progress::count;
-use super::resume::{self, continue_from};
+use super::resume;
 use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskError, TaskStatus};
 use crate::checkpoint::{
     Checkpoint, ContextLevel, Detail, Error, OperationContext, Result, ResumeDecision, StepDone,

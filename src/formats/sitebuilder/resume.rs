@@ -105,11 +105,6 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
     plan
 }
 
-/// The library's own words for where to go on.
-pub(super) fn continue_from(start: &str) -> String {
-    format!("Continue from {start}")
-}
-
 /// What a supervisor dispatches: an agent of the same type, with exactly what is left.
 fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
     let command = checkpoint.dispatch_command();

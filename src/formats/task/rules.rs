@@ -9,7 +9,7 @@ use crate::json::Code;
 
 impl TaskCheckpoint {
     /// Members that must be there.
-    pub(super) const REQUIRED: &'static [&'static str] =
+    pub(in crate::formats) const REQUIRED: &'static [&'static str] =
         &["phase", "completedSteps", "pendingSteps", "metadata"];
 }
 
