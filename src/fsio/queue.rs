@@ -67,9 +67,11 @@ impl Place {
             self.line_up();
         }
         std::thread::sleep(self.pauses.next().min(most));
-        // The line did not move as long as the one before us is in it: one look tells.
-        let moved = |(before, _): &(PathBuf, Instant)| system::symlink_metadata(before).is_err();
-        if self.before.as_ref().is_some_and(moved) {
+        // The line is as it was as long as we are in it, and the one before us: no listing is needed for that. Others may
+        // have taken us for dead, also where we were first, and whoever is in no line gets the lock by chance only.
+        let before = self.before.as_ref().map(|(before, _)| before);
+        let mut ours = self.ticket.iter().chain(before);
+        if ours.any(|ticket| system::symlink_metadata(ticket).is_err()) {
             self.look();
         }
         let Some((_, since)) = &mut self.before else {
@@ -339,7 +341,7 @@ mod tests {
         first.line_up();
         second.line_up();
         fs::remove_file(first.ticket.as_ref().unwrap()).unwrap();
-        first.look();
+        assert!(first.wait(Duration::ZERO));
         second.look();
         assert_eq!(
             second.before.as_ref().unwrap().0,
