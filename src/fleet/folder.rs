@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::inspect::{Found, Read};
 use super::kept::InRepository;
@@ -20,7 +20,9 @@ use crate::fsio::{self, FileStamp};
 use crate::json::{CorruptCode, Document};
 use crate::registry::Format;
 use crate::staleness::Checkout;
-use crate::store::{BuilderStateStore, CheckpointStore, FileOptions, FileStore, TaskContext};
+use crate::store::{
+    BuilderStateStore, CLAIMS_FOLDER, CheckpointStore, FileOptions, FileStore, TaskContext,
+};
 
 /// What is known of a folder before its files are read.
 #[derive(Default)]
@@ -43,7 +45,11 @@ impl Surroundings {
         let mut name = path.file_name()?.to_owned();
         name.push(".json");
         let is_there = self.claims.as_ref().is_none_or(|all| all.contains(&name));
-        let folder = || fsio::parent_of(path).join(fsio::OWN_FOLDER).join("claims");
+        let folder = || {
+            fsio::parent_of(path)
+                .join(fsio::OWN_FOLDER)
+                .join(CLAIMS_FOLDER)
+        };
         is_there.then(|| folder().join(name))
     }
 }
@@ -231,7 +237,7 @@ impl Scan<'_> {
         let own = folder.join(fsio::OWN_FOLDER);
         let has_store = own.is_dir();
         let claims = match has_store {
-            true => fsio::names(&own.join("claims")),
+            true => fsio::names(&own.join(CLAIMS_FOLDER)),
             false => Ok(Vec::new()),
         };
         Surroundings {
@@ -430,15 +436,6 @@ fn role(path: &Path, document: &Document, layout: &Layout) -> Option<FileRole> {
 // ---------------------------------------------------------------------------------------------------------------------
 // Files that could not be read
 
-/// How long after a corrupt reading a file is read again.
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// A file that was written longer ago is not being written.
-const AT_REST: Duration = Duration::from_millis(250);
-
-/// How often files are read that are corrupt and are being written.
-const MOST_READINGS: usize = 25;
-
 /// A file that could not be read.
 struct Damaged {
     path: PathBuf,
@@ -453,8 +450,7 @@ impl Damaged {
     fn is_being_written(&self) -> bool {
         let found = fsio::look(&self.path).ok().flatten();
         let written = found.and_then(|found| found.modified().ok());
-        let age = written.and_then(|written| written.elapsed().ok());
-        self.is_corrupt() && age.is_some_and(|age| age < AT_REST)
+        self.is_corrupt() && !fsio::is_at_rest(written)
     }
 
     /// Whether a crash leaves such a file. A file that only breaks a rule of JSON may be a settings file with comments,
@@ -478,12 +474,12 @@ impl Scan<'_> {
     /// truncate a file and fill it in place.
     fn read_damaged_again(&mut self, around: &Surroundings, mut seen: Seen) {
         let mut may_be_whole: fn(&Damaged) -> bool = Damaged::is_corrupt;
-        for _ in 0..MOST_READINGS {
+        for _ in 0..fsio::LOOKS {
             if !seen.damaged.iter().any(may_be_whole) {
                 break;
             }
             // One pause for all files of the folder.
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(fsio::SECOND_LOOK);
             for damaged in std::mem::take(&mut seen.damaged) {
                 if may_be_whole(&damaged) {
                     self.file(&damaged.path, around, &mut seen);

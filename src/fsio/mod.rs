@@ -45,12 +45,14 @@ pub(crate) use in_place::InPlace;
 pub(crate) use known_synced::{inode_text, lasts, note as trust};
 pub(crate) use list::{list, names};
 pub(crate) use lock::{Lock, pid_of};
-pub(crate) use read::{Contents, read_end, read_limited, read_own, read_plain, unread};
+pub(crate) use read::{
+    Contents, LOOKS, SECOND_LOOK, is_at_rest, read_end, read_limited, read_own, read_plain, unread,
+};
 pub(crate) use remove::{remove, remove_same};
 pub(crate) use rename::rename_new;
 pub use replace::Durability;
 pub(crate) use replace::{Present, Replace, Replaced, replace};
-pub(crate) use resolve::{look, parent_of, refuse_strange, resolve, target_of, within};
+pub(crate) use resolve::{is_plain, look, parent_of, resolve, target_of, within};
 pub(crate) use seam::Operation;
 pub(crate) use stamp::FileStamp;
 pub(crate) use sweep::{ABANDONED_AFTER, sweep};

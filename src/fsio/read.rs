@@ -1,10 +1,27 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::resolve::{look, not_plain};
 use super::{FileError, FileStamp, Operation, system};
+
+/// How long after a corrupt reading a file is read again: some programs cut a file and fill it again in place.
+pub(crate) const SECOND_LOOK: Duration = Duration::from_millis(20);
+
+/// How often a file is read again that looks corrupt and is just being written.
+pub(crate) const LOOKS: usize = 25;
+
+/// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills it again
+/// may be suspended between the two, or wait for a busy disk.
+const AT_REST: Duration = Duration::from_millis(250);
+
+/// Whether no program can be in the middle of writing a file that was last written then. A time in the future tells
+/// nothing.
+pub(crate) fn is_at_rest(modified: Option<SystemTime>) -> bool {
+    let age = modified.and_then(|modified| modified.elapsed().ok());
+    age.is_none_or(|age| age >= AT_REST)
+}
 
 /// A file as it was read.
 #[derive(Clone, Debug)]

@@ -125,7 +125,7 @@ pub(super) fn look_plain(path: &Path) -> Result<Option<Metadata>, FileError> {
 }
 
 /// Whether this is a file of one name.
-pub(super) fn is_plain(found: &Metadata) -> bool {
+pub(crate) fn is_plain(found: &Metadata) -> bool {
     #[cfg(unix)]
     let has_other_names = std::os::unix::fs::MetadataExt::nlink(found) > 1;
     #[cfg(not(unix))]

@@ -17,6 +17,7 @@ pub use beside::{Beside, Heartbeat};
 pub use builder_state::BuilderStateStore;
 pub(crate) use claims::claims_of;
 pub use claims::{ClaimChange, Claims};
+pub(crate) use file::CLAIMS_FOLDER;
 pub use file::{FileOptions, FileStore};
 pub use files::{create_file, read_document, read_file};
 pub(crate) use history::history_of;

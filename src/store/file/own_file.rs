@@ -11,7 +11,7 @@ use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 /// The folders in our own, each with the files of one kind.
 pub(super) mod folders {
     pub(in crate::store::file) const ARCHIVE: &str = "archive";
-    pub(in crate::store::file) const CLAIMS: &str = "claims";
+    pub(crate) const CLAIMS: &str = "claims";
     pub(in crate::store::file) const DROPPED_LOG: &str = "overflow";
     pub(in crate::store::file) const FINGERPRINTS: &str = "files";
     pub(in crate::store::file) const HISTORY: &str = "history";

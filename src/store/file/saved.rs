@@ -13,6 +13,9 @@ use crate::fsio::{self, Durability, FileError, FileStamp, InPlace, Replaced};
 /// the file could not be synced.
 const RECORD: usize = 512;
 
+/// How long the hash is with which a record begins.
+const HASH_WIDTH: usize = "sha256:".len() + 64;
+
 /// `.agent-checkpoint/locks/{file}.note`, of a slot of a host file `{file}@{slot}.note`.
 ///
 /// Written in place, under the lock and without waiting for the disk. Each record begins with the hash of the rest:
@@ -109,14 +112,24 @@ impl SavedNote {
 
     /// What is noted; a missing or damaged note tells nothing, nor does one that is somebody's file.
     pub(super) fn read(&self) -> Noted {
-        if fsio::refuse_strange(&self.path).is_err() {
-            return Noted::default();
+        Noted::of(&self.bytes())
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let read = fsio::read_own(&self.path, 3 * RECORD as u64).ok().flatten();
+        let read = read.filter(|read| fsio::is_plain(&read.metadata));
+        read.map(|read| read.bytes).unwrap_or_default()
+    }
+
+    /// When the last save was made, where this revision is not what it wrote.
+    pub(super) fn changed_without(&self, present: &Revision) -> Option<SystemTime> {
+        let bytes = self.bytes();
+        // A whole record that names it says that nothing changed, and a torn one tells nothing: most notes need no hash.
+        let saved = bytes.get(HASH_WIDTH + 1..).unwrap_or_default();
+        if saved.starts_with(present.to_string().as_bytes()) {
+            return None;
         }
-        let read = fsio::read_own(&self.path, 3 * RECORD as u64);
-        let Ok(Some(read)) = read else {
-            return Noted::default();
-        };
-        Noted::of(&read.bytes)
+        Noted::of(&bytes).changed_without(present)
     }
 
     /// The same for a writer that has the lock, with the open file to [begin](Self::begin) with.

@@ -1,24 +1,12 @@
 //! Reading a file that other programs may just be writing, and having on disk what was read.
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::{DurableFile, FOREIGN_CHANGES};
 use crate::checkpoint::{Error, ErrorKind, Result, Revision};
 use crate::fsio::{self, Contents, Durability, FileError, FileStamp, look, parent_of};
 use crate::json::{Corrupt, Document};
 use crate::store::Stored;
-
-/// How long after a corrupt reading the file is read again: some programs cut a file and fill it
-/// again in place.
-const SECOND_LOOK: Duration = Duration::from_millis(20);
-
-/// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills
-/// it again may be suspended between the two, or wait for a busy disk.
-const AT_REST: Duration = Duration::from_millis(250);
-
-/// How often a file is read again that looks corrupt and is just being written.
-const LOOKS: usize = 25;
 
 /// What a file holds, or what is wrong with that.
 type Judged = (std::result::Result<Stored, Corrupt>, Contents);
@@ -43,7 +31,7 @@ impl DurableFile<'_> {
     /// The same, with the contents that were found corrupt.
     pub(super) fn judged(&self, target: &Path) -> Result<Option<Judged>> {
         let mut last = None;
-        for look in 1..=LOOKS {
+        for look in 1..=fsio::LOOKS {
             let Some(contents) = self.contents(target)? else {
                 return Ok(None);
             };
@@ -55,13 +43,13 @@ impl DurableFile<'_> {
                 }
                 Err(corrupt)
                     if last.as_ref() == Some(&contents.stamp)
-                        && (look == LOOKS || is_at_rest(&contents)) =>
+                        && (look == fsio::LOOKS || fsio::is_at_rest(contents.modified)) =>
                 {
                     return Ok(Some((Err(corrupt), contents)));
                 }
                 Err(_) => last = Some(contents.stamp),
             }
-            std::thread::sleep(SECOND_LOOK);
+            std::thread::sleep(fsio::SECOND_LOOK);
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
@@ -162,12 +150,4 @@ impl DurableFile<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether nobody can be in the middle of writing a file. A time in the future tells nothing.
-fn is_at_rest(contents: &Contents) -> bool {
-    contents
-        .modified
-        .and_then(|modified| modified.elapsed().ok())
-        .is_none_or(|age| age >= AT_REST)
 }

@@ -110,8 +110,7 @@ impl DurableFile<'_> {
         &self,
         present: &Revision,
     ) -> Result<Option<SystemTime>> {
-        let noted = self.note(&self.target()?).read();
-        Ok(noted.changed_without(present))
+        Ok(self.note(&self.target()?).changed_without(present))
     }
 
     /// Whether the present state is an earlier one that came back without us. `state` reads an entry.
