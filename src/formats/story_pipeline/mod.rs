@@ -10,7 +10,6 @@ mod inputs;
 mod layout;
 mod messages;
 mod operations;
-mod recognise;
 mod resume;
 mod rules;
 #[cfg(feature = "schema")]
@@ -348,7 +347,7 @@ impl Checkpoint for StoryCheckpoint {
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
-        recognise::story(path, document)
+        layout::recognise_story(path, document)
     }
 
     fn layout() -> Layout {

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::spelling::{self, CAMEL_ONLY, Name, SNAKE_MARKS};
-use super::{Verdict, recognise};
+use super::{Verdict, layout};
 use crate::checkpoint::{all_present, any_present, entries, is, or_null, present};
 
 /// What [`is_story_id`](super::is_story_id) takes.
@@ -55,7 +55,7 @@ pub(super) fn conditions(schema: &mut Schema) {
 
 /// A pipeline's state has at least one of its variables.
 pub(super) fn any_variable(schema: &mut Schema) {
-    let variables: Vec<&str> = recognise::variables().collect();
+    let variables: Vec<&str> = layout::variables().collect();
     schema.insert(
         "allOf".to_owned(),
         json!([{"if": {"type": "object"}, "then": any_present(&variables)}]),

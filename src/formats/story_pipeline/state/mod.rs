@@ -6,12 +6,11 @@ mod lead;
 mod operations;
 mod place;
 mod rules;
-mod times;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -24,7 +23,7 @@ use super::schema;
 pub(crate) use lead::VERBS;
 
 use super::guards::Counters;
-use super::{Number, layout, recognise};
+use super::{Number, layout};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
@@ -307,6 +306,63 @@ members! {
     }
 }
 
+impl StageTimes {
+    /// When a stage began and ended; of another number, the last stage.
+    fn of(&self, stage: u8) -> (&Option<Timestamp>, &Option<Timestamp>) {
+        match stage {
+            0 => (&self.stage_0_start, &self.stage_0_end),
+            1 => (&self.stage_1_start, &self.stage_1_end),
+            2 => (&self.stage_2_start, &self.stage_2_end),
+            _ => (&self.stage_3_start, &self.stage_3_end),
+        }
+    }
+
+    fn of_mut(&mut self, stage: u8) -> (&mut Option<Timestamp>, &mut Option<Timestamp>) {
+        match stage {
+            0 => (&mut self.stage_0_start, &mut self.stage_0_end),
+            1 => (&mut self.stage_1_start, &mut self.stage_1_end),
+            2 => (&mut self.stage_2_start, &mut self.stage_2_end),
+            _ => (&mut self.stage_3_start, &mut self.stage_3_end),
+        }
+    }
+
+    /// When a stage began.
+    fn start(&self, stage: u8) -> Option<&Timestamp> {
+        self.of(stage).0.as_ref()
+    }
+
+    /// When a stage ended.
+    fn end(&self, stage: u8) -> Option<&Timestamp> {
+        self.of(stage).1.as_ref()
+    }
+
+    fn begin(&mut self, stage: u8, at: Timestamp) {
+        let (start, end) = self.of_mut(stage);
+        // A stage that begins again counts from its first start; it has no end until it ends.
+        start.get_or_insert(at);
+        *end = None;
+    }
+
+    fn finish(&mut self, stage: u8, at: Timestamp) {
+        *self.of_mut(stage).1 = Some(at);
+    }
+
+    /// How long a stage, from 0 to 3, took, or takes until now; `None` where its start is not known.
+    #[must_use]
+    pub fn duration(&self, stage: u8, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let until = match self.end(stage) {
+            Some(end) => end.time()?.to_utc(),
+            None => now,
+        };
+        between(self.start(stage), until)
+    }
+}
+
+fn between(start: Option<&Timestamp>, until: DateTime<Utc>) -> Option<TimeDelta> {
+    let start = start?.time()?.to_utc();
+    Some((until - start).max(TimeDelta::zero()))
+}
+
 members! {
     /// How much code a story gave.
     GitStats from SOURCE {
@@ -373,6 +429,11 @@ impl PipelineState {
             validation_retries: count(&self.validation_retries),
             crashes: count(&self.crash_count),
         }
+    }
+
+    /// How long the pipeline has run.
+    fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        between(self.pipeline_start_time.as_ref(), now)
     }
 
     /// What the state says about a story, for judging and changing its checkpoint: where the story is, and
@@ -469,7 +530,7 @@ impl Checkpoint for PipelineState {
     }
 
     fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
-        recognise::state(path, document)
+        layout::recognise_state(path, document)
     }
 
     fn layout() -> Layout {

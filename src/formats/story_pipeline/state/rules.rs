@@ -7,11 +7,11 @@ use crate::checkpoint::Inspection;
 use crate::formats::story_pipeline::guards::{
     MAX_CRASHES, MAX_QUALITY_CYCLES, MAX_VALIDATION_RETRIES,
 };
-use crate::formats::story_pipeline::{no_story_id, recognise};
+use crate::formats::story_pipeline::{layout, no_story_id};
 use crate::json::{Code, pointer};
 
 pub(super) fn inspect(state: &PipelineState, inspection: &mut Inspection<'_>) {
-    if !recognise::variables().any(|name| inspection.is_present(name)) {
+    if !layout::variables().any(|name| inspection.is_present(name)) {
         let message = "none of the variables of a pipeline's state is there";
         inspection.report("", Code::MISSING, message);
     }
