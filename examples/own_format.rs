@@ -65,7 +65,7 @@ impl Checkpoint for Translation {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    // A file that a person wrote: a key nobody declared, a number where a chapter belongs, no book.
+    // A file that a person wrote: a key that is not declared, a number where a chapter belongs, no book.
     let text = "{\"translated\": [\"one.md\", 2], \"open\": [\"three.md\"], \"mood\": \"good\"}\n";
     std::fs::write(folder.path().join("atlas.json"), text)?;
 

@@ -57,7 +57,7 @@ begin() {
     say "goes on with what is there"
 }
 
-# The prompt for whoever goes on, or nothing when the task is complete (exit 4).
+# The prompt for the agent that goes on, or nothing when the task is complete (exit 4).
 next_step() {
     status=0
     report resume --json >"$prompt" 2>/dev/null || status=$?

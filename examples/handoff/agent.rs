@@ -34,19 +34,19 @@ struct Agent<'s> {
     dies_in_the_window: bool,
 }
 
-/// What an agent still remembers: nobody else can tell how full its context is.
+/// What an agent still remembers: no one else knows how full its context is.
 struct Context {
     messages: u64,
 }
 
 /// Works on the task until nothing is left of it, or the context is full.
 pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<()> {
-    // Whoever has to wait for this agent's lock is told its name.
+    // A process that waits for this agent's lock sees its name.
     let options = FileOptions::default().with_holder(name);
     let store = FileStore::with_options(root.join(project::CHECKPOINTS), options);
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let plan = project::PLAN.iter().map(|step| step.name);
-    // Files that were written in the same unit of time as a checkpoint cannot be told from changed
+    // Files that were written in the same unit of time as a checkpoint cannot be distinguished from changed
     // ones, and this agent is quick: whole seconds, which are usual, would be too coarse for it.
     let first =
         TaskCheckpoint::begin(name, plan, tasks.now()).with_precision(Precision::MILLISECONDS);
@@ -146,11 +146,11 @@ impl Agent<'_> {
         if used.level() == ContextLevel::Reached {
             self.note(step, lines)?;
         }
-        let told = self.recorder.context_used(used.fraction())?;
-        if let Some(message) = told.message() {
+        let advice = self.recorder.context_used(used.fraction())?;
+        if let Some(message) = advice.message() {
             say(step, &yellow(message));
         }
-        Ok(matches!(told, ContextAdvice::Stop(_)))
+        Ok(matches!(advice, ContextAdvice::Stop(_)))
     }
 
     fn note(&self, step: &Step, lines: usize) -> Result<()> {

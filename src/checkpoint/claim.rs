@@ -12,7 +12,7 @@ use super::{Error, ErrorKind, ProcessId, Result};
 /// The number of a claim, which writers show with each write.
 ///
 /// Of one key, a later claim has a greater number, whatever became of the earlier ones: so a writer
-/// that was taken for dead, and wakes up, is told from the one that went on in its place.
+/// that was taken for dead, and wakes up, is distinguished from the one that went on in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(u64);

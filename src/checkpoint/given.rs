@@ -167,7 +167,7 @@ pub struct CheckpointFile<'a> {
     pub path: &'a Path,
     /// The project's folder.
     pub root: Option<&'a Path>,
-    /// Whether parts of other files that cannot be read are passed over, as by a survey; else they are errors.
+    /// Whether parts of other files that cannot be read are passed over, as by a scan; else they are errors.
     pub lenient: bool,
     /// Reads another file; `None` where there is none.
     pub read: &'a dyn Fn(&Path) -> Result<Option<Document>>,

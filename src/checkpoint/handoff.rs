@@ -256,8 +256,8 @@ impl Handoff {
 
     /// The names of the work that is left, as far as it is listed: what is in progress first.
     pub(crate) fn open_names(&self) -> Vec<String> {
-        let mut told = HashSet::new();
-        let each_once = self.texts().filter(|text| told.insert(*text));
+        let mut known = HashSet::new();
+        let each_once = self.texts().filter(|text| known.insert(*text));
         let mut names: Vec<String> = each_once.map(str::to_owned).collect();
         let hidden = self.unreadable.iter();
         let hidden = hidden.filter(|item| item.may_be_open() && item.state.is_work());

@@ -48,7 +48,7 @@ impl Inputs {
         self
     }
 
-    /// What the user is to be told about what was given.
+    /// Notes for the user about what was given.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

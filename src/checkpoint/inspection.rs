@@ -19,7 +19,7 @@ const MAX_FOUND: usize = 256;
 ///
 /// A format walks its typed value and reports by pointer. The inspection has what of the document
 /// could not be read, so that a rule says nothing about values that are not there to judge: a
-/// violation at or below an unreadable value is left out, and pointers into lists are those of the
+/// violation at or below an unreadable value is skipped, and pointers into lists are those of the
 /// file even where unreadable elements are missing from the typed list.
 pub struct Inspection<'a> {
     left_out: HashSet<&'a str>,

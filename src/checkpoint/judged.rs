@@ -12,7 +12,7 @@ pub(crate) struct Judged {
     pub(crate) violations: Vec<Violation>,
     /// How far the task is; without a present time nothing is measured.
     pub(crate) progress: Progress,
-    /// Whether its elapsed time goes on; `None` where that cannot be told yet.
+    /// Whether its elapsed time goes on; `None` where that is unknown yet.
     pub(crate) goes_on: Option<bool>,
 }
 

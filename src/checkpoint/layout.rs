@@ -18,7 +18,7 @@ pub struct Layout {
     pub role: fn(&str) -> FileRole,
     /// The key of a current checkpoint, from its content; `None` where content does not tell.
     pub key_in: Option<fn(&Document) -> Option<Key>>,
-    /// The name under which a file is put aside, without its ending and made unique by the store.
+    /// The name under which a file is archived, without its ending and made unique by the store.
     pub archive_stem: fn(stem: &str, archive: Archive, now: DateTime<Utc>) -> String,
     /// The protocol's own backups, where it has some.
     pub backups: Option<Backups>,
@@ -27,7 +27,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Whether this is the name of a file that was put aside from the one with this stem.
+    /// Whether this is the name of a file that was archived from the one with this stem.
     #[must_use]
     pub fn is_archive_of(&self, name: &str, stem: &str) -> bool {
         let Some(name) = name.strip_suffix(file_name::EXTENSION) else {
@@ -54,7 +54,7 @@ impl Layout {
 pub enum FileRole {
     /// A checkpoint under this key; `None` when the key is in its content.
     Current(Option<Key>),
-    /// A checkpoint that was put aside.
+    /// A checkpoint that was archived.
     Archive,
     /// Nothing of the protocol's.
     Foreign,

@@ -27,7 +27,7 @@ pub struct Limits {
     pub steps_kept_over_size: usize,
     /// What marks a cut; it counts within the limit. Default `…`.
     pub mark: String,
-    /// Where what a save leaves out is kept, as the checkpoint is to name it. A save through
+    /// Where what a save drops is kept, as the checkpoint is to name it. A save through
     /// [`Checkpoints`](crate::Checkpoints) sets it to what the store says. Default none.
     pub dropped_log: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Limits {
     /// `text` cut to `limit` characters, or `None` when it fits.
     ///
     /// The cut falls between two grapheme clusters, so an emoji or an accented letter is kept whole
-    /// or left out whole; the mark counts within the limit. Where not even the mark fits, nothing
+    /// or dropped whole; the mark counts within the limit. Where not even the mark fits, nothing
     /// is left.
     #[must_use]
     pub fn cut(&self, text: &str, limit: usize) -> Option<String> {
@@ -83,7 +83,7 @@ impl Limits {
     }
 }
 
-/// What a save left out to keep within its limits.
+/// What a save dropped to keep within its limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[must_use]
 #[non_exhaustive]
@@ -104,7 +104,7 @@ impl Truncation {
     }
 }
 
-/// One piece that a save left out.
+/// One piece that a save dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Dropped {
@@ -158,7 +158,7 @@ fn is_exact(node: Node<'_>) -> bool {
     }
 }
 
-/// Why a piece was left out.
+/// Why a piece was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

@@ -409,7 +409,7 @@ pub trait Checkpoint:
 
     /// Completes a change of what was `before`, or refuses what no change may do, right before it is saved.
     ///
-    /// `kept` gives what earlier saves left out and kept beside the checkpoint, oldest first.
+    /// `kept` gives what earlier saves dropped and kept beside the checkpoint, oldest first.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ pub enum ResumeReason {
     Failed,
     /// Something is in the way.
     Blocked,
-    /// Somebody put the task aside, or its agent waits for others.
+    /// The task was paused, or its agent waits for others.
     Waiting,
     /// Another agent may be at work on it.
     InProgress,
@@ -347,16 +347,16 @@ impl ResumePlan {
         if steps.is_empty() {
             return;
         }
-        let told = format!(
+        let sentence = format!(
             "Begun, and may have taken effect in part or whole: {}. Look at what it changes (files, data, what it \
              sends) before it is done again",
             some(&steps)
         );
         if handoff.was_left_in_order() {
             // Its agent had the time to note how far it came.
-            self.warnings.push(format!("{told}."));
+            self.warnings.push(format!("{sentence}."));
         } else {
-            self.ask(format!("{told}: how far did it come?"));
+            self.ask(format!("{sentence}: how far did it come?"));
         }
         self.because(ResumeReason::StepInFlight { steps });
     }

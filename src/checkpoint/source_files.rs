@@ -6,7 +6,7 @@ use super::{Error, Result};
 
 /// Sorts files into source files, which a step records, and what tools make, which it does not.
 ///
-/// A path is no source file when one of its folders or its ending is listed here. What is left out is
+/// A path is no source file when one of its folders or its ending is listed here. What is skipped is
 /// handed back, so that nothing goes missing silently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

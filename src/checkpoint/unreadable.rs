@@ -140,7 +140,7 @@ fn missing_lists<C: Checkpoint>(
     })
 }
 
-/// Whether a value that is not there leaves out items of this pattern: it is one, or it holds them.
+/// Whether a value that is not there hides items of this pattern: it is one, or it holds them.
 fn stands_for(own: &str, pattern: &str) -> bool {
     let holds = |place: &str| {
         place

@@ -9,7 +9,7 @@ use crate::checkpoint::{Checkpoint, DoneIndex, DoneItem, Dropped, Handoff, Key, 
 pub(crate) const NEWEST: usize = 1000;
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// What saves left out of this checkpoint to keep within their limits, oldest first.
+    /// What saves dropped from this checkpoint to keep within their limits, oldest first.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             handoff.done_elsewhere = found;
             handoff.elsewhere.clone_from(&log);
         }
-        // A longer log was read in part, and that of a checkpoint that was put aside or copied has the name it had before.
+        // A longer log was read in part, and that of a checkpoint that was archived or copied has the name it had before.
         let was_searched = handoff.elsewhere.is_none() || handoff.elsewhere == log;
         if dropped.len() < NEWEST && was_searched {
             handoff.elsewhere_missing = handoff.done_elsewhere.saturating_sub(found);

@@ -90,7 +90,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         }
         for (name, member) in after.members() {
             match by_name.get_mut(&name).and_then(VecDeque::pop_front) {
-                Some((_, twin)) => self.step(&name, twin, &name, member),
+                Some((_, counterpart)) => self.step(&name, counterpart, &name, member),
                 None => self.come(&name, member),
             }
         }
@@ -163,8 +163,8 @@ fn is_another_state(before: Node<'_>, after: Node<'_>) -> bool {
     let mut first = before.members().take(COMPARED);
     is_empty(before) && is_empty(after)
         || first.any(|(name, member)| {
-            let twin = after.get(&name);
-            twin.is_some_and(|twin| member.same_value(&twin))
+            let counterpart = after.get(&name);
+            counterpart.is_some_and(|counterpart| member.same_value(&counterpart))
         })
 }
 
@@ -175,11 +175,11 @@ fn common_run(old: &[Node<'_>], new: &[Node<'_>]) -> Vec<(usize, usize)> {
     for (i, node) in old.iter().enumerate() {
         places.entry(node.raw()).or_default().push_back(i);
     }
-    let twins = new.iter().enumerate().filter_map(|(j, node)| {
-        let twin = places.get_mut(node.raw())?.pop_front()?;
-        Some((twin, j))
+    let counterparts = new.iter().enumerate().filter_map(|(j, node)| {
+        let counterpart = places.get_mut(node.raw())?.pop_front()?;
+        Some((counterpart, j))
     });
-    longest_ascending(&twins.collect::<Vec<_>>())
+    longest_ascending(&counterparts.collect::<Vec<_>>())
 }
 
 /// The longest run of these pairs whose first numbers ascend.

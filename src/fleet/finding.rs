@@ -186,7 +186,7 @@ impl fmt::Display for Finding {
                 place_is_for,
             } => write!(
                 f,
-                "{place}: the checkpoint is that of {task}, and its place is for {place_is_for} by now; put it aside with ckpt archive"
+                "{place}: the checkpoint is that of {task}, and its place is for {place_is_for} by now; archive it with ckpt archive"
             ),
             Finding::TakenOver {
                 place,

@@ -95,8 +95,8 @@ impl Scan<'_> {
         let mut rule_context = rule_context.with_inputs(inputs);
         // An id is compared with the name of its file below; elsewhere the name alone is a key.
         rule_context.key = found.key.as_ref().filter(|_| found.names.is_none());
-        let surveyed = match found.format.inspect(found.document, &rule_context) {
-            Ok(surveyed) => surveyed,
+        let inspected = match found.format.inspect(found.document, &rule_context) {
+            Ok(inspected) => inspected,
             Err(error) => {
                 let reason = bounded::text(&error.to_string());
                 let mut row = Row::new(found.place, RowState::Unreadable { reason });
@@ -105,29 +105,29 @@ impl Scan<'_> {
                 return;
             }
         };
-        let pulse = pulse(&surveyed.pulse, &found.context);
+        let pulse = pulse(&inspected.pulse, &found.context);
         let thresholds = self.options.thresholds_of(&found.format);
         let liveness = Liveness::judge(&pulse, &thresholds, self.now);
-        let mut row = self.row(&found, &surveyed, liveness);
+        let mut row = self.row(&found, &inspected, liveness);
         let rest = row.progress.rest;
         let findings = self.findings.len();
-        let is_as_saved = self.look_beside(&mut row, &found, &surveyed);
-        self.check(&row, &found, &surveyed);
-        self.check_stage(&row, &surveyed, &found.format);
+        let is_as_saved = self.look_beside(&mut row, &found, &inspected);
+        self.check(&row, &found, &inspected);
+        self.check_stage(&row, &inspected, &found.format);
         // A finding shows what the row does not keep, and what its rules take from other files may change.
         let depends_on_itself = is_as_saved && findings == self.findings.len() && inputs.is_empty();
         let again = found.read.take().filter(|_| depends_on_itself);
-        let again = again.and_then(|read| self.again_by(&row, &surveyed, pulse, rest, read));
+        let again = again.and_then(|read| self.again_by(&row, &inspected, pulse, rest, read));
         let key = found.id.as_ref().or(found.key.as_ref());
         let text = found.document.text();
         row.kept = Some(Arc::new(Kept {
             project: self.project,
             is_agent: found.id.is_some()
-                && surveyed.handoff.agent.as_deref() == found.id.as_ref().map(Key::as_str),
+                && inspected.handoff.agent.as_deref() == found.id.as_ref().map(Key::as_str),
             traces: key.map_or_else(Box::default, |key| {
-                traces(&found.format, key, &surveyed.handoff, text)
+                traces(&found.format, key, &inspected.handoff, text)
             }),
-            files: compared_files(&surveyed.exclusive_files),
+            files: compared_files(&inspected.exclusive_files),
             checkout: found.checkout,
             id: found.id,
             again,
@@ -140,7 +140,7 @@ impl Scan<'_> {
     fn again_by(
         &self,
         row: &Row,
-        surveyed: &Inspected,
+        inspected: &Inspected,
         pulse: Pulse,
         rest: Option<TimeDelta>,
         read: Read,
@@ -151,9 +151,9 @@ impl Scan<'_> {
             |it: &Violation| [Code::FUTURE_TIMESTAMP, Code::TOO_MANY].contains(&it.code);
         if is_racy(&read.stamp)
             || read.claims.as_ref().is_some_and(is_racy)
-            || surveyed.violations.iter().any(will_be_past)
+            || inspected.violations.iter().any(will_be_past)
             // The dropped log may be gone by then.
-            || surveyed.handoff.done_elsewhere > 0
+            || inspected.handoff.done_elsewhere > 0
         {
             return None;
         }
@@ -163,7 +163,7 @@ impl Scan<'_> {
             file: read.stamp,
             claims: read.claims,
             has_store: read.has_store,
-            elapsed: match (surveyed.goes_on?, elapsed) {
+            elapsed: match (inspected.goes_on?, elapsed) {
                 (true, Some(elapsed)) => Elapsed::Since(self.now - elapsed),
                 _ => Elapsed::Ended(elapsed),
             },
@@ -181,10 +181,10 @@ impl Scan<'_> {
         self.check_claim(row);
     }
 
-    fn row(&self, found: &Found<'_>, surveyed: &Inspected, liveness: Liveness) -> Row {
-        let handoff = &surveyed.handoff;
+    fn row(&self, found: &Found<'_>, inspected: &Inspected, liveness: Liveness) -> Row {
+        let handoff = &inspected.handoff;
         // A message asks to go on, so there is none where going on is not possible.
-        let is_resumable = surveyed.plan.decision < ResumeDecision::Restart;
+        let is_resumable = inspected.plan.decision < ResumeDecision::Restart;
         let notice = liveness.notice().filter(|_| is_resumable);
         let message =
             notice.and_then(|notice| found.format.notice(found.document, notice, self.now));
@@ -199,12 +199,12 @@ impl Scan<'_> {
             task: bounded::said(task),
             phase: bounded::said(handoff.phase.as_deref()),
             status: Some(bounded::text(handoff.status.as_str())),
-            progress: surveyed.progress,
+            progress: inspected.progress,
             done_elsewhere: handoff.done_elsewhere,
             elsewhere: bounded::said(handoff.elsewhere.as_deref()),
-            updated_at: surveyed.updated_at.as_ref().map(bounded::stamp),
-            next: Some(PlanSummary::of(&surveyed.plan)),
-            violations: surveyed.violations.len(),
+            updated_at: inspected.updated_at.as_ref().map(bounded::stamp),
+            next: Some(PlanSummary::of(&inspected.plan)),
+            violations: inspected.violations.len(),
             revision: Some(Revision::of(found.document.text().as_bytes())),
             message: message.as_deref().map(bounded::message),
             ..Row::new(found.place.clone(), RowState::Checkpoint { liveness })
@@ -215,7 +215,7 @@ impl Scan<'_> {
 
     /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
     /// Says whether that can change without the checkpoint.
-    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, surveyed: &Inspected) -> bool {
+    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, inspected: &Inspected) -> bool {
         let place = row.place.to_string();
         let beside = match (&found.store, &row.revision) {
             (Some((store, key)), Some(revision)) => Beside::of(
@@ -223,11 +223,11 @@ impl Scan<'_> {
                 key,
                 &found.format,
                 revision,
-                surveyed.updated_at.as_ref(),
-                &surveyed.handoff,
+                inspected.updated_at.as_ref(),
+                &inspected.handoff,
                 found.is_unclaimed,
             ),
-            _ => Beside::without_store(&surveyed.handoff),
+            _ => Beside::without_store(&inspected.handoff),
         };
         row.elsewhere_missing = beside.elsewhere_missing;
         match beside.claim {
@@ -263,7 +263,7 @@ impl Scan<'_> {
     }
 
     /// What does not go together in the document, and between it and its name.
-    fn check(&mut self, row: &Row, found: &Found<'_>, surveyed: &Inspected) {
+    fn check(&mut self, row: &Row, found: &Found<'_>, inspected: &Inspected) {
         let place = || row.place.to_string();
         if let (Some((usual, name)), Some(id)) = (&found.names, &found.id)
             && usual != name
@@ -275,7 +275,7 @@ impl Scan<'_> {
                 expected: format!("its file would be {usual}, and this one is {name}"),
             });
         }
-        let mut violations = surveyed.violations.iter();
+        let mut violations = inspected.violations.iter();
         if let Some(violation) = violations.find(|it| it.code == Code::KEY_MISMATCH) {
             self.findings.push(Finding::KeyMismatch {
                 place: place(),
@@ -283,7 +283,7 @@ impl Scan<'_> {
                 expected: bounded::text(&violation.message),
             });
         }
-        let handoff = &surveyed.handoff;
+        let handoff = &inspected.handoff;
         if !handoff.unreadable.is_empty() {
             let items: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
             self.findings.push(Finding::UnreadableItems {
@@ -291,7 +291,7 @@ impl Scan<'_> {
                 items: bounded::texts(&items),
             });
         }
-        for reason in &surveyed.plan.reasons {
+        for reason in &inspected.plan.reasons {
             if let ResumeReason::DoneAndPlanned { steps } = reason {
                 self.findings.push(Finding::DoneAndPlanned {
                     place: place(),
@@ -302,9 +302,9 @@ impl Scan<'_> {
     }
 
     /// A stage that is not that of the task's supervisor, and work that is left in a finished task.
-    fn check_stage(&mut self, row: &Row, surveyed: &Inspected, format: &Format) {
-        let handoff = &surveyed.handoff;
-        if let (Some(state), Some(stage)) = (&surveyed.supervised_in, handoff.phase.as_deref()) {
+    fn check_stage(&mut self, row: &Row, inspected: &Inspected, format: &Format) {
+        let handoff = &inspected.handoff;
+        if let (Some(state), Some(stage)) = (&inspected.supervised_in, handoff.phase.as_deref()) {
             self.findings.push(Finding::StageMismatch {
                 place: row.place.to_string(),
                 stage: bounded::text(stage),

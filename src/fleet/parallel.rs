@@ -33,15 +33,15 @@ pub(super) fn in_order<J: Send, R: Send>(
         let mut workers: Vec<(SyncSender<J>, Receiver<R>)> = Vec::with_capacity(threads);
         for _ in 0..threads {
             let (give, given) = sync_channel(AHEAD);
-            let (tell, told) = sync_channel(AHEAD);
+            let (answer, answers) = sync_channel(AHEAD);
             scope.spawn(move || {
                 for job in given {
-                    if tell.send(work(job)).is_err() {
+                    if answer.send(work(job)).is_err() {
                         break;
                     }
                 }
             });
-            workers.push((give, told));
+            workers.push((give, answers));
         }
         // A thread that panicked is joined at the end of the scope, which passes the panic on.
         let (mut given, mut taken) = (0, 0);

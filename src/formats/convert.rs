@@ -220,7 +220,7 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     let is_told = |item: &&String| {
         held.instructions
             .iter()
-            .any(|told| told.contains(item.as_str()))
+            .any(|line| line.contains(item.as_str()))
     };
     let untold = wanted.instructions.iter().filter(|item| !is_told(item));
     lost.extend(untold.map(|item| format!("instruction: {item}")));

@@ -150,7 +150,7 @@ impl<'de, 'v> At<'de, 'v> {
         }
     }
 
-    /// Elements whose position matters: none of them may be left out.
+    /// Elements whose position matters: none of them may be skipped.
     fn visit_positions<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         let mut elements = self.tree().children(self.index);
         if self.kind() == Kind::Array && elements.any(|element| self.view.is_hidden(element)) {

@@ -26,7 +26,7 @@ pub(super) struct Diff<'t> {
     /// The values of the text that `old` does not have because they could not be read, in order.
     pub(super) left_out: &'t [Index],
     pub(super) identities: &'t [Identity],
-    /// Of the values left out, those that the change replaces or removes.
+    /// Of the values skipped, those that the change replaces or removes.
     pub(super) lost: Vec<Index>,
 }
 
@@ -57,7 +57,7 @@ impl Diff<'_> {
         Some(Change::Replace(new))
     }
 
-    /// `old` is none where the typed text leaves out what the text of the file has, such as an empty list. `list` is the
+    /// `old` is none where the typed text lacks what the text of the file has, such as an empty list. `list` is the
     /// name of the member that the value belongs to.
     fn value(&mut self, text: Index, old: Option<Index>, new: Index, list: &str) -> Option<Change> {
         if old.is_some_and(|old| self.unchanged(old, new)) {
@@ -300,13 +300,13 @@ impl Diff<'_> {
             // Identified elements are the same only by their identity.
             return false;
         }
-        let mut twins = Lookup::new(new_tree, new);
+        let mut counterparts = Lookup::new(new_tree, new);
         let mut members = self.old.children(old);
         members.clone().count() <= 1
             || members.any(|member| {
                 let name = self.old.name(member);
-                let twin = twins.find(&name);
-                twin.is_some_and(|twin| self.unchanged(member, twin))
+                let counterpart = counterparts.find(&name);
+                counterpart.is_some_and(|counterpart| self.unchanged(member, counterpart))
             })
     }
 }

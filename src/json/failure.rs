@@ -25,7 +25,7 @@ pub(super) struct Failure {
     pub(super) found: Option<Kind>,
     /// The member that is not there.
     pub(super) missing: Option<&'static str>,
-    /// The value could be read, had not something in it been left out, which has its own violation.
+    /// The value could be read, had not something in it been skipped, which has its own violation.
     pub(super) follows: bool,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Something inside was left out, and without it the value cannot be.
+    /// Something inside was skipped, and without it the value cannot be.
     pub(super) fn following() -> Failure {
         Failure {
             follows: true,
@@ -84,7 +84,7 @@ impl Failure {
     }
 }
 
-/// What a type expects, for somebody who sees the file and not the type.
+/// What a type expects, for a reader of the file who does not see the type.
 fn in_json_words(expected: &dyn Expected) -> String {
     let words = expected.to_string();
     let rust = |prefix: &str| words.starts_with(prefix);

@@ -1,4 +1,4 @@
-//! Reading a document as a type: what cannot be read is left out and reported, never made up.
+//! Reading a document as a type: what cannot be read is skipped and reported, never made up.
 
 use serde::de::DeserializeOwned;
 
@@ -9,7 +9,7 @@ use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
 use super::violation::{Code, Violation};
 
-/// After so many violations of the reader each further one leaves out a whole member of the root; after so many of those
+/// After so many violations of the reader each further one skips a whole member of the root; after so many of those
 /// the document is none of the type. So the time is bounded, whatever is read as whatever.
 const MANY: usize = 64;
 
@@ -25,20 +25,20 @@ pub struct Reading<T> {
     /// What is wrong: the [findings](Document::findings) of the document first, then what could not be read.
     pub violations: Vec<Violation>,
     left_out: Vec<String>,
-    /// The values that were left out, in the order of the text.
+    /// The values that were skipped, in the order of the text.
     pub(super) nodes: Vec<Index>,
     /// Bytes of the text that was read, to know it again.
     pub(super) length: usize,
 }
 
 impl<T> Reading<T> {
-    /// The pointers, from the root of the file, of the values that could not be read and were left out.
+    /// The pointers, from the root of the file, of the values that could not be read and were skipped.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// Whether something was left out.
+    /// Whether something was skipped.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !self.left_out.is_empty()
@@ -46,7 +46,7 @@ impl<T> Reading<T> {
 
     /// The pointer, from the root of the file, to what `typed_pointer` means in the value that was read.
     ///
-    /// Both count from the root of `document`, the one that was read; but where elements of an array were left out, the
+    /// Both count from the root of `document`, the one that was read; but where elements of an array were skipped, the
     /// indexes of later ones differ. What the document does not have keeps its pointer.
     ///
     /// ```
@@ -105,12 +105,12 @@ impl<T> Reading<T> {
     }
 }
 
-/// A document that cannot be read as the type, even with everything left out that is at fault.
+/// A document that cannot be read as the type, even with everything skipped that is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the document cannot be read: {}", summary(violations))]
 #[non_exhaustive]
 pub struct Unreadable {
-    /// What is wrong; the last one is what cannot be left out.
+    /// What is wrong; the last one is what cannot be skipped.
     pub violations: Vec<Violation>,
 }
 
@@ -124,14 +124,14 @@ fn summary(violations: &[Violation]) -> String {
 impl Document {
     /// The document as a value of a type.
     ///
-    /// Each value of the text that its place in the type does not take is left out, with a violation at its pointer, and
+    /// Each value of the text that its place in the type does not take is skipped, with a violation at its pointer, and
     /// the rest is read. Only objects are read as structs, never arrays by position. Members that the type does not
     /// know are passed over.
     ///
     /// # Errors
     ///
     /// [`Unreadable`] when the root itself does not fit, for example because it lacks a member without a default: then
-    /// there is no value, and none is made up. Also when more than 64 members of the root are left out after as many
+    /// there is no value, and none is made up. Also when more than 64 members of the root are skipped after as many
     /// violations.
     pub fn read<T: DeserializeOwned>(&self) -> Result<Reading<T>, Unreadable> {
         let mut reader = Reader::new(self);
@@ -156,7 +156,7 @@ struct Reader<'d> {
     violations: Vec<Violation>,
     /// Violations of the document itself, which come first.
     findings: usize,
-    /// Members of the root that were left out because there was too much wrong already.
+    /// Members of the root that were skipped because there was too much wrong already.
     gave_up: usize,
     /// How many more times the document may be read while looking for the value at fault.
     searches: usize,
@@ -203,7 +203,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Notes the failure and leaves out the value at fault; false if that is the root.
+    /// Notes the failure and skips the value at fault; false if that is the root.
     fn leave_out<T: DeserializeOwned>(&mut self, failure: Failure) -> bool {
         let tree = &self.document.tree;
         let at = self.culprit::<T>(&failure);

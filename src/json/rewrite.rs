@@ -278,27 +278,27 @@ fn first_difference(a: &Tree, b: &Tree) -> String {
             (Kind::Object, Kind::Object) => b.children(in_b).find_map(|child| {
                 let name = b.name(child).into_owned();
                 match a.member(in_a, &name) {
-                    Some(twin) if a.same(twin, b, child) => None,
-                    twin => Some((name, twin, child)),
+                    Some(counterpart) if a.same(counterpart, b, child) => None,
+                    counterpart => Some((name, counterpart, child)),
                 }
             }),
             (Kind::Array, Kind::Array) => {
-                let mut twins = a.children(in_a);
-                b.children(in_b)
-                    .enumerate()
-                    .find_map(|(position, child)| match twins.next() {
-                        Some(twin) if a.same(twin, b, child) => None,
-                        twin => Some((position.to_string(), twin, child)),
-                    })
+                let mut counterparts = a.children(in_a);
+                b.children(in_b).enumerate().find_map(|(position, child)| {
+                    match counterparts.next() {
+                        Some(counterpart) if a.same(counterpart, b, child) => None,
+                        counterpart => Some((position.to_string(), counterpart, child)),
+                    }
+                })
             }
             _ => None,
         };
-        let Some((token, twin, child)) = next else {
+        let Some((token, counterpart, child)) = next else {
             return at;
         };
         pointer::push(&mut at, &token);
-        match twin {
-            Some(twin) => (in_a, in_b) = (twin, child),
+        match counterpart {
+            Some(counterpart) => (in_a, in_b) = (counterpart, child),
             None => return at,
         }
     }
@@ -604,7 +604,7 @@ mod tests {
                 BTreeMap::from([("list", list)]).serialize(serializer)
             }
         }
-        // The total would be left out again, so the values are equal; but the file would have a new fault.
+        // The total would be skipped again, so the values are equal; but the file would have a new fault.
         let document = Document::from_text("{\"list\": [1]}").unwrap();
         let reading = document.read::<Counts>().unwrap();
         let wanted = Counts { list: vec![2] };

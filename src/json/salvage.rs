@@ -12,7 +12,7 @@ use super::tree::NONE;
 
 /// What can be saved of a file, and what cannot.
 ///
-/// The document is the text of the file without the pieces that were left out, and with the commas and closing brackets
+/// The document is the text of the file without the pieces that were skipped, and with the commas and closing brackets
 /// that are missing in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
@@ -20,13 +20,13 @@ use super::tree::NONE;
 pub struct Salvage {
     /// The good part.
     pub document: Document,
-    /// Why the file is no document; none if it is one, and then nothing was left out.
+    /// Why the file is no document; none if it is one, and then nothing was skipped.
     pub cause: Option<Corrupt>,
     /// All that is not in the document, in the order of the file.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A piece of a file that a [`Salvage`] left out.
+/// A piece of a file that a [`Salvage`] skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -52,7 +52,7 @@ pub struct LeftOut {
 /// All members and elements are kept that are whole, before the damage and behind it. One bad token (`NaN`, a comment, a
 /// trailing comma, a code fence around the text, a raw byte, a line end in a string, a quote that is missing) costs at
 /// most the value that it is in. Nothing is guessed: a string without its end, a number that may have had more digits, and
-/// a value after which something stands that belongs neither to it nor to JSON are left out, and so is an object or array
+/// a value after which something stands that belongs neither to it nor to JSON are skipped, and so is an object or array
 /// of which nothing else is left. Of members with the same name the last one counts.
 ///
 /// Where no more is wrong than one quote too few or too many, or one bracket that stands there twice, every way to mend
@@ -419,7 +419,7 @@ impl<'t> Rescue<'t> {
         self.leave_out(here, false);
     }
 
-    /// Leaves out what stands between `start` and here.
+    /// Skips what stands between `start` and here.
     fn leave_out(&mut self, start: usize, of_item: bool) {
         let is_first = self.frames.last().is_some_and(|frame| frame.junk.is_none());
         let at = is_first.then(|| self.pointer(of_item));
@@ -433,7 +433,7 @@ impl<'t> Rescue<'t> {
         }
     }
 
-    /// Leaves out the items that a quote too many or too few made unclear, and closes what they may have closed.
+    /// Skips the items that a quote too many or too few made unclear, and closes what they may have closed.
     fn leave_out_items(&mut self, end: usize, depth: usize) -> Option<()> {
         let start = self.at;
         let is_item = !matches!(self.peek(), Some(b'}' | b']'));
@@ -554,7 +554,7 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
-    /// Leaves out the rest of the text from here on, with the whole documents in it each by itself. `torn` is what broke
+    /// Skips the rest of the text from here on, with the whole documents in it each by itself. `torn` is what broke
     /// where the rest is not behind a whole object.
     fn leave_out_tail(&mut self, from: usize, torn: Option<String>) {
         let text = std::str::from_utf8(self.bytes).unwrap_or_default();
@@ -743,7 +743,7 @@ impl<'t> Rescue<'t> {
         is_good
     }
 
-    /// Leaves out a member or an element from `start` to the comma, bracket or line end that ends it.
+    /// Skips a member or an element from `start` to the comma, bracket or line end that ends it.
     fn leave_out_item(&mut self, start: usize) {
         let mut depth = 0_usize;
         while let Some(byte) = self.peek() {
@@ -972,8 +972,8 @@ mod tests {
         let appended = "{\"a\": 1}\n{\"a\": 2}\nlog\n{\"a\": 3}";
         let whole = |text: &str| {
             let pieces = salvage(text.as_bytes()).unwrap().left_out.into_iter();
-            let told = pieces.map(|piece| (piece.line, piece.document.map(Document::into_text)));
-            told.collect::<Vec<_>>()
+            let places = pieces.map(|piece| (piece.line, piece.document.map(Document::into_text)));
+            places.collect::<Vec<_>>()
         };
         let document = |text: &str| Some(text.to_owned());
         assert_eq!(
@@ -1125,7 +1125,7 @@ mod tests {
             let (text, places) = saved(slip.as_bytes()).unwrap();
             assert_eq!((text.as_str(), places[0].as_str()), (kept, place), "{slip}");
         }
-        // Which of the two ends is there twice, nobody can tell: what is between them may be in either object.
+        // Which of the two ends is there twice is unknown: what is between them may be in either object.
         let slip = br#"{"a":{"b":{"x":1}},"c":{"y":1}},"d":1}"#;
         assert_saved(slip, r#"{"a":{"b":{"x":1}},"d":1}"#, &["/a"]);
     }

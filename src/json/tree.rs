@@ -279,11 +279,11 @@ impl Tree {
                     && theirs.next().is_none()
             }
             Kind::Object => {
-                let mut twins = Lookup::new(other, other_index);
+                let mut counterparts = Lookup::new(other, other_index);
                 self.effective(index).count() == other.effective(other_index).count()
                     && self.effective(index).all(|child| {
-                        let twin = twins.find(&self.name(child));
-                        twin.is_some_and(|twin| self.same(child, other, twin))
+                        let counterpart = counterparts.find(&self.name(child));
+                        counterpart.is_some_and(|counterpart| self.same(child, other, counterpart))
                     })
             }
         }

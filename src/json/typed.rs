@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::edit::{EditError, EditProblem};
-use super::survey::{Flaw, survey};
+use super::maps::{Flaw, maps};
 use super::text::quote;
 use super::tree::{Index, Kind, Tree};
 
@@ -23,7 +23,7 @@ impl Typed {
                 source,
             })
         })?;
-        let objects = match survey(value) {
+        let objects = match maps(value) {
             Ok(objects) => objects,
             Err(Flaw::NotFinite) => {
                 return Err(EditError(EditProblem::NotFinite {
@@ -50,7 +50,7 @@ impl Typed {
     }
 }
 
-/// The objects of the text that were serialized as maps. Where the numbers of objects differ nobody can tell.
+/// The objects of the text that were serialized as maps. Where the numbers of objects differ it is unknown.
 fn maps_of(tree: &Tree, objects: &[bool]) -> Vec<Index> {
     let indexes = 0..tree.spans.len() as Index;
     let in_text: Vec<Index> = indexes.filter(|&i| tree.kind(i) == Kind::Object).collect();

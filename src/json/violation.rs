@@ -24,7 +24,7 @@ impl Code {
     pub const MISSING: Code = Code::new("missing");
     /// A value could not be read for another reason, which the message gives.
     pub const UNREADABLE: Code = Code::new("unreadable");
-    /// So many values were unreadable that the whole top-level member was left out.
+    /// So many values were unreadable that the whole top-level member was skipped.
     pub const TOO_MANY: Code = Code::new("too-many");
     /// An object has a name twice; the last one counts.
     pub const DUPLICATE_KEY: Code = Code::new("duplicate-key");

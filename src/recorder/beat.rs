@@ -1,4 +1,4 @@
-//! A sign of life beside the work.
+//! Heartbeats beside the work.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -21,7 +21,7 @@ impl<C: Checkpoint> Recorder<C> {
         if store.heartbeat().is_none() {
             return self.report(operation);
         }
-        // The sign of life of the whole session, which its host file has.
+        // The heartbeat of the whole session, which its host file has.
         let mut state = self.state();
         let unchanged = self.change_in(&mut state, None, &mut |_, _| Ok(()))?;
         let beat = store.beat(&self.key, self.checkpoints.now(), state.hold.fence())?;
@@ -31,7 +31,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Whether the checkpoint or its store has a sign of life apart from progress.
+    /// Whether the checkpoint or its store has a heartbeat apart from progress.
     #[must_use]
     pub fn has_heartbeat(&self) -> bool {
         C::HAS_HEARTBEAT || self.checkpoints.store().heartbeat().is_some()
@@ -40,14 +40,14 @@ impl<C: Checkpoint> Recorder<C> {
     /// Does `work` while a thread reports every so often that the agent is alive. The thread ends with the work,
     /// also when that panics.
     ///
-    /// Only where the sign of life is apart from progress: the host of a `builder-state`, `sitebuilder`,
-    /// `story-pipeline-state`. Elsewhere it would vouch for work that nobody does. A beat that fails is logged,
+    /// Only where the heartbeat is apart from progress: the host of a `builder-state`, `sitebuilder`,
+    /// `story-pipeline-state`. Elsewhere it would vouch for work that no agent does. A beat that fails is logged,
     /// and the next one tried; once another owner has the task there are no more.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no sign of life at all;
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where a sign of life is the checkpoint itself, as of an
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no heartbeat at all;
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where a heartbeat is the checkpoint itself, as of an
     /// `agent-session` or a `task`, which have [`heartbeat`](Recorder::heartbeat), and for beats without a pause. The
     /// work is then not begun.
     pub fn beating<T>(&self, every: Duration, work: impl FnOnce() -> T) -> Result<T> {
@@ -95,13 +95,13 @@ impl<C: Checkpoint> Recorder<C> {
 #[derive(Default)]
 struct End {
     over: Mutex<bool>,
-    told: Condvar,
+    changed: Condvar,
 }
 
 impl End {
     fn comes_within(&self, time: Duration) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.told.wait_timeout_while(over, time, |over| !*over);
+        let waited = self.changed.wait_timeout_while(over, time, |over| !*over);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
@@ -112,6 +112,6 @@ struct Ended<'e>(&'e End);
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         *self.0.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.0.told.notify_all();
+        self.0.changed.notify_all();
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent is told of its context.
+//! What an agent gets to know of its context.
 
 use super::{Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Operation, Result};
@@ -18,7 +18,7 @@ pub enum ContextAdvice {
 }
 
 impl ContextAdvice {
-    /// What the agent is told; nothing where it goes on.
+    /// The message for the agent; nothing where it goes on.
     #[must_use]
     pub fn message(&self) -> Option<&'static str> {
         match self {

@@ -116,13 +116,13 @@ pub struct Recorder<C: Checkpoint> {
 /// What changes from call to call.
 struct State {
     hold: Hold,
-    /// The level of the context that was last told.
+    /// The level of the context that was last reported.
     level: ContextLevel,
     /// Who the task was given to.
     given_to: Option<String>,
 }
 
-/// What a change left, for whoever asked for it.
+/// What a change left, for its caller.
 struct After {
     holder: Holder,
     put_aside: Option<OpenItem>,

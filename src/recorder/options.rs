@@ -22,7 +22,7 @@ pub struct RecorderOptions {
     /// Whether the task is claimed also from an owner whose claim still stands, because that one is known to
     /// be dead.
     pub take_over: bool,
-    /// Which files are sources; the others are left out of what a step made and changed, and handed back.
+    /// Which files are sources; the others are skipped of what a step made and changed, and handed back.
     pub sources: SourceFiles,
     /// What a resume takes from outside the checkpoint, and the rules of some operations: the project's
     /// folder, the plan of a build, the state of a story.
@@ -55,7 +55,7 @@ impl RecorderOptions {
         self
     }
 
-    /// Takes the task also from an owner whose claim still stands: for whoever knows that the owner is dead.
+    /// Takes the task also from an owner whose claim still stands: for a caller that knows that the owner is dead.
     #[must_use]
     pub fn taking_over(mut self) -> Self {
         self.take_over = true;

@@ -14,7 +14,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An agent in a fresh session, whose name nobody had before.
+    /// An agent in a fresh session, whose name no other had before.
     pub fn new(agent: impl Into<String>) -> Self {
         Owner {
             agent: agent.into(),

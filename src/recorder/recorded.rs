@@ -11,7 +11,7 @@ pub struct Recorded {
     pub saved: Saved,
     /// Files of finished steps that are no sources, and so are not in the checkpoint.
     pub left_out: Vec<String>,
-    /// The step that was put aside for the one that was started, with its note.
+    /// The step that went back to the plan for the one that was started, with its note.
     pub put_aside: Option<OpenItem>,
     /// What the protocol has the agent post after a checkpoint, such as
     /// `@orchestrator: Task T060 progress: 65%`.

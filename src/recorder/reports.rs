@@ -4,7 +4,7 @@ use super::{Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, Operation, Result, StepDone};
 
 impl<C: Checkpoint> Recorder<C> {
-    /// A step begins; it stays in the plan until it is done. Another that was in progress is put aside.
+    /// A step begins; it stays in the plan until it is done. Another that was in progress goes back to the plan.
     ///
     /// # Errors
     ///

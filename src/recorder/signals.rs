@@ -31,7 +31,7 @@ fn default_action() -> Result<&'static DefaultAction> {
     static DEFAULT: OnceLock<std::result::Result<DefaultAction, std::io::ErrorKind>> =
         OnceLock::new();
     let default = DEFAULT.get_or_init(|| {
-        // Until somebody listens it acts, or a signal that comes just now would be lost.
+        // Until a listener is there it acts, or a signal that comes just now would be lost.
         let acts = Arc::new(AtomicBool::new(true));
         for signal in SIGNALS {
             flag::register_conditional_default(signal, Arc::clone(&acts))
@@ -87,7 +87,7 @@ impl<C: Checkpoint> Recorder<C> {
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<Result<T, Broken<E>>> {
         let io = |error: std::io::Error| Error::new(ErrorKind::Io).with_source(error);
-        // The default action is asked first and the thread told after it: else the thread, which has the
+        // The default action is asked first and the thread notified after it: else the thread, which has the
         // action back before it writes, could be faster than the handler that asks.
         let default = default_action()?;
         let mut signals = Signals::new(SIGNALS).map_err(io)?;
@@ -108,7 +108,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     fn end_by(&self, signal: i32, default: &DefaultAction) {
-        // Whoever asks again does not want to wait.
+        // A caller that asks again does not want to wait.
         default.acts.store(true, Ordering::SeqCst);
         let name = signal_name(signal).unwrap_or("a signal");
         let stopped = Interruption::Stopped(format!("stopped by {name}"));

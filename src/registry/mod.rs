@@ -391,7 +391,7 @@ pub struct Inspected {
     pub violations: Vec<Violation>,
     /// The phase in which its supervisor has the task, where that is another than the checkpoint's.
     pub supervised_in: Option<String>,
-    /// Whether the elapsed time of its progress goes on; `None` where that cannot be told yet.
+    /// Whether the elapsed time of its progress goes on; `None` where that is unknown yet.
     pub(crate) goes_on: Option<bool>,
 }
 

@@ -162,7 +162,7 @@ mod tests {
     use crate::formats::task::TaskCheckpoint;
 
     #[test]
-    fn what_nobody_declared_is_named_and_what_is_for_the_next_agent_is_said() {
+    fn what_is_not_declared_is_named_and_what_is_for_the_next_agent_is_said() {
         let document = Document::from_text(
             r#"{"phase":"implementation","completedSteps":[7,{"step":"a","by":"x"},{"step":"b","by":"y"}],
                 "notes":["one",{"two":3}],"next_action":"Call Ann","mine":{"a":1},"nothing":null,"empty":[],

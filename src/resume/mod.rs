@@ -95,7 +95,7 @@ pub struct Resume {
     pub now: DateTime<Utc>,
     /// What templates of the format's own messages are made of.
     pub own: Value,
-    /// Whether the texts of its work are ids, so that a prompt leaves out what stands as done as well.
+    /// Whether the texts of its work are ids, so that a prompt omits what stands as done as well.
     #[serde(skip)]
     work_has_ids: bool,
 }

@@ -65,7 +65,7 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
     }
 }
 
-/// Nobody goes on while another has claimed the task.
+/// No agent goes on while another has claimed the task.
 pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
     let Some(claim) = held else {
         return;
@@ -121,7 +121,7 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
             0 => String::new(),
             more => format!("\n- and {more} more"),
         };
-        let files: Vec<String> = files.into_iter().take(MOST_LISTED).map(told).collect();
+        let files: Vec<String> = files.into_iter().take(MOST_LISTED).map(line_of).collect();
         let files = files.join("\n");
         if advice.is_empty() {
             plan.note(format!("{sentence}:\n{files}{more}"));
@@ -199,7 +199,7 @@ fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Ve
 }
 
 /// One file, on one line whatever its name is.
-fn told(file: &TrackedFile) -> String {
+fn line_of(file: &TrackedFile) -> String {
     let state = shown::line(&file.state.to_string());
     format!("- {} ({state})", shown::path(&file.path))
 }

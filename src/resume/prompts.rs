@@ -41,7 +41,7 @@ const LARGEST: u64 = 1024 * 1024;
 ///
 /// The fields of [`Resume`]: `format`, `task`, `description`, `plan`, `staleness`, `handoff`, `earlier`, `criteria`,
 /// `violations`, `foreign`, `file`, `recording`, `own`; and `worked_on_by`, `omitted`, `omitted_reasons` (how much is
-/// left out), `omitted_notes` (whether those of `foreign` are), `review` (the files that no warning names), `now`,
+/// omitted), `omitted_notes` (whether those of `foreign` are), `review` (the files that no warning names), `now`,
 /// `changed`, `last_update`, `minutes` (since then), and `given` ([`PromptOptions::with_value`]). A name that does not exist is
 /// an error.
 ///
@@ -67,7 +67,7 @@ pub struct Prompts {
 pub struct PromptOptions {
     /// Begin with what the template `header` gives.
     pub(crate) header: bool,
-    /// How large it may be: the oldest finished steps are left out first, then the oldest reasons of decisions, then
+    /// How large it may be: the oldest finished steps are omitted first, then the oldest reasons of decisions, then
     /// what members say that the format does not declare, and nothing else.
     pub(crate) budget: Option<Budget>,
     /// What is redacted in texts; [`Redaction::secrets`] by default.
@@ -142,7 +142,7 @@ pub struct Rendered {
     pub omitted_reasons: usize,
     /// Its size, as the budget counts; without one in tokens, estimated at four bytes each.
     pub tokens: usize,
-    /// Whether it is over the budget with nothing left that may be left out.
+    /// Whether it is over the budget with nothing left that may be omitted.
     pub over_budget: bool,
 }
 
@@ -280,7 +280,7 @@ impl Prompts {
             left_out.notes = true;
             best = Some(render(left_out)?);
         }
-        // A few short steps can be shorter than the line that says that they are left out.
+        // A few short steps can be shorter than the line that says that they are omitted.
         Ok(match best {
             Some(best) if best.tokens < whole.tokens => best,
             _ => whole,
@@ -295,7 +295,7 @@ impl Prompts {
     }
 }
 
-/// The prompt with the fewest left out that fits, else with all of them; `None` where there is nothing to leave
+/// The prompt with the fewest omitted that fits, else with all of them; `None` where there is nothing to leave
 /// out. The first one adds the line that says so; from then on a prompt only gets shorter with each.
 ///
 /// A prompt with many steps takes its time to render, so this begins where the sizes say that it fits, and looks

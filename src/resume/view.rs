@@ -11,7 +11,7 @@ use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff, ItemState};
 use crate::json::Violation;
 use crate::staleness::TrackedFile;
 
-/// How much is left out, the least important first.
+/// How much is skipped, the least important first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// So many finished steps, the oldest.
@@ -62,10 +62,10 @@ impl<'r> View<'r> {
         handoff.only_what_is_left(resume.work_has_ids);
         let unreadable = std::mem::take(&mut handoff.unreadable);
         for item in unreadable.iter().filter(|item| item.state.is_work()) {
-            let told = format!("({}, which could not be read)", item.name());
+            let text = format!("({}, which could not be read)", item.name());
             match item.state {
-                ItemState::Finished => handoff.done.push(DoneItem::new(told)),
-                _ => handoff.pending.push(told),
+                ItemState::Finished => handoff.done.push(DoneItem::new(text)),
+                _ => handoff.pending.push(text),
             }
         }
         handoff.unreadable = unreadable;

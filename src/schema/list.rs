@@ -176,11 +176,11 @@ impl Entry {
             format!("{}{}.{version}.{contract}", self.base, self.name).into(),
         );
         if !self.versions.is_empty() {
-            let told = self.versions.iter();
-            let told: Vec<_> = told
+            let notes = self.versions.iter();
+            let notes: Vec<_> = notes
                 .map(|version| format!("{}: {}", version.number, version.summary))
                 .collect();
-            let comment = format!("Versions of {}. {}", self.name, told.join(" "));
+            let comment = format!("Versions of {}. {}", self.name, notes.join(" "));
             members.insert("$comment".to_owned(), comment.into());
         }
         if let Value::Object(of_type) = (self.make)() {

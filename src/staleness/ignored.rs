@@ -1,4 +1,4 @@
-//! What the project's own `.gitignore` files leave out.
+//! What the project's own `.gitignore` files ignore.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl Ignored {
         }
     }
 
-    /// Whether git would leave out a file: the nearest `.gitignore` that speaks of it, or of a folder it is in,
+    /// Whether git would ignore a file: the nearest `.gitignore` that speaks of it, or of a folder it is in,
     /// decides.
     pub(super) fn is_ignored(&mut self, path: &str) -> bool {
         let path = Path::new(path);

@@ -37,7 +37,7 @@ const PARTS: usize = 4;
 /// a format with limits has to cut or to report that it is over.
 ///
 /// It shrinks towards 2,049 bytes and a small valid value below the growth, never to one that is within the
-/// size. A value in which nothing can grow is left out.
+/// size. A value in which nothing can grow is skipped.
 pub fn oversized<C: Arbitrary + Examine>() -> impl Strategy<Value = C> {
     let limit = Limits::default().total_bytes.unwrap_or_default();
     let growth = select(vec![Growth::Text, Growth::List, Growth::Several]);

@@ -50,7 +50,7 @@ impl Examine for BuilderState {
 ///
 /// It is `any::<C>()` with a look at each value. The library's own types never have any other, and what
 /// each one's values are like stands at its [`Arbitrary`]. One of a type of yours that breaks a rule of
-/// its `inspect` is left out, so that a derived `Arbitrary` that mostly keeps the rules will do; one that
+/// its `inspect` is skipped, so that a derived `Arbitrary` that mostly keeps the rules will do; one that
 /// mostly breaks them makes proptest give up and say so.
 ///
 /// It shrinks as `any::<C>()` does, through valid values only.

@@ -25,7 +25,7 @@ built_in![
 
 /// A protocol's own message, from the template of this name among `templates`.
 ///
-/// The templates are tested with any values, so one that does not render is a fault of this library; it is told
+/// The templates are tested with any values, so one that does not render is a fault of this library; it is reported
 /// where the message would stand.
 pub(crate) fn message(
     templates: &[(&str, &'static str)],

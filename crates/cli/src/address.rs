@@ -276,7 +276,7 @@ impl Target {
         let past = || {
             let of_this_task = self.of_the_past(true);
             of_this_task
-                .or_else(|| self.put_aside())
+                .or_else(|| self.archived())
                 .or_else(|| self.of_the_past(false))
         };
         match is_missing.then(past).flatten() {
@@ -286,7 +286,7 @@ impl Target {
     }
 
     /// The message about a checkpoint that was archived, as when another agent took over.
-    fn put_aside(&self) -> Option<String> {
+    fn archived(&self) -> Option<String> {
         let name = self.path.file_name()?.to_str()?;
         let stem = name.strip_suffix(".json")?;
         let layout = self.format.layout();
@@ -299,7 +299,7 @@ impl Target {
         });
         let (_, newest) = archives.max()?;
         Some(format!(
-            "there is no checkpoint here now; the last one was put aside as {newest}: `ckpt show` and `ckpt resume` read \
+            "there is no checkpoint here now; the last one was archived as {newest}: `ckpt show` and `ckpt resume` read \
              that file, `ckpt start` begins anew"
         ))
     }

@@ -155,7 +155,7 @@ pub(crate) enum Verb {
     /// Print the prompt for the agent that goes on
     ///
     /// The prompt goes to standard output; warnings, and questions to be answered first, to standard error. What has
-    /// the shape of a secret is left out of it. --agent and --session say who asks: a task that another has claimed
+    /// the shape of a secret is redacted in it. --agent and --session say who asks: a task that another has claimed
     /// is refused.
     /// Exit 0 says continue, 1 verify or answer first, 4 do not resume, 3 the checkpoint is corrupt.
     Resume {
@@ -171,7 +171,7 @@ pub(crate) enum Verb {
         /// A folder of templates of your own, NAME.md and FORMAT/NAME.md; those it lacks are the built-in ones
         #[arg(long, value_name = "DIR")]
         templates: Option<PathBuf>,
-        /// Leave out the oldest finished steps, then the oldest reasons of decisions, until the prompt has at most N
+        /// Omit the oldest finished steps, then the oldest reasons of decisions, until the prompt has at most N
         /// tokens (of 4 bytes)
         #[arg(long, value_name = "N", allow_negative_numbers = true)]
         budget_tokens: Option<usize>,
@@ -457,7 +457,7 @@ pub(crate) enum Report {
     /// Report a subtask that joins, begins, is finished or failed
     #[command(subcommand)]
     Subtask(Item),
-    /// Report a workstream that joins, begins, is finished, failed or is left out
+    /// Report a workstream that joins, begins, is finished, failed or is dormant
     #[command(subcommand)]
     Workstream(Workstream),
     /// Report a task of the story that joins, begins, is finished or failed
@@ -758,11 +758,11 @@ pub(crate) struct StepDone {
 pub(crate) enum Workstream {
     #[command(flatten)]
     Item(Item),
-    /// It is left out of this run
+    /// It becomes dormant in this run
     Dormant(Forcible<Dormant>),
 }
 
-/// A workstream that is left out.
+/// A workstream that becomes dormant.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Dormant {
     /// Its id

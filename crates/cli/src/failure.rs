@@ -181,10 +181,10 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         };
     }
     let place = GLOBAL.get().zip(error.path());
-    let told =
+    let found =
         place.and_then(|(global, path)| read::format_of_damaged(path, error, global).ok()?);
     let named = place.and_then(|(global, _)| global.formats.get(global.format.as_ref()?).ok());
-    let format = named.or(told.as_ref());
+    let format = named.or(found.as_ref());
     let kept = place.and_then(|(global, path)| Target::kept(path, format, global));
     if is_conflict {
         let or = kept.map_or_else(String::new, |entry| {
@@ -192,7 +192,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         });
         return format!("nothing was changed; edit the file, then run this again{or}");
     }
-    let option = if told.is_some() { "" } else { " --format F" };
+    let option = if found.is_some() { "" } else { " --format F" };
     let is_host = format.is_some_and(Format::is_host);
     // A host file has more than checkpoints in it, and does not begin anew.
     let ways = [

@@ -40,7 +40,7 @@ pub enum Next {
     Begin,
     /// An agent goes on with this prompt.
     Resume(String),
-    /// Somebody has to decide first.
+    /// A person has to decide first.
     Ask(Vec<String>),
     /// Nothing is left to do.
     Nothing,
@@ -70,7 +70,7 @@ fn prompt(resume: &Resume) -> Result<String> {
     resume.prompt()
 }
 
-/// Without templates the plan is all that is told.
+/// Without templates the plan is all there is.
 #[cfg(not(feature = "template"))]
 fn prompt(resume: &Resume) -> Result<String> {
     let next = resume.plan.start_at.as_deref().unwrap_or_default();

@@ -19,7 +19,7 @@ proptest! {
         let document = Document::from_text(value.to_string())?;
         let violations = Errand::examine(&document).unwrap_or_default();
         let loads = violations.iter().all(|it| it.code == Code::FUTURE_TIMESTAMP);
-        // Times are of the format `date-time`, which a validator looks at where it is told to.
+        // Times are of the format `date-time`, which a validator looks at where it is configured to.
         let validator = jsonschema::options().should_validate_formats(true);
         let validator = validator.build(&schema::<Errand>()).unwrap();
         let accepts = validator.is_valid(&value);

@@ -27,17 +27,17 @@ pub(crate) fn of_step(effect: &Effect<'_>, left_plan: &[String]) -> Option<Strin
 /// Steps that a plan has more than once: a report finishes one of them.
 pub(crate) fn twice(plan: &[String]) -> Vec<String> {
     let (mut seen, mut again) = (HashSet::new(), HashSet::new());
-    let told = plan
+    let steps = plan
         .iter()
         .filter(|step| !seen.insert(*step) && again.insert(*step));
-    let told: Vec<&String> = told.collect();
+    let steps: Vec<&String> = steps.collect();
     let note = |step: &String| {
         format!(
             "{step} is in the plan more than once; each has to be finished",
             step = quoted(step)
         )
     };
-    told.into_iter().map(note).collect()
+    steps.into_iter().map(note).collect()
 }
 
 fn started(text: &str, effect: &Effect<'_>) -> Option<String> {

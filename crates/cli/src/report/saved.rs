@@ -105,7 +105,7 @@ fn of_files(files: &SavedFiles, global: &Global) -> Vec<String> {
     notes
 }
 
-/// What was left out, why and where it is, and whether the checkpoint is over its target: one line for all of it.
+/// What was dropped, why and where it is, and whether the checkpoint is over its target: one line for all of it.
 fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
     let mut parts = Vec::new();
     let steps = |dropped: &&Dropped| dropped.pointer.starts_with("/completedSteps/");
@@ -126,7 +126,7 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
     }
     for dropped in truncation.dropped.iter().filter(|dropped| !steps(dropped)) {
         parts.push(match dropped.pointer.as_str() {
-            "" => "the checkpoint as it was before is put aside".to_owned(),
+            "" => "the checkpoint as it was before is kept".to_owned(),
             // A list is not work that other work took the place of, but a plan whose time comes.
             pointer if dropped.reason == DropReason::PutAside && dropped.value.is_array() => {
                 format!("{pointer} has no place in this stage, and comes back in the one that has")

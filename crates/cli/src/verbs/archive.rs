@@ -1,4 +1,4 @@
-//! `ckpt archive`: put a checkpoint aside, so that its key is free again.
+//! `ckpt archive`: archive a checkpoint, so that its key is free again.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(super) fn run(
             put_aside: aside.display().to_string(),
         });
     } else {
-        outcome.line(format!("put aside as {}", aside.display()));
+        outcome.line(format!("archived as {}", aside.display()));
     }
     Ok(outcome)
 }
@@ -66,7 +66,7 @@ fn complete(target: &Target) -> Result<Revision, Failure> {
     if handoff.may_be_open() {
         let unreadable: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
         return Err(at(Error::refused(format!(
-            "it is unknown whether the task is complete: {}; mend that with `ckpt set`, or say why it is put aside \
+            "it is unknown whether the task is complete: {}; mend that with `ckpt set`, or say why it is archived \
              with --as crashed, --as aborted or --as complete",
             unreadable.join("; ")
         ))));
@@ -74,7 +74,7 @@ fn complete(target: &Target) -> Result<Revision, Failure> {
     match handoff.status {
         Status::Complete => Ok(stored.revision),
         status => Err(at(Error::refused(format!(
-            "the task is {status}, not complete; say why it is put aside with --as crashed (another agent takes \
+            "the task is {status}, not complete; say why it is archived with --as crashed (another agent takes \
              over), --as aborted (it begins anew) or --as complete (it is, whatever the checkpoint says)"
         )))),
     }

@@ -103,7 +103,7 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
             .and_then(|there| there.context.place_is_for)
         {
             outcome.note(format!(
-                "the checkpoint that is there is not that of {now_for}; put it aside with `ckpt archive`"
+                "the checkpoint that is there is not that of {now_for}; archive it with `ckpt archive`"
             ));
         }
     }

@@ -20,7 +20,7 @@ use crate::reported;
 
 /// What a report did.
 #[derive(Default)]
-struct Told {
+struct Said {
     line: String,
     notes: Vec<String>,
     /// The texts that are no longer planned or in progress.
@@ -73,7 +73,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
         let claim = target.store().release(&target.key, fence);
         match claim {
             Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
-            // The change is made and told; only the claim stands still.
+            // The change is made and reported; only the claim stands still.
             Err(error) => {
                 let mut failure = target.error(error);
                 failure.message.push_str(
@@ -103,7 +103,7 @@ fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Out
     Ok(Some(outcome))
 }
 
-/// The sign of life of a builder's session, which its host file has: the checkpoint stays as it is.
+/// The heartbeat of a builder's session, which its host file has: the checkpoint stays as it is.
 fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     target.require_file()?;
     let now = super::now(global);
@@ -205,7 +205,7 @@ fn change(target: &Target, reports: &[Report], global: &Global) -> Result<Outcom
     }
     let mut lines = Vec::new();
     let mut left = Vec::new();
-    for Told {
+    for Said {
         line,
         notes,
         left_plan,
@@ -243,7 +243,7 @@ fn apply(
     reports: &[Report],
     inputs: &Inputs,
     global: &Global,
-) -> Result<Reported<Told>, Failure> {
+) -> Result<Reported<Said>, Failure> {
     target.require_file()?;
     let rules = RuleContext::none()
         .with_inputs(inputs)
@@ -298,30 +298,30 @@ fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
             Some("; what is in the way is reported with `ckpt block`")
         }
         "restart" if format.is_task() => Some(
-            "; put the checkpoint aside with `ckpt archive --as aborted` and begin anew with `ckpt start`",
+            "; archive the checkpoint with `ckpt archive --as aborted` and begin anew with `ckpt start`",
         ),
         _ => None,
     }
 }
 
 /// What a report did, in a line.
-fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Told {
+fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Said {
     let (operation, is_changed) = (&effect.report.operation, effect.is_changed);
     let (before, after) = (effect.before, effect.after);
-    let mut told = Told::default();
+    let mut said = Said::default();
     if !matches!(operation, Operation::StepEdit { .. }) {
-        told.left_plan = plan::left_plan(before, after);
+        said.left_plan = plan::left_plan(before, after);
     }
-    told.line = match operation {
+    said.line = match operation {
         Operation::StepStart { text } if is_changed => {
-            told.notes.extend(put_aside(before, after));
+            said.notes.extend(gone_back(before, after));
             format!("started: {text}")
         }
         Operation::StepStart { text } => format!("already in progress: {text}"),
         Operation::StepDone(step) => {
             let last = after.done.last().map(|item| item.text.as_str());
             let done = step.text().or(last).unwrap_or("step");
-            let left = told.left_plan.iter().map(String::as_str);
+            let left = said.left_plan.iter().map(String::as_str);
             let left: Vec<&str> = left.filter(|step| *step != done).collect();
             let left = match left.is_empty() {
                 true => String::new(),
@@ -354,18 +354,18 @@ fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Told {
             }
         }
     };
-    told.notes.extend(plan::of_step(effect, &told.left_plan));
+    said.notes.extend(plan::of_step(effect, &said.left_plan));
     if let Operation::Complete = operation {
         // What a format has to be done once a task is complete.
         let known = |text: &&String| !before.instructions.contains(text);
-        told.notes
+        said.notes
             .extend(after.instructions.iter().filter(known).cloned());
     }
     if let (Operation::RateLimit { note: None }, Some(step)) =
         (operation, after.in_progress.first())
         && step.note.is_none()
     {
-        told.notes.push(format!(
+        said.notes.push(format!(
             "nothing tells how far {} is; note it with: ckpt note TEXT",
             quoted(&step.text)
         ));
@@ -375,21 +375,21 @@ fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Told {
         && after.in_progress.is_empty()
         && let Some(note) = &step.note
     {
-        told.notes.push(format!("its partial work was: {note}"));
+        said.notes.push(format!("its partial work was: {note}"));
     }
     if let Operation::StepDrop { .. } = operation
         && before.decisions.len() == after.decisions.len()
     {
-        told.notes
+        said.notes
             .push("this format has no place for the reason".to_owned());
     }
-    told.notes.extend(phase_stays(effect, inputs));
-    told.notes
+    said.notes.extend(phase_stays(effect, inputs));
+    said.notes
         .extend(who_has_it(operation, reporter, before, after));
-    told
+    said
 }
 
-/// That a gate was passed and nobody said whether its phase is finished.
+/// That a gate was passed and no report said whether its phase is finished.
 fn phase_stays(effect: &Effect<'_>, inputs: &Inputs) -> Option<String> {
     let operation = &effect.report.operation;
     let silent = matches!(operation, Operation::GatePass { phase: None, .. });
@@ -467,7 +467,7 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         | Operation::TaskAdd { id } => item(id, "added"),
         Operation::WorkstreamDormant { id, because } => {
             format!(
-                "workstream {id} left out: {because}; {}",
+                "workstream {id} dormant: {because}; {}",
                 what_is_left(after)
             )
         }
@@ -522,8 +522,8 @@ fn what_is_left(handoff: &Handoff) -> String {
     format!("{left} pending, {next}")
 }
 
-/// The work that was put aside for other work, with its note.
-fn put_aside(before: &Handoff, after: &Handoff) -> Option<String> {
+/// The work that went back to the plan for other work, with its note.
+fn gone_back(before: &Handoff, after: &Handoff) -> Option<String> {
     let aside = before.in_progress.first()?;
     // Waiting for the others is no step of the plan: it is over.
     if after.in_progress.iter().any(|item| item.text == aside.text)

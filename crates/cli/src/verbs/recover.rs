@@ -165,7 +165,7 @@ pub(super) fn run(
         });
         return Ok(outcome);
     }
-    outcome.line(told(&recovered));
+    outcome.line(outcome_of(&recovered));
     if let (Some(_), None, Some(slot)) = (&recovered.entry, &recovered.saved, &global.slot) {
         outcome.warn(format!("it has no checkpoint in the slot {slot}"));
     }
@@ -197,7 +197,7 @@ pub(super) fn run(
         let more = pieces.len().saturating_sub(MOST_LISTED);
         listed.extend((more > 0).then(|| format!("and {more} more; --json lists all")));
         let text = format!(
-            "of the damaged text this could not be read, and is left out:\n{}",
+            "of the damaged text this could not be read, and is skipped:\n{}",
             listed.join("\n")
         );
         outcome.warn(text);
@@ -237,7 +237,7 @@ fn with_advice(error: Error, target: &Target) -> Failure {
     failure
 }
 
-fn told(recovered: &Recovered) -> String {
+fn outcome_of(recovered: &Recovered) -> String {
     match (&recovered.damage, &recovered.saved, &recovered.entry) {
         (_, _, Some(entry)) => format!("went on with {entry}"),
         (None, None, None) => "nothing is wrong with it; nothing was changed".to_owned(),

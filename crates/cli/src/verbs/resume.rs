@@ -111,7 +111,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         .map_err(|error| at_template(error, how))?;
     if let Some(over) = rendered.as_ref().filter(|rendered| rendered.over_budget) {
         outcome.warn(format!(
-            "the prompt has about {} tokens, more than the budget, with nothing left that may be left out",
+            "the prompt has about {} tokens, more than the budget, with nothing left that may be omitted",
             over.tokens
         ));
         outcome.found();
@@ -198,7 +198,7 @@ fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
         Some((by, now_in)) => Err(Failure::exiting(
             Exit::Refused,
             format!(
-                "{}: {by} took the work over in {now_in}; resume that one, and put this one aside with `ckpt archive \
+                "{}: {by} took the work over in {now_in}; resume that one, and archive this one with `ckpt archive \
                  {0} --as crashed`",
                 target.path.display()
             ),
@@ -239,7 +239,7 @@ fn report<'r>(target: &Target, resume: &'r Resume, rendered: Option<&'r Rendered
 }
 
 /// What the next agent reports with: the reports that the format has, with the address that was given and the fence of
-/// whoever asks.
+/// the caller.
 fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<String> {
     let mut address = match (&target.slot, &global.store, &global.key) {
         (None, Some(store), Some(key)) => format!(

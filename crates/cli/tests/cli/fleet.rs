@@ -204,7 +204,7 @@ react-dev          US-003     33% (2/6)    implementation  1 d ago    stalled   
 media              T1         65% (13/20)  —               2 min ago  active       —      10 min    4 min
 content            T2         —            —               —          not started  —      —         —
 agent-secondary_b  —          —            —               —          missing      —      —         —
-5 rows: 2 active, 1 missing, 1 not started, 1 stalled; 32% done, about 4 min left; 3 can be resumed; 1 other .json left out
+5 rows: 2 active, 1 missing, 1 not started, 1 stalled; 32% done, about 4 min left; 3 can be resumed; 1 other .json skipped
 "
     );
     let markdown = status(&["--markdown"]);

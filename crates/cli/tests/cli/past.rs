@@ -233,7 +233,7 @@ fn a_checkpoint_that_is_put_aside_frees_its_key() {
     let aside = project
         .expect(0, &[&["archive", "--as", "aborted"], &store[..]].concat())
         .out;
-    let aside = aside.trim_end().strip_prefix("put aside as ").unwrap();
+    let aside = aside.trim_end().strip_prefix("archived as ").unwrap();
     assert!(project.read(aside).contains("\"x\""));
     project.expect(
         0,

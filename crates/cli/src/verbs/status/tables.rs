@@ -120,10 +120,10 @@ fn summary(fleet: &Fleet) -> String {
         }
     }
     if archives > 0 {
-        text.push_str(&format!("; {archives} put aside"));
+        text.push_str(&format!("; {archives} archived"));
     }
     if files > 0 {
-        text.push_str(&format!("; {files} other .json left out"));
+        text.push_str(&format!("; {files} other .json skipped"));
     }
     if folders > 0 {
         let word = if folders == 1 { "folder" } else { "folders" };

@@ -13,15 +13,15 @@ const PRIVATE: &str = "$serde_json::private::";
 /// # Errors
 ///
 /// [`Flaw::NotFinite`] for NaN and infinities, which serde_json would write as `null`.
-pub(super) fn survey<T: Serialize + ?Sized>(value: &T) -> Result<Vec<bool>, Flaw> {
+pub(super) fn maps<T: Serialize + ?Sized>(value: &T) -> Result<Vec<bool>, Flaw> {
     let mut objects = Vec::new();
-    value.serialize(Survey {
+    value.serialize(Maps {
         objects: &mut objects,
     })?;
     Ok(objects)
 }
 
-/// What a survey stumbled on.
+/// Why a value cannot be looked through.
 #[derive(Debug)]
 pub(super) enum Flaw {
     /// A number that JSON has no text for.
@@ -47,13 +47,13 @@ impl ser::Error for Flaw {
     }
 }
 
-struct Survey<'s> {
+struct Maps<'s> {
     objects: &'s mut Vec<bool>,
 }
 
-impl Survey<'_> {
-    fn again(&mut self) -> Survey<'_> {
-        Survey {
+impl Maps<'_> {
+    fn again(&mut self) -> Maps<'_> {
+        Maps {
             objects: self.objects,
         }
     }
@@ -71,7 +71,7 @@ macro_rules! plain {
     )*};
 }
 
-impl<'s> Serializer for Survey<'s> {
+impl<'s> Serializer for Maps<'s> {
     type Ok = ();
     type Error = Flaw;
     type SerializeSeq = Self;
@@ -192,7 +192,7 @@ impl<'s> Serializer for Survey<'s> {
 
 macro_rules! elements {
     ($($compound:ident $element:ident)*) => {$(
-        impl ser::$compound for Survey<'_> {
+        impl ser::$compound for Maps<'_> {
             type Ok = ();
             type Error = Flaw;
 
@@ -216,7 +216,7 @@ elements! {
 
 macro_rules! fields {
     ($($compound:ident)*) => {$(
-        impl ser::$compound for Survey<'_> {
+        impl ser::$compound for Maps<'_> {
             type Ok = ();
             type Error = Flaw;
 
@@ -237,7 +237,7 @@ macro_rules! fields {
 
 fields! { SerializeStruct SerializeStructVariant }
 
-impl ser::SerializeMap for Survey<'_> {
+impl ser::SerializeMap for Maps<'_> {
     type Ok = ();
     type Error = Flaw;
 
@@ -272,16 +272,16 @@ mod tests {
     fn maps_are_told_from_structs_in_the_order_of_the_text() {
         let side = BTreeMap::from([(1, Some(1.0)), (2, None)]);
         let shapes = (Shape::Dot, Shape::Circle(1.0), Shape::Box { side });
-        assert_eq!(survey(&shapes).unwrap(), [false, false, false, true]);
+        assert_eq!(maps(&shapes).unwrap(), [false, false, false, true]);
         let any = serde_json::json!({"a": [{}, 1.5], "b": {}});
-        assert_eq!(survey(&any).unwrap(), [true; 3]);
+        assert_eq!(maps(&any).unwrap(), [true; 3]);
     }
 
     #[test]
     fn numbers_without_text_are_found() {
-        assert!(matches!(survey(&[1.0, f64::NAN]), Err(Flaw::NotFinite)));
+        assert!(matches!(maps(&[1.0, f64::NAN]), Err(Flaw::NotFinite)));
         assert!(matches!(
-            survey(&Shape::Circle(f32::INFINITY)),
+            maps(&Shape::Circle(f32::INFINITY)),
             Err(Flaw::NotFinite)
         ));
     }
