@@ -264,6 +264,13 @@ pub(super) fn add_each_once(
     }
 }
 
+/// The texts of lists, each once.
+pub(super) fn each_once<'t>(texts: impl IntoIterator<Item = &'t String>) -> Vec<&'t str> {
+    let mut seen = HashSet::new();
+    let texts = texts.into_iter().map(String::as_str);
+    texts.filter(|text| seen.insert(*text)).collect()
+}
+
 /// A decision, for a format that keeps it as a text.
 pub(super) fn decided(text: &str, rationale: Option<&str>) -> Result<String> {
     says(text, "say what was decided")?;

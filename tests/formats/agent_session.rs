@@ -862,8 +862,11 @@ fn messages_say_what_the_protocol_says() {
     let agent = example();
     let now = time("2026-01-15T15:15:00Z");
     insta::assert_snapshot!("resume", messages::resume(&agent, now));
-    insta::assert_snapshot!("take_over", messages::take_over(&agent, "Secondary-A-New"));
-    insta::assert_snapshot!("handoff_note", messages::handoff_note(&agent));
+    insta::assert_snapshot!(
+        "take_over",
+        messages::take_over(&agent, "Secondary-A-New", None)
+    );
+    insta::assert_snapshot!("handoff_note", messages::handoff_note(&agent, None));
     let fresh = messages::fresh_handoff(&agent, "Secondary-A");
     insta::assert_snapshot!("fresh_handoff", fresh);
     insta::assert_snapshot!("status_check", messages::status_check(&agent, 7, time(NOW)));
@@ -883,18 +886,21 @@ fn messages_say_what_the_protocol_says() {
     );
     // Taking over under the old id needs the archive first.
     for id in ["Secondary-A", "secondary_a"] {
-        assert!(messages::take_over(&agent, id).contains("Rename"), "{id}");
+        assert!(
+            messages::take_over(&agent, id, None).contains("Rename"),
+            "{id}"
+        );
     }
     // Once it is archived, the archive is what is to be read.
     let archive = "agent_checkpoints/secondary_a_crashed_1768489200.json";
-    let text = messages::take_over_from(&agent, "Secondary-A", archive);
+    let text = messages::take_over(&agent, "Secondary-A", Some(archive));
     for part in [
         "Checkpoint File: agent_checkpoints/secondary_a_crashed_1768489200.json\n",
         "Create a NEW checkpoint file: agent_checkpoints/secondary_a.json,",
     ] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(messages::handoff_note_from(&agent, archive).contains(archive));
+    assert!(messages::handoff_note(&agent, Some(archive)).contains(archive));
 }
 
 #[test]
@@ -912,7 +918,7 @@ fn a_message_tells_no_time_before_the_present_and_no_empty_phase() {
         assert!(text.contains("15:10 (ahead of the clock here)"), "{text}");
     }
     agent.phase = Some(String::new());
-    assert!(messages::handoff_note(&agent).contains("Resume from: S2.P2\n"));
+    assert!(messages::handoff_note(&agent, None).contains("Resume from: S2.P2\n"));
     assert_eq!(agent.handoff().phase.as_deref(), Some("S2.P2"));
     agent.stage = Some(" ".into());
     assert_eq!(agent.handoff().phase, None);
@@ -924,7 +930,7 @@ fn messages_of_an_empty_checkpoint_say_what_is_unknown() {
     let now = time(NOW);
     for text in [
         messages::resume(&agent, now),
-        messages::take_over(&agent, "B"),
+        messages::take_over(&agent, "B", None),
         messages::status_check(&agent, 1, now),
         messages::escalation(&agent, now),
     ] {
@@ -1535,10 +1541,7 @@ fn only_an_agent_that_was_at_work_is_called_crashed() {
         let mut agent = AgentCheckpoint::default();
         agent.agent_id = Some("Secondary-A".to_owned());
         agent.status = Some(status);
-        let text = agent_checkpoint::formats::agent_session::messages::take_over(
-            &agent,
-            "Secondary-A-New",
-        );
+        let text = messages::take_over(&agent, "Secondary-A-New", None);
         assert!(text.contains(from), "{text}");
     }
 }

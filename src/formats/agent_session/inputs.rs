@@ -77,7 +77,8 @@ fn reassign(call: &VerbCall<'_>) -> Result<VerbDone> {
     #[cfg(feature = "template")]
     let done = {
         let old = taken.archive.as_deref().unwrap_or(call.file.path);
-        let note = super::messages::handoff_note_from(&taken.before, &old.display().to_string());
+        let old = old.display().to_string();
+        let note = super::messages::handoff_note(&taken.before, Some(&old));
         done.with_note(format!("give the new agent this:\n{}", note.trim_end()))
     };
     Ok(done)

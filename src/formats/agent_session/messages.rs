@@ -197,8 +197,8 @@ impl Facts {
     }
 
     #[cfg(feature = "template")]
-    fn kept_in(mut self, file: &str) -> Facts {
-        file.clone_into(&mut self.file);
+    fn kept_in(mut self, archive: Option<&str>) -> Facts {
+        self.file = archive.map_or(self.file, str::to_owned);
         self
     }
 
@@ -229,24 +229,14 @@ pub fn resume(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
     message(TEMPLATES, "agent-session/resumed", &Facts::of(agent, now))
 }
 
-/// The note in the handoff package of an agent that takes over, with the file that the old agent's
-/// checkpoint is in: where it was archived first, [`handoff_note_from`] names the archive.
-#[cfg(feature = "template")]
-#[must_use]
-pub fn handoff_note(agent: &AgentCheckpoint) -> String {
-    message(TEMPLATES, "agent-session/handoff-note", &timeless(agent))
-}
-
-/// As [`handoff_note`], with the checkpoint in this file, such as
+/// The note in the handoff package of an agent that takes over, with the file that the old agent's checkpoint is in:
+/// its own, or the archive that it was put aside as, such as
 /// `agent_checkpoints/secondary_a_crashed_1768489200.json`.
 #[cfg(feature = "template")]
 #[must_use]
-pub fn handoff_note_from(agent: &AgentCheckpoint, file: &str) -> String {
-    message(
-        TEMPLATES,
-        "agent-session/handoff-note",
-        &timeless(agent).kept_in(file),
-    )
+pub fn handoff_note(agent: &AgentCheckpoint, archive: Option<&str>) -> String {
+    let facts = timeless(agent).kept_in(archive);
+    message(TEMPLATES, "agent-session/handoff-note", &facts)
 }
 
 /// The handoff package of an agent that begins the feature anew, after a restart from scratch: it says
@@ -261,24 +251,12 @@ pub fn fresh_handoff(agent: &AgentCheckpoint, new_id: &str) -> String {
     )
 }
 
-/// What the user gives an agent, called `new_id`, that takes over from one that crashed, whose file is
-/// in its place; where it was archived first, [`take_over_from`] names the archive.
+/// What the user gives an agent, called `new_id`, that takes over from one that crashed. With the old checkpoint in an
+/// archive, as in [`handoff_note`], the new agent can have the old id.
 #[cfg(feature = "template")]
 #[must_use]
-pub fn take_over(agent: &AgentCheckpoint, new_id: &str) -> String {
-    message(
-        TEMPLATES,
-        "agent-session/take-over",
-        &timeless(agent).by(new_id),
-    )
-}
-
-/// As [`take_over`], with the old agent's checkpoint in this file, such as
-/// `agent_checkpoints/secondary_a_crashed_1768489200.json`; so the new agent can have the old id.
-#[cfg(feature = "template")]
-#[must_use]
-pub fn take_over_from(agent: &AgentCheckpoint, new_id: &str, file: &str) -> String {
-    let facts = timeless(agent).by(new_id).kept_in(file);
+pub fn take_over(agent: &AgentCheckpoint, new_id: &str, archive: Option<&str>) -> String {
+    let facts = timeless(agent).by(new_id).kept_in(archive);
     message(TEMPLATES, "agent-session/take-over", &facts)
 }
 

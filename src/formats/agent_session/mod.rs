@@ -29,7 +29,7 @@ pub use status::{AgentStatus, AgentType};
 pub use take_over::{TakeOver, TakenOver, take_over};
 
 use super::fields::{self, null_is_default};
-use super::steps::said;
+use super::steps::{each_once, said};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
@@ -205,9 +205,7 @@ impl Checkpoint for AgentCheckpoint {
     }
 
     fn files(&self) -> Vec<&str> {
-        let mut seen = std::collections::HashSet::new();
-        let files = self.files_modified.iter().map(String::as_str);
-        files.filter(|file| seen.insert(*file)).collect()
+        each_once(&self.files_modified)
     }
 
     /// All but the one that the protocol has every agent write.

@@ -43,7 +43,7 @@ pub(super) fn plan(agent: &AgentCheckpoint, context: &RuleContext<'_>) -> Resume
         plan.new_worker = agent.agent_id.as_deref().map(|id| {
             let name = take_over_id(id);
             #[cfg(feature = "template")]
-            let block = messages::take_over(agent, &name);
+            let block = messages::take_over(agent, &name, None);
             let worker = NewWorker::new(name);
             #[cfg(feature = "template")]
             let worker = worker.with_block(block);

@@ -25,6 +25,7 @@ pub use progress::AgainstEstimate;
 pub use pulse::{HEARTBEAT_INTERVAL, LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
+use super::steps::each_once;
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
@@ -354,13 +355,7 @@ impl Checkpoint for SitebuilderCheckpoint {
     }
 
     fn files(&self) -> Vec<&str> {
-        let mut seen = std::collections::HashSet::new();
-        self.files_created
-            .iter()
-            .chain(&self.files_modified)
-            .map(String::as_str)
-            .filter(|file| seen.insert(*file))
-            .collect()
+        each_once(self.files_created.iter().chain(&self.files_modified))
     }
 
     /// The supervisor of the protocol compares what was changed, not what was made.

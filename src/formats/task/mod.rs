@@ -20,6 +20,7 @@ use crate::checkpoint::{
     Timestamp, Truncation, open_enum,
 };
 use crate::formats::fields::null_is_default;
+use crate::formats::steps::each_once;
 use crate::json::{Document, Identity};
 
 /// Where the members and their limits come from.
@@ -341,13 +342,8 @@ impl Checkpoint for TaskCheckpoint {
     }
 
     fn files(&self) -> Vec<&str> {
-        let mut seen = std::collections::HashSet::new();
-        self.completed_steps
-            .iter()
-            .flat_map(|step| step.files_created.iter().chain(&step.files_modified))
-            .map(String::as_str)
-            .filter(|file| seen.insert(*file))
-            .collect()
+        let steps = self.completed_steps.iter();
+        each_once(steps.flat_map(|step| step.files_created.iter().chain(&step.files_modified)))
     }
 
     fn status(&self) -> Status {
