@@ -440,7 +440,11 @@ fn what_is_refused_has_its_question_and_what_is_done_is_not_resumed() {
 fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
     let mut state = PipelineState::default();
     let questions = |story: &StoryCheckpoint, state: &PipelineState| {
-        let inputs = state.inputs("SHOP-12");
+        let inputs = Inputs::of(state.counters("SHOP-12"));
+        let inputs = match state.story_state.get("SHOP-12") {
+            Some(at) => inputs.with(at.clone()),
+            None => inputs,
+        };
         story
             .resume_plan(&RuleContext::none().with_inputs(&inputs))
             .questions

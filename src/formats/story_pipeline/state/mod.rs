@@ -27,9 +27,9 @@ use super::{Number, layout};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
 use crate::checkpoint::{
-    Checkpoint, CheckpointFile, Evidence, Handoff, Inputs, Inspection, ItemState, Layout,
-    Operation, OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion,
-    Start, Status, Timestamp, open_enum,
+    Checkpoint, CheckpointFile, Evidence, Handoff, Inspection, ItemState, Layout, Operation,
+    OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Start,
+    Status, Timestamp, open_enum,
 };
 use crate::formats::fields::{members, null_is_default};
 use crate::json::{Document, Identity};
@@ -434,17 +434,6 @@ impl PipelineState {
     /// How long the pipeline has run.
     fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         between(self.pipeline_start_time.as_ref(), now)
-    }
-
-    /// What the state says about a story, for judging and changing its checkpoint: where the story is, and
-    /// how often it was tried again.
-    #[must_use]
-    pub fn inputs(&self, story: &str) -> Inputs {
-        let inputs = Inputs::of(self.counters(story));
-        match self.story_state.get(story) {
-            Some(state) => inputs.with(state.clone()),
-            None => inputs,
-        }
     }
 }
 
