@@ -15,6 +15,18 @@ use chrono::{DateTime, Utc};
 /// The example of the builder-state protocol: a host file with one checkpoint.
 pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
 
+/// How many of the cases that continuous integration tries are tried now: all of them by proptest's own 256 in
+/// `PROPTEST_CASES`, a part by the 50 of `.cargo/config.toml`.
+pub(crate) fn cases(in_ci: u32) -> u32 {
+    let now = proptest::test_runner::Config::default().cases;
+    (in_ci * now.min(256) / 256).max(1)
+}
+
+/// The places of a long row that are tried now: the first, and then each one in so many.
+pub(crate) fn places() -> impl Iterator<Item = usize> {
+    (0..).step_by(256 / cases(256) as usize)
+}
+
 pub(crate) fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }

@@ -1,5 +1,6 @@
 //! The testkit's rules for checkpoint types, on every format of the library.
 
+use crate::common::cases;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -27,7 +28,7 @@ checkpoint_conformance!(story_pipeline_state, PipelineState, some());
 checkpoint_conformance!(build_pipeline, BuildCheckpoint, some());
 
 proptest! {
-    #![proptest_config(Config { cases: 8, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: cases(8), failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn the_rules_can_be_a_property(task in any::<TaskCheckpoint>()) {

@@ -4,6 +4,7 @@
 use agent_checkpoint::formats::Formats;
 use std::cell::Cell;
 
+use crate::common::{cases, places};
 use agent_checkpoint::RuleContext;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
@@ -56,9 +57,8 @@ fn compare<C: Arbitrary + Examine + 'static>(
     let formats = Formats::default();
     let known = formats.get(format).unwrap();
     let counts = Cell::new([0; 2]);
-    let cases: u32 = if is_broken { 6_000 } else { 800 };
     let config = Config {
-        cases: cases.max(Config::default().cases),
+        cases: if is_broken { 6_000 } else { cases(800) },
         failure_persistence: None,
         // Of a broken schema it is enough to know that it differs.
         max_shrink_iters: if is_broken { 0 } else { u32::MAX },
@@ -157,7 +157,7 @@ fn without(schema: &mut Value, keyword: &str) {
 #[test]
 fn a_schema_without_one_of_its_keywords_is_found() {
     fn finds<C: Arbitrary + Examine + 'static>(format: &str, keywords: &[&str]) {
-        for keyword in keywords {
+        for keyword in places().map_while(|at| keywords.get(at)) {
             let mut broken = schemas(format);
             broken
                 .iter_mut()

@@ -8,52 +8,69 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{CheckpointStore, Put};
 use crash::{Depth, Recorded, Scenario, Step, Tree, broken, scenarios, scratch};
 
-/// What the explorer finds in what a broken writer may leave. Of the right one `crash_states` finds nothing.
-fn found(scenario: &Scenario, broken: impl Fn(&[Step]) -> Vec<Step>) -> String {
+/// The explorer finds this in what a broken writer may leave. Of the right one `states` finds nothing.
+fn finds(what: &str, scenario: &Scenario, broken: impl Fn(&[Step]) -> Vec<Step>) {
     let mut recorded = scenario.record();
     let wrong = broken(&recorded.steps);
     assert_ne!(wrong, recorded.steps, "nothing was broken");
     recorded.steps = wrong;
     let states = recorded.states(0, Depth::Single);
-    let findings = scenario.judge_all(&recorded, &states);
-    assert!(!findings.is_empty(), "a broken writer is not found out");
-    println!("{} of {} states are bad", findings.len(), states.len());
-    findings.join("\n")
+    // One state is enough.
+    let found = states.chunks(32).any(|some| {
+        let findings = scenario.judge_all(&recorded, some);
+        findings.iter().any(|finding| finding.contains(what))
+    });
+    assert!(
+        found,
+        "a broken writer is not found out: no {what:?} in {} states",
+        states.len()
+    );
 }
 
 #[test]
 fn a_save_that_does_not_sync_its_file_is_torn() {
-    let found = found(&scenarios::save_over(), broken::without_file_sync);
-    assert!(found.contains("found Corrupt"), "{found}");
+    finds(
+        "found Corrupt",
+        &scenarios::save_over(),
+        broken::without_file_sync,
+    );
 }
 
 #[test]
 fn a_save_that_does_not_sync_its_folder_is_lost() {
-    let found = found(&scenarios::save_over(), broken::without_folder_sync);
-    assert!(found.contains("1 acts acknowledged"), "{found}");
+    finds(
+        "1 acts acknowledged",
+        &scenarios::save_over(),
+        broken::without_folder_sync,
+    );
 }
 
 #[test]
 fn a_new_folder_whose_parent_is_not_synced_is_lost_with_all_in_it() {
-    let found = found(&scenarios::first_save(), broken::without_sync_of_parents);
-    assert!(found.contains("found Nothing"), "{found}");
+    finds(
+        "found Nothing",
+        &scenarios::first_save(),
+        broken::without_sync_of_parents,
+    );
 }
 
 #[test]
 fn a_file_that_is_written_in_place_is_torn() {
-    let found = found(&scenarios::save_over(), broken::in_place);
-    assert!(found.contains("found Corrupt"), "{found}");
+    finds("found Corrupt", &scenarios::save_over(), broken::in_place);
 }
 
 #[test]
 fn a_file_that_takes_its_name_before_it_is_synced_is_torn() {
-    let found = found(&scenarios::save_over(), broken::rename_before_sync);
-    assert!(found.contains("found Corrupt"), "{found}");
+    finds(
+        "found Corrupt",
+        &scenarios::save_over(),
+        broken::rename_before_sync,
+    );
 }
 
 #[test]
 fn a_record_of_what_was_cut_that_is_not_synced_is_lost() {
-    let found = found(&scenarios::cut(), |steps| {
+    finds("is gone", &scenarios::cut(), |steps| {
         let left_out =
             |step: &&Step| matches!(step, Step::Sync(path) if path.ends_with("a.json.jsonl"));
         steps
@@ -62,12 +79,11 @@ fn a_record_of_what_was_cut_that_is_not_synced_is_lost() {
             .cloned()
             .collect()
     });
-    assert!(found.contains("is gone"), "{found}");
 }
 
 #[test]
 fn a_file_that_is_removed_before_its_history_lasts_is_gone_with_it() {
-    let found = found(&scenarios::deleted(), |steps| {
+    finds("not in the history", &scenarios::deleted(), |steps| {
         // The file goes first, and only then its history is made to last.
         let is_removal =
             |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
@@ -84,33 +100,38 @@ fn a_file_that_is_removed_before_its_history_lasts_is_gone_with_it() {
         changed.insert(entry + 1, removal);
         changed
     });
-    assert!(found.contains("not in the history"), "{found}");
 }
 
 #[test]
 fn a_damaged_file_that_is_put_aside_after_it_was_replaced_is_lost() {
-    let found = found(&scenarios::recovered_fresh(), |steps| {
-        let is_removal =
-            |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
-        let is_quarantine = |step: &Step| matches!(step, Step::Create(path) if path.to_string_lossy().contains("corrupt"));
-        let changed = broken::earlier(steps, is_removal, is_quarantine);
-        // There is nothing left to take the time from.
-        let left = changed.into_iter();
-        left.filter(|step| !matches!(step, Step::SetTime { .. }))
-            .collect()
-    });
-    assert!(found.contains("the damaged text is gone"), "{found}");
+    finds(
+        "the damaged text is gone",
+        &scenarios::recovered_fresh(),
+        |steps| {
+            let is_removal =
+                |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
+            let is_quarantine = |step: &Step| matches!(step, Step::Create(path) if path.to_string_lossy().contains("corrupt"));
+            let changed = broken::earlier(steps, is_removal, is_quarantine);
+            // There is nothing left to take the time from.
+            let left = changed.into_iter();
+            left.filter(|step| !matches!(step, Step::SetTime { .. }))
+                .collect()
+        },
+    );
 }
 
 #[test]
 fn a_pin_that_is_not_synced_is_lost() {
-    let found = found(&scenarios::pinned_present(), broken::without_folder_sync);
-    assert!(found.contains("not in the history"), "{found}");
+    finds(
+        "not in the history",
+        &scenarios::pinned_present(),
+        broken::without_folder_sync,
+    );
 }
 
 #[test]
 fn a_claim_that_is_recorded_after_it_was_granted_lets_the_old_owner_in() {
-    let found = found(&scenarios::taken_over(), |steps| {
+    finds("the old fence", &scenarios::taken_over(), |steps| {
         // The first act is told to be done before its record is written.
         let end = steps
             .iter()
@@ -121,7 +142,6 @@ fn a_claim_that_is_recorded_after_it_was_granted_lets_the_old_owner_in() {
         changed.insert(0, done);
         changed
     });
-    assert!(found.contains("the old fence"), "{found}");
 }
 
 /// A fixed name for the temporary file: what a crash leaves blocks the next save. The states are right, and the

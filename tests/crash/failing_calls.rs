@@ -1,6 +1,6 @@
 //! Every call of everything a store does fails once, in every way that systems have.
 
-use crate::common;
+use crate::common::{self, places};
 use crate::explorer as crash;
 
 use std::error::Error as StdError;
@@ -89,14 +89,12 @@ fn each_call_fails(scenario: &Scenario, fault: Fault) {
     initial.write(counted.path());
     let calls = with_fault(fault, |_, _| false, || run(scenario, counted.path())).calls;
 
-    let next = AtomicUsize::new(0);
+    let numbers = Mutex::new(places().take_while(|&number| number < calls));
     let findings = Mutex::new(Vec::new());
     let try_out = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= calls {
-                return;
-            }
+        // A statement of its own: the others wait for the number only.
+        let next = || numbers.lock().unwrap().next();
+        while let Some(number) = next() {
             if let Err(why) = one_call_fails(scenario, &initial, &views, fault, number) {
                 findings.lock().unwrap().push((number, why));
             }

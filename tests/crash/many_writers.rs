@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::children::{Given, Running, open_gate, say, wait_at_gate, wait_until};
-use crate::common::{clock, key, task};
+use crate::common::{cases, clock, key, task};
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
@@ -24,7 +24,6 @@ use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 use agent_checkpoint::{Checkpoints, ClaimRequest, ErrorKind, Expect, Fence, Fenced, Limits};
 
 const WRITERS: u64 = 8;
-const UPDATES: u64 = 500;
 
 /// A day: no claim of these tests runs out by itself.
 const LONG: Duration = Duration::from_secs(86_400);
@@ -239,8 +238,9 @@ fn child_writes_with_an_old_fence() {
 }
 
 #[test]
-fn four_thousand_updates_are_all_there_and_no_old_owner_gets_in() {
+fn updates_of_eight_processes_are_all_there_and_no_old_owner_gets_in() {
     let folder = tempfile::tempdir().unwrap();
+    let updates = u64::from(cases(500));
     let store = open(folder.path());
     let shared = key("shared");
     let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
@@ -270,7 +270,7 @@ fn four_thousand_updates_are_all_there_and_no_old_owner_gets_in() {
         .collect();
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
-            let words = format!("{writer} {UPDATES} {crew}");
+            let words = format!("{writer} {updates} {crew}");
             Running::start("many_writers::child_counts_up", folder.path(), &words)
         })
         .collect();
@@ -289,11 +289,11 @@ fn four_thousand_updates_are_all_there_and_no_old_owner_gets_in() {
     assert_eq!(counted.len() as u64, WRITERS, "{counted:?}");
     assert_eq!(
         counted.values().sum::<u64>(),
-        WRITERS * UPDATES,
+        WRITERS * updates,
         "{counted:?}"
     );
     assert!(
-        counted.values().all(|count| *count == UPDATES),
+        counted.values().all(|count| *count == updates),
         "{counted:?}"
     );
     let last = store.claimed(&shared).unwrap().unwrap();

@@ -199,7 +199,7 @@ fn assert_style_kept(style: &Style, text: &str) {
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(cases)
+        ..ProptestConfig::with_cases(crate::common::cases(cases))
     }
 }
 

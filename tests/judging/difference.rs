@@ -572,7 +572,7 @@ fn in_all_formats(before: &Document, after: &Document) -> Vec<Difference> {
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(cases)
+        ..ProptestConfig::with_cases(crate::common::cases(cases))
     }
 }
 

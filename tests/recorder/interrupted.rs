@@ -13,7 +13,7 @@ use agent_checkpoint::testkit::seam::{Call, Verdict, Watch, watched};
 use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Checkpoints, Handoff};
 use agent_checkpoint::{Operation, StepDone};
 
-use crate::common::key;
+use crate::common::{key, places};
 
 /// Lets so many calls through; after that nothing happens any more, as after a kill.
 struct Kill {
@@ -94,7 +94,7 @@ fn survives(name: &str, call: &CallOf, told: fn(&Handoff) -> String) {
         told(&recorder.checkpoint().unwrap().handoff())
     };
     let mut seen = [0, 0];
-    for left in 0.. {
+    for left in places() {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
         let store = store_for(name, folder.path());
@@ -182,7 +182,7 @@ a_kill_in_the_middle_of! {
 
 #[test]
 fn begin_carry_on_and_start_over() {
-    for left in 0.. {
+    for left in places() {
         let folder = tempfile::tempdir().unwrap();
         let kill = Rc::new(RefCell::new(Kill {
             left,
@@ -206,7 +206,7 @@ fn begin_carry_on_and_start_over() {
             })
             .ok();
         }
-        let store = FileStore::open(folder.path());
+        let store = quick(folder.path());
         let tasks = store.checkpoints::<TaskCheckpoint>();
         let recorder =
             match Recorder::begin(&tasks, &key("x"), owner("next"), &first(&tasks)).unwrap() {

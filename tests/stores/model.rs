@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::common::cases as cases_now;
 use crate::common::only_swaps::OnlySwaps;
 use crate::model_of_a_store::{Subject, follow, steps};
 use agent_checkpoint::Key;
@@ -28,7 +29,7 @@ fn cases(few: u32) -> Config {
         None => 1,
     };
     Config {
-        cases: few * times,
+        cases: cases_now(few) * times,
         // A failure is shown with its steps: nothing is written into the checkout.
         failure_persistence: None,
         ..Config::default()

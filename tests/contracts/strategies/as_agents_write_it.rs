@@ -33,7 +33,7 @@ for_each_type!(shrinks_through_objects);
 
 #[test]
 fn the_shares_are_those_of_the_page() {
-    let texts = sample(&as_agents_write_it::<super::StoryCheckpoint>(), 2000);
+    let texts = sample(&as_agents_write_it::<super::StoryCheckpoint>(), 600);
     let share = |what: &str, expected, has: &dyn Fn(&str) -> bool| {
         let count = texts.iter().filter(|text| has(text)).count();
         assert_share(what, count, texts.len(), expected);

@@ -15,7 +15,7 @@ use super::{
     StoryCheckpoint, TaskCheckpoint, assert_share, sample,
 };
 
-const OF: usize = 500;
+const OF: usize = 300;
 
 struct Shares<T>(Vec<T>);
 

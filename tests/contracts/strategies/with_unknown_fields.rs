@@ -59,7 +59,7 @@ for_each_type!(keeps_one_when_it_shrinks);
 
 #[test]
 fn the_shares_are_those_of_the_page() {
-    let texts = sample(&with_unknown_fields::<super::TaskCheckpoint>(), 500);
+    let texts = sample(&with_unknown_fields::<super::TaskCheckpoint>(), 200);
     let all: Vec<_> = texts
         .iter()
         .map(|text| unknown::<super::TaskCheckpoint>(text))

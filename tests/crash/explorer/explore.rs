@@ -1,6 +1,9 @@
 //! From the calls of a program to the states that a crash may leave.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::common::places;
 
 use super::disk::{Depth, Disk};
 use super::step::Step;
@@ -19,12 +22,16 @@ pub(crate) struct State {
 /// were acknowledged. Begins when `from` acts were.
 pub(crate) fn explore(mut disk: Disk, steps: &[Step], from: usize, depth: Depth) -> Vec<State> {
     let mut states = Vec::new();
-    let mut seen: HashSet<(usize, Tree)> = HashSet::new();
+    // By their hashes: there are tens of thousands of trees, most of them many times.
+    let mut seen: HashSet<(usize, u64)> = HashSet::new();
+    let hasher = RandomState::new();
     let mut acknowledged = 0;
+    let mut places = places().peekable();
     for calls in 0..=steps.len() {
-        if acknowledged >= from {
+        let is_place = places.next_if_eq(&calls).is_some() || calls == steps.len();
+        if acknowledged >= from && (is_place || depth != Depth::Part) {
             for tree in disk.crashes(depth) {
-                if seen.insert((acknowledged, tree.clone())) {
+                if seen.insert((acknowledged, hasher.hash_one(&tree))) {
                     states.push(State {
                         tree,
                         calls,

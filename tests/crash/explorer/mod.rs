@@ -35,6 +35,6 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 pub(crate) fn depth() -> Depth {
     match std::env::var("AGENT_CHECKPOINT_CRASH") {
         Ok(wanted) if wanted == "full" => Depth::Full,
-        _ => Depth::Single,
+        _ => Depth::Part,
     }
 }

@@ -9,6 +9,8 @@ use std::time::Instant;
 use agent_checkpoint::Key;
 use agent_checkpoint::store::CheckpointStore;
 
+use crate::common::cases;
+
 use super::disk::{Depth, Disk};
 use super::explore::{State, explore};
 use super::oracle::{Seen, judge, observe, past};
@@ -182,15 +184,16 @@ impl Scenario {
     }
 }
 
-/// How many states of a scenario are judged, unless all are wanted (`scripts/crash`).
-const MOST_STATES: usize = 400;
+/// How many states of a scenario are judged in continuous integration, unless all are wanted (`scripts/crash`).
+const MOST_STATES: u32 = 400;
 
 /// The same for each call after which a program is killed.
-const MOST_STATES_OF_A_KILL: usize = 40;
+const MOST_STATES_OF_A_KILL: u32 = 40;
 
 /// So many of the states, spread evenly, and always the last: nothing more happens after it.
-fn sample(states: Vec<State>, depth: Depth, most: usize) -> Vec<State> {
-    if depth == Depth::Full || states.len() <= most {
+fn sample(states: Vec<State>, depth: Depth, most: u32) -> Vec<State> {
+    let most = cases(most) as usize;
+    if depth != Depth::Part || states.len() <= most {
         return states;
     }
     let count = states.len();
