@@ -18,238 +18,177 @@ use crate::checkpoint::{DropReason, Dropped, Limits, OverBudget, Truncation};
 use crate::json::{Document, Kind, Node};
 
 pub(super) fn shrink(
-    checkpoint: &mut TaskCheckpoint,
+    task: &mut TaskCheckpoint,
     limits: &Limits,
     before: Option<&TaskCheckpoint>,
 ) -> Truncation {
-    let mut truncation = Truncation::default();
-    keep_put_aside(checkpoint, before, &mut truncation);
-    cut_note(checkpoint, limits, before, &mut truncation);
-    cut_rationales(checkpoint, limits, before, &mut truncation);
-    keep_newest_steps(checkpoint, limits, before, &mut truncation);
-    fit_size(checkpoint, limits, before, &mut truncation);
-    truncation
+    let mut shrinking = Shrinking {
+        task,
+        limits,
+        before,
+        moved_out: 0,
+        truncation: Truncation::default(),
+    };
+    shrinking.keep_put_aside();
+    shrinking.cut_note();
+    shrinking.cut_rationales();
+    shrinking.keep_newest_steps();
+    shrinking.fit_size();
+    shrinking.truncation
 }
 
-/// A step that was put aside for another goes back to the plan, which has no place for its note; one that was dropped
-/// has no place at all. One in other words, with its note, is the same step.
-fn keep_put_aside(
-    checkpoint: &TaskCheckpoint,
-    before: Option<&TaskCheckpoint>,
-    truncation: &mut Truncation,
-) {
-    let Some(step) = before.and_then(|before| before.current_step.as_ref()) else {
-        return;
-    };
-    let now = checkpoint.current_step.as_ref();
-    let is_left = step.description.as_ref().is_some_and(|text| {
-        let dropped = TaskCheckpoint::dropping(text);
-        let mut decisions = checkpoint.decisions.iter();
-        checkpoint.pending_steps.contains(text)
-            || decisions.any(|made| made.decision.as_ref() == Some(&dropped))
-    });
-    let is_current = now.is_some_and(|now| {
-        now.description == step.description || now.partial_work == step.partial_work
-    });
-    if step.partial_work.is_some() && is_left && !is_current {
-        let value = serde_json::to_value(step).unwrap_or_default();
-        let dropped = Dropped::new("/currentStep", DropReason::PutAside, value);
-        truncation.dropped.push(dropped);
-    }
+struct Shrinking<'s> {
+    task: &'s mut TaskCheckpoint,
+    limits: &'s Limits,
+    before: Option<&'s TaskCheckpoint>,
+    /// How many finished steps were moved out already.
+    moved_out: usize,
+    truncation: Truncation,
 }
 
-fn cut_note(
-    checkpoint: &mut TaskCheckpoint,
-    limits: &Limits,
-    before: Option<&TaskCheckpoint>,
-    truncation: &mut Truncation,
-) {
-    let old = before
-        .and_then(|before| before.current_step.as_ref())
-        .and_then(|step| step.partial_work.as_ref());
-    let Some(step) = &mut checkpoint.current_step else {
-        return;
-    };
-    let (Some(note), Some(limit)) = (&mut step.partial_work, limits.partial_work) else {
-        return;
-    };
-    if Some(&*note) != old {
-        let reason = DropReason::Characters(limit);
-        cut(
-            note,
-            limit,
-            reason,
-            "/currentStep/partialWork",
-            limits,
-            truncation,
-        );
-    }
-}
-
-fn cut_rationales(
-    checkpoint: &mut TaskCheckpoint,
-    limits: &Limits,
-    before: Option<&TaskCheckpoint>,
-    truncation: &mut Truncation,
-) {
-    let Some(limit) = limits.rationale else {
-        return;
-    };
-    let old: HashSet<&String> = before
-        .into_iter()
-        .flat_map(|before| &before.decisions)
-        .filter_map(|decision| decision.rationale.as_ref())
-        .collect();
-    for (index, decision) in checkpoint.decisions.iter_mut().enumerate() {
-        let Some(rationale) = &mut decision.rationale else {
-            continue;
+impl Shrinking<'_> {
+    /// A step that was put aside for another goes back to the plan, which has no place for its note; one that was
+    /// dropped has no place at all. One in other words, with its note, is the same step.
+    fn keep_put_aside(&mut self) {
+        let Some(step) = self.before.and_then(|before| before.current_step.as_ref()) else {
+            return;
         };
-        if !old.contains(rationale) {
-            let pointer = format!("/decisions/{index}/rationale");
-            let reason = DropReason::Characters(limit);
-            cut(rationale, limit, reason, &pointer, limits, truncation);
+        let is_left = step.description.as_ref().is_some_and(|text| {
+            let dropped = TaskCheckpoint::dropping(text);
+            let mut decisions = self.task.decisions.iter();
+            self.task.pending_steps.contains(text)
+                || decisions.any(|made| made.decision.as_ref() == Some(&dropped))
+        });
+        let is_current = self.task.current_step.as_ref().is_some_and(|now| {
+            now.description == step.description || now.partial_work == step.partial_work
+        });
+        if step.partial_work.is_some() && is_left && !is_current {
+            let value = serde_json::to_value(step).unwrap_or_default();
+            let dropped = Dropped::new("/currentStep", DropReason::PutAside, value);
+            self.truncation.dropped.push(dropped);
         }
     }
-}
 
-/// Cuts one text and keeps the whole of it in the record.
-fn cut(
-    text: &mut String,
-    limit: usize,
-    reason: DropReason,
-    pointer: &str,
-    limits: &Limits,
-    truncation: &mut Truncation,
-) {
-    if let Some(short) = limits.cut(text, limit) {
-        let whole = Value::String(std::mem::replace(text, short));
-        let dropped = Dropped::new(pointer, reason, whole);
-        truncation.dropped.push(dropped);
-    }
-}
-
-fn keep_newest_steps(
-    checkpoint: &mut TaskCheckpoint,
-    limits: &Limits,
-    before: Option<&TaskCheckpoint>,
-    truncation: &mut Truncation,
-) {
-    let Some(limit) = limits.completed_steps else {
-        return;
-    };
-    let had = before.map_or(0, |before| before.completed_steps.len());
-    let surplus = checkpoint
-        .completed_steps
-        .len()
-        .saturating_sub(limit.max(had));
-    move_out(
-        checkpoint,
-        surplus,
-        0,
-        DropReason::Elements(limit),
-        limits,
-        truncation,
-    );
-}
-
-fn fit_size(
-    checkpoint: &mut TaskCheckpoint,
-    limits: &Limits,
-    before: Option<&TaskCheckpoint>,
-    truncation: &mut Truncation,
-) {
-    let Some(limit) = limits.total_bytes else {
-        return;
-    };
-    let size = compact_size(checkpoint);
-    if size <= limit {
-        return;
-    }
-    let had = before.map_or(0, compact_size);
-    if size <= had {
-        return;
-    }
-    let gone = before_these(truncation);
-    let surplus = steps_that_cover(checkpoint, size, limit.max(had), limits);
-    move_out(
-        checkpoint,
-        surplus,
-        gone,
-        DropReason::Bytes(limit),
-        limits,
-        truncation,
-    );
-    let size = compact_size(checkpoint);
-    if size > limit && size > had {
-        let over = OverBudget::new(size, limit);
-        truncation.over_budget = Some(name_longest(over, checkpoint));
-    }
-}
-
-/// How many steps were moved out already.
-fn before_these(truncation: &Truncation) -> usize {
-    let pointers = truncation.dropped.iter().map(|dropped| &dropped.pointer);
-    pointers
-        .filter(|pointer| pointer.starts_with("/completedSteps/"))
-        .count()
-}
-
-/// How many of the oldest steps must go so that `size` bytes become `allowed`; none where those that may go
-/// would not do: one long text would take all of them with it.
-fn steps_that_cover(
-    checkpoint: &TaskCheckpoint,
-    size: usize,
-    allowed: usize,
-    limits: &Limits,
-) -> usize {
-    let steps = &checkpoint.completed_steps;
-    let may_go = steps.len().saturating_sub(limits.steps_kept_over_size);
-    // The member that counts them has bytes, too.
-    let member = |dropped: Option<&DroppedSteps>| {
-        dropped.map_or(0, |dropped| compact_size(dropped) + ",\"dropped\":".len())
-    };
-    let rest = size - member(checkpoint.dropped.as_ref());
-    let mut freed = 0;
-    for (step, count) in steps.iter().take(may_go).zip(1..) {
-        freed += compact_size(step) + 1;
-        let counted = counted(checkpoint.dropped.clone(), count, limits);
-        if rest + member(Some(&counted)) <= allowed + freed {
-            return count;
+    fn cut_note(&mut self) {
+        let old = self.before.and_then(|before| before.current_step.as_ref());
+        let old = old.and_then(|step| step.partial_work.as_ref());
+        let step = self.task.current_step.as_mut();
+        let note = step.and_then(|step| step.partial_work.as_mut());
+        if let (Some(note), Some(limit)) = (note, self.limits.partial_work)
+            && Some(&*note) != old
+        {
+            let cut = cut(note, limit, "/currentStep/partialWork", self.limits);
+            self.truncation.dropped.extend(cut);
         }
     }
-    0
+
+    fn cut_rationales(&mut self) {
+        let Some(limit) = self.limits.rationale else {
+            return;
+        };
+        let old = self.before.into_iter().flat_map(|before| &before.decisions);
+        let old: HashSet<&String> = old.filter_map(|made| made.rationale.as_ref()).collect();
+        for (index, decision) in self.task.decisions.iter_mut().enumerate() {
+            if let Some(rationale) = decision.rationale.as_mut()
+                && !old.contains(rationale)
+            {
+                let pointer = format!("/decisions/{index}/rationale");
+                let cut = cut(rationale, limit, &pointer, self.limits);
+                self.truncation.dropped.extend(cut);
+            }
+        }
+    }
+
+    fn keep_newest_steps(&mut self) {
+        let Some(limit) = self.limits.completed_steps else {
+            return;
+        };
+        let had = self.before.map_or(0, |before| before.completed_steps.len());
+        let surplus = self
+            .task
+            .completed_steps
+            .len()
+            .saturating_sub(limit.max(had));
+        self.move_out(surplus, DropReason::Elements(limit));
+    }
+
+    fn fit_size(&mut self) {
+        let Some(limit) = self.limits.total_bytes else {
+            return;
+        };
+        let size = compact_size(self.task);
+        if size <= limit {
+            return;
+        }
+        let had = self.before.map_or(0, compact_size);
+        if size <= had {
+            return;
+        }
+        let surplus = self.steps_that_cover(size, limit.max(had));
+        self.move_out(surplus, DropReason::Bytes(limit));
+        let size = compact_size(self.task);
+        if size > limit && size > had {
+            let over = OverBudget::new(size, limit);
+            self.truncation.over_budget = Some(name_longest(over, self.task));
+        }
+    }
+
+    /// How many of the oldest steps must go so that `size` bytes become `allowed`; none where those that may go
+    /// would not do: one long text would take all of them with it.
+    fn steps_that_cover(&self, size: usize, allowed: usize) -> usize {
+        let steps = &self.task.completed_steps;
+        let may_go = steps.len().saturating_sub(self.limits.steps_kept_over_size);
+        // The member that counts them has bytes, too.
+        let member = |dropped: Option<&DroppedSteps>| {
+            dropped.map_or(0, |dropped| compact_size(dropped) + ",\"dropped\":".len())
+        };
+        let rest = size - member(self.task.dropped.as_ref());
+        let mut freed = 0;
+        for (step, count) in steps.iter().take(may_go).zip(1..) {
+            freed += compact_size(step) + 1;
+            if rest + member(Some(&self.counted(count))) <= allowed + freed {
+                return count;
+            }
+        }
+        0
+    }
+
+    /// The count of the steps that are only in the dropped log, with so many more.
+    fn counted(&self, more: usize) -> DroppedSteps {
+        let dropped = self.task.dropped.clone().unwrap_or_default();
+        let before = dropped.completed_steps.unwrap_or(0);
+        DroppedSteps {
+            completed_steps: Some(before.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))),
+            place: self.limits.dropped_log.clone().or(dropped.place),
+        }
+    }
+
+    /// Moves the oldest steps out.
+    fn move_out(&mut self, count: usize, reason: DropReason) {
+        if count == 0 {
+            return;
+        }
+        self.task.dropped = Some(self.counted(count));
+        for (step, index) in self
+            .task
+            .completed_steps
+            .drain(..count)
+            .zip(self.moved_out..)
+        {
+            let pointer = format!("/completedSteps/{index}");
+            let value = serde_json::to_value(step).unwrap_or_default();
+            let dropped = Dropped::new(pointer, reason, value);
+            self.truncation.dropped.push(dropped);
+        }
+        self.moved_out += count;
+    }
 }
 
-/// The count of the steps that are only in the dropped log, with so many more.
-fn counted(dropped: Option<DroppedSteps>, more: usize, limits: &Limits) -> DroppedSteps {
-    let dropped = dropped.unwrap_or_default();
-    let before = dropped.completed_steps.unwrap_or(0);
-    DroppedSteps {
-        completed_steps: Some(before.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))),
-        place: limits.dropped_log.clone().or(dropped.place),
-    }
-}
-
-/// Moves the oldest steps out, of which `gone` went before.
-fn move_out(
-    checkpoint: &mut TaskCheckpoint,
-    count: usize,
-    gone: usize,
-    reason: DropReason,
-    limits: &Limits,
-    truncation: &mut Truncation,
-) {
-    if count == 0 {
-        return;
-    }
-    for (step, index) in checkpoint.completed_steps.drain(..count).zip(gone..) {
-        let pointer = format!("/completedSteps/{index}");
-        let value = serde_json::to_value(step).unwrap_or_default();
-        truncation
-            .dropped
-            .push(Dropped::new(pointer, reason, value));
-    }
-    checkpoint.dropped = Some(counted(checkpoint.dropped.take(), count, limits));
+/// Cuts one text, and gives the whole of it for the record.
+fn cut(text: &mut String, limit: usize, pointer: &str, limits: &Limits) -> Option<Dropped> {
+    let short = limits.cut(text, limit)?;
+    let whole = Value::String(std::mem::replace(text, short));
+    Some(Dropped::new(pointer, DropReason::Characters(limit), whole))
 }
 
 /// Names the part of a checkpoint that has most of its bytes and can be made smaller: a list, or a free text.
