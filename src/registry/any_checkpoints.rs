@@ -1,11 +1,11 @@
 //! The checkpoints of a store, of a format that is known only when the program runs.
 
-use std::fmt;
 use std::path::Path;
 
-use super::erased::Erased;
-use crate::checkpoint::{DoneItem, Handoff, Key, OperationContext, Report, Result};
-use crate::checkpoints::{Checkpoints, Effect, Reported};
+use crate::checkpoint::{
+    Checkpoint, DoneItem, Handoff, Key, OperationContext, Report, Result, read,
+};
+use crate::checkpoints::{Begun, Checkpoints, Effect, Reported};
 use crate::json::Document;
 use crate::resume::{Resume, ResumeOptions};
 use crate::staleness::Staleness;
@@ -27,37 +27,64 @@ use crate::store::Saved;
 /// store.checkpoints::<TaskCheckpoint>().create(&key, &task)?;
 ///
 /// let formats = Formats::default();
-/// let any = formats.get("task")?.checkpoints(Checkpoints::new(store));
+/// let any = formats.get("task")?.checkpoints(&Checkpoints::new(store));
 /// let resume = any.resume(&key, &ResumeOptions::new("."))?;
 /// assert_eq!(resume.plan.start_at.as_deref(), Some("Wire toggle"));
 /// # Ok::<(), agent_checkpoint::Error>(())
 /// ```
-pub struct AnyCheckpoints {
-    view: Checkpoints<()>,
-    checkpoint: &'static dyn Erased,
-}
-
-impl fmt::Debug for AnyCheckpoints {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnyCheckpoints").finish_non_exhaustive()
-    }
-}
-
-impl AnyCheckpoints {
-    pub(super) fn new(view: Checkpoints<()>, checkpoint: &'static dyn Erased) -> Self {
-        AnyCheckpoints { view, checkpoint }
-    }
-
+pub trait AnyCheckpoints: Send + Sync {
     /// Saves a first checkpoint, such as [`Format::start`](crate::formats::Format::start) makes it; `None` where one is
     /// already, which stays as it is.
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::begin`].
-    pub fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>> {
-        self.checkpoint.begin(&self.view, key, first)
-    }
+    fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>>;
 
+    /// Saves what an agent or a supervisor reports as one change, and gives the files that are no sources. `report` does
+    /// this and collects what is observed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::report`].
+    fn report_observed(
+        &self,
+        key: &Key,
+        reports: &[Report],
+        context: &OperationContext<'_>,
+        observe: &mut dyn FnMut(&Effect<'_>),
+    ) -> Result<(Saved, Vec<String>)>;
+
+    /// How another agent goes on from a checkpoint: see [`Checkpoints::resume`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::resume`].
+    fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume>;
+
+    /// Whether the files that a checkpoint names are as they were: see [`Checkpoints::stale`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::stale`].
+    fn stale(&self, key: &Key, root: &Path) -> Result<Staleness>;
+
+    /// Finished work that saves cut from a checkpoint: see [`Checkpoints::earlier`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::earlier`].
+    fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>>;
+
+    /// The hand-off of a checkpoint with what the dropped log has of it: see [`Checkpoints::complete_handoff`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::complete_handoff`] and of [`Checkpoints::get`].
+    fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff>;
+}
+
+impl dyn AnyCheckpoints {
     /// Saves what an agent or a supervisor reports as one change: see [`Checkpoints::report`].
     ///
     /// # Errors
@@ -71,44 +98,44 @@ impl AnyCheckpoints {
         observe: impl FnMut(&Effect<'_>) -> T,
     ) -> Result<Reported<T>> {
         Reported::collect(observe, |observe| {
-            self.checkpoint
-                .report(&self.view, key, reports, context, observe)
+            self.report_observed(key, reports, context, observe)
+        })
+    }
+}
+
+impl<C: Checkpoint> AnyCheckpoints for Checkpoints<C> {
+    fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>> {
+        let first = read::<C>(first)?.reading.value;
+        Ok(match self.begin(key, &first)? {
+            Begun::Created(saved) => Some(saved),
+            Begun::Found(_) => None,
         })
     }
 
-    /// How another agent goes on from a checkpoint: see [`Checkpoints::resume`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Checkpoints::resume`].
-    pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
-        self.checkpoint.resume(&self.view, key, options)
+    fn report_observed(
+        &self,
+        key: &Key,
+        reports: &[Report],
+        context: &OperationContext<'_>,
+        observe: &mut dyn FnMut(&Effect<'_>),
+    ) -> Result<(Saved, Vec<String>)> {
+        self.report_observed(key, reports, context, observe)
     }
 
-    /// Whether the files that a checkpoint names are as they were: see [`Checkpoints::stale`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Checkpoints::stale`].
-    pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
-        self.checkpoint.stale(&self.view, key, root.as_ref())
+    fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
+        self.resume(key, options)
     }
 
-    /// Finished work that saves cut from a checkpoint: see [`Checkpoints::earlier`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Checkpoints::earlier`].
-    pub fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>> {
-        self.checkpoint.earlier(&self.view, key)
+    fn stale(&self, key: &Key, root: &Path) -> Result<Staleness> {
+        self.stale(key, root)
     }
 
-    /// The hand-off of a checkpoint with what the dropped log has of it: see [`Checkpoints::complete_handoff`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Checkpoints::complete_handoff`] and of [`Checkpoints::get`].
-    pub fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff> {
-        self.checkpoint.complete_handoff(&self.view, key, handoff)
+    fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>> {
+        self.earlier(key)
+    }
+
+    fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff> {
+        let loaded = self.get(key)?;
+        self.complete_handoff(key, &loaded.checkpoint, handoff)
     }
 }

@@ -1,21 +1,18 @@
 //! A format behind a trait object: what the rest of the library asks of a type that it does not know.
 
 use std::marker::PhantomData;
-use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::Inspected;
+use super::{AnyCheckpoints, Inspected};
 use crate::checkpoint::{
-    Checkpoint, CheckpointFile, DoneItem, Given, Handoff, Inputs, Judged, Key, Notice,
-    OperationContext, Report, Result, RuleContext, Start, Supervised, judge, read, violations,
+    Checkpoint, CheckpointFile, Given, Handoff, Inputs, Judged, Notice, Report, Result,
+    RuleContext, Start, Supervised, judge, read, violations,
 };
-use crate::checkpoints::{Begun, Checkpoints, Effect};
+use crate::checkpoints::Checkpoints;
 use crate::formats::{Converted, convert};
 use crate::json::{Document, Violation};
-use crate::resume::{ForeignMember, Resume, ResumeOptions, foreign};
-use crate::staleness::Staleness;
-use crate::store::Saved;
+use crate::resume::{ForeignMember, foreign};
 
 /// What can be done with a checkpoint of one format, in a document or in a store.
 pub(super) trait Erased: Send + Sync {
@@ -27,25 +24,7 @@ pub(super) trait Erased: Send + Sync {
     fn check_place(&self, file: &CheckpointFile<'_>) -> Result<()>;
     fn notice(&self, document: &Document, notice: Notice, now: DateTime<Utc>) -> Option<String>;
     fn check_change(&self, before: &Document, after: &Document) -> Result<()>;
-
-    fn begin(&self, view: &Checkpoints<()>, key: &Key, first: &Document) -> Result<Option<Saved>>;
-    fn report(
-        &self,
-        view: &Checkpoints<()>,
-        key: &Key,
-        reports: &[Report],
-        context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
-    ) -> Result<(Saved, Vec<String>)>;
-    fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume>;
-    fn stale(&self, view: &Checkpoints<()>, key: &Key, root: &Path) -> Result<Staleness>;
-    fn earlier(&self, view: &Checkpoints<()>, key: &Key) -> Result<Vec<DoneItem>>;
-    fn complete_handoff(
-        &self,
-        view: &Checkpoints<()>,
-        key: &Key,
-        handoff: Handoff,
-    ) -> Result<Handoff>;
+    fn checkpoints(&self, view: &Checkpoints<()>) -> Box<dyn AnyCheckpoints>;
 }
 
 /// The format of a type.
@@ -125,14 +104,6 @@ impl<C: Checkpoint> Erased for Typed<C> {
         C::check_place(file)
     }
 
-    fn begin(&self, view: &Checkpoints<()>, key: &Key, first: &Document) -> Result<Option<Saved>> {
-        let first = read::<C>(first)?.reading.value;
-        Ok(match view.of::<C>().begin(key, &first)? {
-            Begun::Created(saved) => Some(saved),
-            Begun::Found(_) => None,
-        })
-    }
-
     fn foreign_members(&self, document: &Document) -> Result<Vec<ForeignMember>> {
         let current = read::<C>(document)?;
         let reading = &current.reading;
@@ -159,38 +130,7 @@ impl<C: Checkpoint> Erased for Typed<C> {
         }
     }
 
-    fn report(
-        &self,
-        view: &Checkpoints<()>,
-        key: &Key,
-        reports: &[Report],
-        context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
-    ) -> Result<(Saved, Vec<String>)> {
-        view.of::<C>()
-            .report_observed(key, reports, context, observe)
-    }
-
-    fn resume(&self, view: &Checkpoints<()>, key: &Key, options: &ResumeOptions) -> Result<Resume> {
-        view.of::<C>().resume(key, options)
-    }
-
-    fn stale(&self, view: &Checkpoints<()>, key: &Key, root: &Path) -> Result<Staleness> {
-        view.of::<C>().stale(key, root)
-    }
-
-    fn earlier(&self, view: &Checkpoints<()>, key: &Key) -> Result<Vec<DoneItem>> {
-        view.of::<C>().earlier(key)
-    }
-
-    fn complete_handoff(
-        &self,
-        view: &Checkpoints<()>,
-        key: &Key,
-        handoff: Handoff,
-    ) -> Result<Handoff> {
-        let view = view.of::<C>();
-        let loaded = view.get(key)?;
-        view.complete_handoff(key, &loaded.checkpoint, handoff)
+    fn checkpoints(&self, view: &Checkpoints<()>) -> Box<dyn AnyCheckpoints> {
+        Box::new(view.of::<C>())
     }
 }

@@ -366,8 +366,8 @@ impl Format {
 
     /// The checkpoints of this format in the store of `view`, with the settings of `view`.
     #[must_use]
-    pub fn checkpoints(&self, view: Checkpoints<()>) -> AnyCheckpoints {
-        AnyCheckpoints::new(view, self.checkpoint)
+    pub fn checkpoints(&self, view: &Checkpoints<()>) -> Box<dyn AnyCheckpoints> {
+        self.checkpoint.checkpoints(view)
     }
 }
 

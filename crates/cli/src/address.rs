@@ -207,8 +207,8 @@ impl Target {
     }
 
     /// The checkpoints of the store, whatever type they have.
-    pub(crate) fn any_checkpoints(&self, global: &Global) -> AnyCheckpoints {
-        self.format.checkpoints(self.checkpoints(global))
+    pub(crate) fn any_checkpoints(&self, global: &Global) -> Box<dyn AnyCheckpoints> {
+        self.format.checkpoints(&self.checkpoints(global))
     }
 
     /// The checkpoints of the store, of a type; of `()` for [`Format::checkpoints`].
