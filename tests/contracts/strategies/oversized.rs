@@ -40,7 +40,7 @@ for_each_type!(stays_oversized_when_it_shrinks);
 
 #[test]
 fn it_is_large_in_texts_and_in_lists() {
-    let tasks = sample(&oversized::<TaskCheckpoint>(), 300);
+    let tasks = sample(&oversized::<TaskCheckpoint>(), 400);
     let long = |text: &Option<String>| text.as_ref().is_some_and(|text| text.chars().count() > 200);
     let with_text = tasks.iter().filter(|task| {
         let notes = task.current_step.iter().map(|step| &step.partial_work);
