@@ -4,7 +4,7 @@
 //! done. It is killed with SIGKILL; then everything that it was told is done must be there, the one act that it
 //! was at may be there or not, and whatever is there is whole. Then the next child goes on.
 //!
-//! `AGENT_CHECKPOINT_KILLS` is how often (500 in continuous integration, 150 else; `scripts/soak` has 10,000),
+//! `AGENT_CHECKPOINT_KILLS` is how often (500 in continuous integration, a part of them else; `scripts/soak` has 10,000),
 //! `AGENT_CHECKPOINT_SEED` the seed, which is printed: the acts and the delays come from it, the very
 //! instruction at which a kill falls does not.
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::common::children::{Given, Running, say};
-use crate::common::{Reporting, an_hour_passes_since_the_sweep, key, task, time, tree};
+use crate::common::{Reporting, an_hour_passes_since_the_sweep, cases, key, task, time, tree};
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -588,8 +588,7 @@ fn number_from(variable: &str) -> Option<u64> {
 
 #[test]
 fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
-    let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-    let kills = number_from("AGENT_CHECKPOINT_KILLS").unwrap_or(if is_ci { 500 } else { 150 });
+    let kills = number_from("AGENT_CHECKPOINT_KILLS").unwrap_or_else(|| cases(500).into());
     let seed = number_from("AGENT_CHECKPOINT_SEED").unwrap_or_else(|| {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         now.as_secs() % 1_000_000

@@ -216,7 +216,8 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(25))]
+    // Each look at what is damaged takes a pause.
+    #![proptest_config(cases(10))]
 
     #[test]
     fn a_folder_of_files_does_what_the_model_says(steps in steps(50)) {

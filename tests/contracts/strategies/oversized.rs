@@ -8,6 +8,8 @@ use agent_checkpoint::{Checkpoint, Checkpoints, Key, Limits};
 use proptest::arbitrary::Arbitrary;
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 use super::{assert_share, for_each_type, sample, shrink_all_ways};
 
 fn size<C: Examine>(value: &C) -> usize {
@@ -26,7 +28,7 @@ fn assert_oversized<C: Examine>(value: &C) {
 }
 
 fn is_valid_but_for_its_size<C: Arbitrary + Examine>() {
-    for value in sample(&oversized::<C>(), 60) {
+    for value in sample(&oversized::<C>(), cases(60) as usize) {
         assert_oversized(&value);
     }
 }

@@ -7,6 +7,8 @@ use proptest::arbitrary::{Arbitrary, any};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
+use crate::common::cases;
+
 use super::{for_each_type, sample, shrink_all_ways};
 
 fn assert_valid<C: Examine>(value: &C) {
@@ -18,7 +20,7 @@ fn assert_valid<C: Examine>(value: &C) {
 
 /// Also without the look that `valid` has at each value.
 fn any_has_no_violations<C: Arbitrary + Examine>() {
-    for value in sample(&any::<C>(), 150) {
+    for value in sample(&any::<C>(), cases(150) as usize) {
         assert_valid(&value);
     }
 }

@@ -7,6 +7,8 @@ use agent_checkpoint::strategies::{Examine, with_unknown_fields};
 use proptest::arbitrary::Arbitrary;
 use proptest::prelude::*;
 
+use crate::common::cases;
+
 use super::{assert_share, for_each_type, sample, shrink_all_ways};
 
 /// The pointers of the members of a document that are in no document of the type.
@@ -42,7 +44,7 @@ fn gather(node: Node<'_>, known: Node<'_>, into: &mut Vec<String>) {
 }
 
 fn has_undeclared_members<C: Arbitrary + Examine>() {
-    for text in sample(&with_unknown_fields::<C>(), 60) {
+    for text in sample(&with_unknown_fields::<C>(), cases(60) as usize) {
         let found = unknown::<C>(&text);
         assert!(!found.is_empty(), "{text}");
     }
