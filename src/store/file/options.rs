@@ -292,4 +292,32 @@ mod tests {
         fill(MOST);
         assert_eq!(sizes(), [1; 3]);
     }
+
+    #[test]
+    fn the_slots_of_a_host_never_take_a_number_twice_although_the_clock_stands_still() {
+        use crate::store::file::history::History;
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("host.json");
+        let options = FileOptions::default();
+        let mut numbers = Vec::new();
+        for (n, slot) in [Some("a"), Some("b"), Some("a"), None, Some("b"), None]
+            .into_iter()
+            .enumerate()
+        {
+            std::fs::write(&target, format!("{n}")).unwrap();
+            let history = History::of(&target, None, slot, &options).unwrap();
+            let present = fsio::read_limited(&target, 10).unwrap().unwrap();
+            let kept = history.keep(&present, false, Clock::now(&SystemClock));
+            history.prune_after(kept.unwrap());
+            let newest = history.newest().unwrap().unwrap();
+            let number = newest.id.as_str().split('@').next().unwrap();
+            numbers.push(number.parse::<usize>().unwrap());
+            // What a clock with a coarse tick would show.
+            let found = fsio::look(newest.path.parent().unwrap()).unwrap().unwrap();
+            let mut all = options.recent.all();
+            all.values_mut()
+                .for_each(|(_, stamp)| *stamp = FileStamp::of(&found));
+        }
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    }
 }

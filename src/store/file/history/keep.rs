@@ -79,7 +79,7 @@ impl<'o> History<'o> {
     /// `None` when it does not, or another process was here since, or something is pinned, which does not
     /// count.
     fn keep_after(&self, folder: &Path, present: (&[u8], bool)) -> Result<Option<Kept>, FileError> {
-        let Some((mut numbers, stamp)) = self.options.recent.take(&self.remembered(folder)) else {
+        let Some((mut numbers, stamp)) = self.options.recent.take(folder) else {
             return Ok(None);
         };
         let is_as_left = stamp_of(folder)?.is_some_and(|now| now == stamp);
@@ -106,15 +106,16 @@ impl<'o> History<'o> {
         }
     }
 
-    /// The numbers of our entries by their names; `None` where numbers do not name them.
+    /// The numbers of all entries by their names; `None` where numbers do not name them. Also of a host file: the next
+    /// number may be taken by another of its slots, under another name, so that it does not show, nor does it in the
+    /// stamp of the folder within one tick of the clock.
     fn numbers<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Vec<u64>> {
-        let Naming::Numbers { slot: ours } = &self.naming else {
+        let Naming::Numbers { slot: None } = &self.naming else {
             return None;
         };
-        let mut numbers: Vec<u64> = names
-            .filter_map(number_and_slot)
-            .filter_map(|(number, slot)| (slot == ours.as_deref()).then_some(number))
-            .collect();
+        let numbers = names.filter_map(number_and_slot);
+        let numbers = numbers.map(|(number, slot)| slot.is_none().then_some(number));
+        let mut numbers = numbers.collect::<Option<Vec<u64>>>()?;
         numbers.sort_unstable();
         Some(numbers)
     }
@@ -126,14 +127,6 @@ impl<'o> History<'o> {
                 format!("{number}{SLOT_SEPARATOR}{slot}.json")
             }
             _ => format!("{number}.json"),
-        }
-    }
-
-    /// Under what our entries are remembered: the slots of a host have one folder.
-    fn remembered(&self, folder: &Path) -> PathBuf {
-        match &self.naming {
-            Naming::Numbers { slot: Some(slot) } => folder.join(slot),
-            _ => folder.to_path_buf(),
         }
     }
 
@@ -243,7 +236,6 @@ impl<'o> History<'o> {
                     let _ = fsio::remove(&folder.join(self.numbered(number)), Durability::None);
                 }
                 if let Ok(Some(stamp)) = stamp_of(&folder) {
-                    let folder = self.remembered(&folder);
                     self.options.recent.put(&folder, numbers, stamp);
                 }
             }
