@@ -15,7 +15,8 @@ pub trait Recover {
     ///
     /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that was
     /// deleted, but none of a task that ended. Inside a larger file
-    /// ([`Capabilities::embedded`](super::Capabilities::embedded)) an empty place is nothing wrong.
+    /// ([`Capabilities::embedded`](super::Capabilities::embedded)) an empty place is nothing wrong, and as the file is
+    /// mended as a whole, the fence of any claim in it does.
     ///
     /// # Errors
     ///

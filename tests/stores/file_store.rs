@@ -1047,6 +1047,55 @@ fn a_slot_of_a_host_file_that_came_back_is_told_and_its_neighbour_is_not() {
     assert!(rolled_back(&store, "active").is_some());
 }
 
+#[test]
+fn the_fence_of_one_slot_gives_no_other_slot_to_another_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.json");
+    let text = r#"{"activeWork":{"currentStory":"US-1","checkpoint":{}},"adhocQueue":[{"id":"a","checkpoint":{}}]}"#;
+    fs::write(&host, text).unwrap();
+    let slots = BuilderStateStore::open(&host);
+    let whole = FileStore::single(&host, FileOptions::default()).unwrap();
+    let of_whole = whole.key().unwrap().clone();
+    let claimed = |slot: &str| {
+        let request = ClaimRequest::new(slot, Duration::from_secs(600));
+        slots.claim(&key(slot), &request).unwrap().fence
+    };
+    let fences = ["active", "adhoc:a"].map(claimed);
+    let write = |text: &str, fence| {
+        let put = Put::new(Document::from_text(text).unwrap());
+        whole.put(&of_whole, put.with_fence(fence))
+    };
+    let next_story = text.replace("US-1", "US-2");
+    let error = write(&next_story, Some(fences[1])).unwrap_err();
+    assert_eq!(error.code(), "claimed", "{error}");
+    assert_eq!(error.key(), Some(&key("active")), "{error}");
+    write(&next_story, Some(fences[0])).unwrap();
+    write(
+        &next_story.replace(r#""a","#, r#""a","n":1,"#),
+        Some(fences[1]),
+    )
+    .unwrap();
+    // Damaged or gone, it is mended as a whole: by any of its owners, and by no other.
+    for damage in [Some("{"), None] {
+        for fence in fences {
+            match damage {
+                Some(text) => fs::write(&host, text).unwrap(),
+                None => fs::remove_file(&host).unwrap(),
+            }
+            let recover = |slot, fence| {
+                let options = RecoverOptions::new(Recovery::Newest).with_fence(fence);
+                slots.recover(&key(slot), &options)
+            };
+            let error = recover("adhoc:a", None).unwrap_err();
+            assert_eq!(
+                (error.code(), error.key()),
+                ("claimed", Some(&key("active")))
+            );
+            assert!(recover("active", Some(fence)).unwrap().entry.is_some());
+        }
+    }
+}
+
 /// The protocol's own agents write with `cat >`: in place, which changes every name of the file.
 #[test]
 fn a_pin_is_a_copy_that_no_write_in_place_changes() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::own_file::{OwnFile, Record, folders};
-use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Result};
+use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Key, Result};
 use crate::fsio::{self, Durability, Present};
 use crate::store::ClaimChange;
 
@@ -60,7 +60,7 @@ impl ClaimsFile {
     }
 
     /// The same of a write to the whole file: no claim at all may stand on it but one that the fence opens, and those
-    /// on slots that stay as they are.
+    /// on slots that stay as they are. The error names the slot whose claim is in the way.
     pub(in crate::store) fn check_whole(
         &self,
         fence: Option<Fence>,
@@ -69,14 +69,23 @@ impl ClaimsFile {
     ) -> Result<()> {
         let claims = self.read()?;
         let opens = |claim: &Claim| Claim::check(Some(claim), fence, now).is_ok();
+        let check = |claim: Option<(&String, &Claim)>, fence| {
+            let checked = Claim::check(claim.map(|(_, claim)| claim), fence, now);
+            checked.map_err(
+                |error| match claim.map(|(slot, _)| Key::new(slot.as_str())) {
+                    Some(Ok(slot)) => error.with_key(&slot),
+                    _ => error,
+                },
+            )
+        };
         if fence.is_some() && !claims.values().any(opens) {
-            let standing = claims.values().find(|claim| claim.stands(now));
-            return Claim::check(standing.or(claims.values().last()), fence, now);
+            let standing = claims.iter().find(|(_, claim)| claim.stands(now));
+            return check(standing.or(claims.iter().next_back()), fence);
         }
         let in_the_way = claims.iter().find(|(slot, claim)| {
             claim.stands(now) && !opens(claim) && (fence.is_none() || is_changed(slot))
         });
-        in_the_way.map_or(Ok(()), |(_, claim)| Claim::check(Some(claim), None, now))
+        check(in_the_way, None)
     }
 
     /// Puts what `change` makes of the last claim in its place. A take-over begins a record that cannot be read

@@ -133,17 +133,18 @@ pub(super) fn is_no_checkpoint(host: &Document, place: &SlotPlace) -> bool {
     found.is_some_and(|node| node.kind() != Kind::Object)
 }
 
-/// Whether a host that is written as a whole changes the checkpoint of the slot of this name; a name of no slot is that
-/// of the file.
+/// Whether a host that is written as a whole changes the checkpoint of the slot of this name, or whose task it is; a
+/// name of no slot is that of the file.
 pub(super) fn differs(name: &str, before: Option<&Stored>, after: &Document) -> bool {
     let Ok(slot) = name.parse::<Slot>() else {
         return true;
     };
-    let text = |host: &Document| {
+    let of = |host: &Document| {
         let place = slot.find(host).ok()?;
-        Some(host.get(&place.pointer)?.raw().to_owned())
+        let text = host.get(&place.pointer).map(|node| node.raw().to_owned());
+        Some((place.task, text))
     };
-    before.and_then(|before| text(&before.document)) != text(after)
+    before.and_then(|before| of(&before.document)) != of(after)
 }
 
 /// What a slot of a host has, if that has the slot.

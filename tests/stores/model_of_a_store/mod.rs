@@ -552,7 +552,7 @@ impl Model {
         fault.into_iter().collect()
     }
 
-    /// Of what changes a larger file as a whole: no claim in it stands but the one that the fence opens.
+    /// Of what mends a larger file as a whole: the fence of any claim in it does, and without one no claim stands.
     fn claim_faults_of_all(&self, key: usize, fence: Option<Fence>) -> Vec<Fault> {
         if !self.embedded {
             return self.claim_faults(key, fence);
@@ -569,6 +569,7 @@ impl Model {
                 .any(|key| self.claim_faults(*key, fence).is_empty());
         let shut = standing.filter(|key| !self.claim_faults(**key, fence).is_empty());
         if opens {
+            let shut = shut.filter(|_| fence.is_none());
             return shut.flat_map(|key| self.claim_faults(*key, None)).collect();
         }
         let in_the_way: Vec<Fault> = shut
