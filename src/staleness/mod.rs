@@ -377,8 +377,11 @@ fn look_at_all(files: &[&str], basis: &Basis<'_>, tracking: &Tracking) -> Vec<Op
         };
         files.iter().map(&mut look).collect()
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(files.len() / WORTH_A_THREAD);
+    // How many threads there are takes the system several files to read.
+    let threads = match files.len() / WORTH_A_THREAD {
+        0 | 1 => 1,
+        worth => std::thread::available_parallelism().map_or(1, |there| worth.min(there.get())),
+    };
     if threads < 2 {
         return look_at(files);
     }

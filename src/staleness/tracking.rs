@@ -283,15 +283,17 @@ impl<'t> Project<'t> {
         if let Some(place) = self.folders.get(folder) {
             return *place;
         }
-        // What is no link, in a folder inside, is inside: one look where the whole path would take one for each part.
         let parent = folder
             .parent()
             .filter(|parent| parent.starts_with(self.root));
-        let is_plain = parent.is_some_and(|parent| matches!(self.place_of(parent), Place::Inside))
-            && std::fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
-        let place = match is_plain {
-            true => Place::Inside,
-            false => match std::fs::canonicalize(folder) {
+        let above = parent.map(|parent| self.place_of(parent));
+        // What is no link, in a folder inside, is inside: one look where the whole path would take one for each part.
+        let found = matches!(above, Some(Place::Inside)).then(|| std::fs::symlink_metadata(folder));
+        let place = match (above, found) {
+            (_, Some(Ok(found))) if found.is_dir() => Place::Inside,
+            // Nor is anything in a folder that is not there.
+            (Some(Place::Unknown), _) | (_, Some(Err(_))) => Place::Unknown,
+            _ => match std::fs::canonicalize(folder) {
                 Ok(real) if self.is_inside(&real) => Place::Inside,
                 Ok(_) => Place::Outside,
                 Err(_) => Place::Unknown,
