@@ -49,6 +49,9 @@ impl<C: Checkpoint> Checkpoints<C> {
         dropped: &[Dropped],
         cut: &[C],
     ) -> Result<Handoff> {
+        if dropped.is_empty() && handoff.done_elsewhere == 0 {
+            return Ok(handoff);
+        }
         let found: usize = cut.iter().map(|cut| cut.handoff().done.len()).sum();
         let found = u64::try_from(found).unwrap_or(u64::MAX);
         let log = self.store.beside().dropped_log(key)?;
@@ -83,6 +86,9 @@ impl<C: Checkpoint> Checkpoints<C> {
 /// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint still has: a
 /// crash can leave a log of what was not cut after all.
 pub(super) fn cut_from<C: Checkpoint>(dropped: &[Dropped], checkpoint: &C) -> Vec<C> {
+    if dropped.is_empty() {
+        return Vec::new();
+    }
     let here = checkpoint.handoff().done;
     let here = DoneIndex::of(&here);
     dropped

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::Checkpoints;
 use super::dropped::{NEWEST, cut_from};
-use super::{Checkpoints, Loaded};
 use crate::checkpoint::{Checkpoint, Error, Key, Result, Revision, Timestamp, read};
+use crate::json::Reading;
 use crate::liveness::Liveness;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use crate::store::Stored;
@@ -17,9 +18,9 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when there is none, and those of [`load`](Checkpoints::load).
     pub fn liveness(&self, key: &Key) -> Result<Liveness> {
-        let loaded = self.get(key)?;
-        let pulse = loaded.checkpoint.pulse();
-        let pulse = pulse.with_heartbeat(loaded.context.heartbeat);
+        let stored = self.stored(key)?;
+        let pulse = self.current(key, &stored.document)?.reading.value.pulse();
+        let pulse = pulse.with_heartbeat(stored.context.heartbeat);
         Ok(Liveness::judge(&pulse, &C::thresholds(), self.now()))
     }
 
@@ -33,17 +34,19 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// Those of [`get`](Checkpoints::get); the code `not-a-folder` when `root` is none.
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
-        let loaded = self.get(key)?;
+        let stored = self.stored(key)?;
+        let reading = self.current(key, &stored.document)?.reading;
         let dropped = self.store.beside().newest_dropped(key, NEWEST)?;
-        let cut = cut_from(&dropped, &loaded.checkpoint);
-        let staleness = self.staleness(key, &loaded, &cut, root.as_ref())?;
-        self.heeding_rollback(key, &loaded, staleness)
+        let cut = cut_from(&dropped, &reading.value);
+        let staleness = self.staleness(key, &stored.revision, &reading, &cut, root.as_ref())?;
+        self.heeding_rollback(key, &stored.revision, &reading.value, staleness)
     }
 
     pub(super) fn staleness(
         &self,
         key: &Key,
-        loaded: &Loaded<C>,
+        revision: &Revision,
+        reading: &Reading<C>,
         cut: &[C],
         root: &Path,
     ) -> Result<Staleness> {
@@ -51,21 +54,21 @@ impl<C: Checkpoint> Checkpoints<C> {
         if !root.as_os_str().is_empty() && !root.is_dir() {
             return Err(Error::not_a_folder().with_path(root));
         }
-        let checkpoint = &loaded.checkpoint;
+        let checkpoint = &reading.value;
         let mut files = checkpoint.files();
         files.extend(cut.iter().flat_map(Checkpoint::files));
         let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
         let mut tracking =
             tracking.of_checkpoint(self.store.beside().document_file(key), C::layout());
         tracking.root = root.to_path_buf();
-        let fingerprints = self.fingerprints(key, &loaded.revision)?;
+        let fingerprints = self.fingerprints(key, revision)?;
         // It has the files of all that was moved out, however long ago.
         let recorded = fingerprints.iter().flat_map(|prints| prints.files.keys());
         files.extend(recorded.map(String::as_str));
         let basis = Basis::new(checkpoint.updated_at(), Some(self.clock.now()))
             .with_fingerprints(fingerprints.as_ref());
         let staleness = Staleness::judge(files, &basis, &tracking);
-        Ok(if loaded.is_partial {
+        Ok(if reading.is_partial() {
             staleness.of_a_part()
         } else {
             staleness
@@ -86,11 +89,11 @@ impl<C: Checkpoint> Checkpoints<C> {
     pub(super) fn heeding_rollback(
         &self,
         key: &Key,
-        present: &Loaded<C>,
+        present: &Revision,
+        checkpoint: &C,
         staleness: Staleness,
     ) -> Result<Staleness> {
-        let own = present.checkpoint.updated_at();
-        let back = self.came_back(key, &present.revision, own)?;
+        let back = self.came_back(key, present, checkpoint.updated_at())?;
         Ok(match back {
             Some(back) => staleness.against(back),
             None => staleness,

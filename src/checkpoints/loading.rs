@@ -55,8 +55,18 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// [`ErrorKind::NotFound`] when there is none, and those of [`load`](Checkpoints::load).
     pub fn get(&self, key: &Key) -> Result<Loaded<C>> {
-        self.load(key)?
-            .ok_or_else(|| Error::new(ErrorKind::NotFound).with_key(key))
+        self.judged_load(key, self.stored(key)?)
+    }
+
+    /// What is stored under a key, which is there.
+    pub(super) fn stored(&self, key: &Key) -> Result<Stored> {
+        let not_found = || Error::new(ErrorKind::NotFound).with_key(key);
+        self.store.load(key)?.ok_or_else(not_found)
+    }
+
+    /// What is stored, typed and not judged.
+    pub(super) fn current<'d>(&self, key: &Key, stored: &'d Document) -> Result<Current<'d, C>> {
+        read::<C>(stored).map_err(|error| error.with_key(key))
     }
 
     fn judged_load(&self, key: &Key, stored: Stored) -> Result<Loaded<C>> {
@@ -65,7 +75,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             reading,
             migrated_from,
             ..
-        } = read::<C>(&stored.document).map_err(|error| error.with_key(key))?;
+        } = self.current(key, &stored.document)?;
         let rule_context = RuleContext {
             now: Some(self.clock.now()),
             key: self.judged(key),
@@ -100,7 +110,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 
     /// The newest earlier state that can be read.
-    pub(super) fn newest_good(&self, key: &Key) -> Result<Option<(EntryId, Loaded<C>)>> {
+    pub(super) fn newest_good(&self, key: &Key) -> Result<Option<(EntryId, Stored)>> {
         let Some(history) = self.store.history() else {
             return Ok(None);
         };
@@ -112,8 +122,10 @@ impl<C: Checkpoint> Checkpoints<C> {
             if entry.tasks_since > 0 {
                 break;
             }
-            match self.load_revision(key, &entry.id) {
-                Ok(loaded) => return Ok(Some((entry.id, loaded))),
+            let stored = history.load_revision(key, &entry.id);
+            let is_read = |stored: &Stored| self.current(key, &stored.document).map(|_| ());
+            match stored.and_then(|stored| is_read(&stored).map(|()| stored)) {
+                Ok(stored) => return Ok(Some((entry.id, stored))),
                 // Damaged as well, of a version that cannot be brought to this one, or pruned meanwhile.
                 Err(error)
                     if error.code() == "migration"

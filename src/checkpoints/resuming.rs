@@ -4,11 +4,10 @@ use std::time::Instant;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::Checkpoints;
 use super::dropped::{NEWEST, cut_from};
-use super::{Checkpoints, Loaded};
 use crate::checkpoint::{
     Checkpoint, Claim, Error, ErrorKind, Handoff, Key, Result, ResumePlan, ResumeReason, judge,
-    read,
 };
 use crate::event;
 use crate::json::{Corrupt, CorruptCode};
@@ -16,7 +15,7 @@ use crate::liveness::Liveness;
 use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
 use crate::staleness::{Basis, Staleness, Tracking};
-use crate::store::{EntryId, TaskContext};
+use crate::store::{EntryId, Stored, TaskContext};
 
 /// For how long after a report its agent may well be at work still.
 const MOMENTS: TimeDelta = TimeDelta::minutes(5);
@@ -34,11 +33,11 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// store has them.
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
         let began = Instant::now();
-        match self.get(key) {
-            Ok(loaded) => {
-                let resume = self.resume_from(key, &loaded, None, options)?;
+        match self.stored(key) {
+            Ok(stored) => {
+                let resume = self.resume_from(key, &stored, None, options)?;
                 let agent = resume.handoff.agent.as_deref();
-                event::happened("resumed", key, Some(&loaded.revision), agent, began);
+                event::happened("resumed", key, Some(&stored.revision), agent, began);
                 Ok(resume)
             }
             Err(error) => {
@@ -46,8 +45,8 @@ impl<C: Checkpoint> Checkpoints<C> {
                     return Err(error);
                 };
                 match self.newest_good(key)? {
-                    Some((entry, loaded)) => {
-                        self.resume_from(key, &loaded, Some((damage, entry)), options)
+                    Some((entry, stored)) => {
+                        self.resume_from(key, &stored, Some((damage, entry)), options)
                     }
                     None => self.resume_from_nothing(key, damage, options),
                 }
@@ -58,27 +57,29 @@ impl<C: Checkpoint> Checkpoints<C> {
     fn resume_from(
         &self,
         key: &Key,
-        loaded: &Loaded<C>,
+        stored: &Stored,
         damage: Option<(Corrupt, EntryId)>,
         options: &ResumeOptions,
     ) -> Result<Resume> {
         let now = self.clock.now();
+        let (revision, context) = (&stored.revision, &stored.context);
+        let current = self.current(key, &stored.document)?;
+        let reading = &current.reading;
+        let checkpoint = &reading.value;
         let dropped = match self.store.beside().newest_dropped(key, NEWEST) {
             // In a damaged host it is not known for which task its slot is.
             Err(error) if damage.is_some() && recoverable(&error).is_some() => Vec::new(),
             dropped => dropped?,
         };
-        let cut = cut_from(&dropped, &loaded.checkpoint);
-        let mut staleness = self.staleness(key, loaded, &cut, &options.root)?;
+        let cut = cut_from(&dropped, checkpoint);
+        let mut staleness = self.staleness(key, revision, reading, &cut, &options.root)?;
         if damage.is_none() {
-            staleness = self.heeding_rollback(key, loaded, staleness)?;
+            staleness = self.heeding_rollback(key, revision, checkpoint, staleness)?;
         }
         let rule_context = options.context(now, self.judged(key));
-        // Judged with all that is known here: a load knows less.
-        let current = read::<C>(&loaded.document)?;
-        let mut judged = judge(&current.document, &current.reading, &rule_context);
-        if let Some(now_for) = &loaded.context.place_is_for {
-            let own = loaded.context.task.as_deref().unwrap_or("another task");
+        let mut judged = judge(&current.document, reading, &rule_context);
+        if let Some(now_for) = &context.place_is_for {
+            let own = context.task.as_deref().unwrap_or("another task");
             judged.plan.refuse(format!(
                 "The checkpoint is that of {own}, and its place is for {now_for} by now"
             ));
@@ -94,7 +95,13 @@ impl<C: Checkpoint> Checkpoints<C> {
             judged.plan.note(note);
         }
         let claim = self.claim(key)?;
-        let at_work = self.may_be_at_work(loaded, &judged.handoff, claim.as_ref(), options);
+        let at_work = self.may_be_at_work(
+            checkpoint,
+            context,
+            &judged.handoff,
+            claim.as_ref(),
+            options,
+        );
         if let Some(note) = at_work {
             judged.plan.note(note);
         }
@@ -102,19 +109,14 @@ impl<C: Checkpoint> Checkpoints<C> {
         let found = Found {
             format: C::FORMAT,
             now,
-            context: &loaded.context,
+            context,
             violations: &judged.violations,
-            is_partial: loaded.is_partial,
-            own: loaded
-                .checkpoint
+            is_partial: reading.is_partial(),
+            own: checkpoint
                 .message_values(&rule_context.with_unreadable(&judged.handoff.unreadable)),
             handoff: judged.handoff,
             work_has_ids: C::WORK_HAS_IDS,
-            foreign: foreign::members(
-                &current.document,
-                &current.reading.value,
-                current.reading.left_out(),
-            ),
+            foreign: foreign::members(&current.document, checkpoint, reading.left_out()),
             earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
             staleness,
             held: self.held(claim, options, now),
@@ -180,7 +182,8 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// from going on at once.
     fn may_be_at_work(
         &self,
-        loaded: &Loaded<C>,
+        checkpoint: &C,
+        context: &TaskContext,
         handoff: &Handoff,
         claim: Option<&Claim>,
         options: &ResumeOptions,
@@ -191,8 +194,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         if options.ignores_claims || is_settled || self.store.claims().is_none() {
             return None;
         }
-        let pulse = loaded.checkpoint.pulse();
-        let pulse = pulse.with_heartbeat(loaded.context.heartbeat.clone());
+        let pulse = checkpoint.pulse();
+        let pulse = pulse.with_heartbeat(context.heartbeat.clone());
         let Liveness::Active { last, .. } = Liveness::judge(&pulse, &C::thresholds(), now) else {
             return None;
         };

@@ -41,29 +41,56 @@ pub(crate) fn members<T: Serialize>(
     left_out: &[String],
 ) -> Vec<ForeignMember> {
     let mut found = Vec::new();
-    if let Ok(declared) = Document::new(value) {
+    let text = serde_json::to_string(value).ok();
+    if let Some(declared) = text.and_then(|text| Document::from_text(text).ok()) {
         let left_out = left_out.iter().map(String::as_str).collect();
-        let root = document.root();
-        let at = At {
-            name: String::new(),
-            pointer: root.pointer(),
-        };
-        compare(root, declared.root(), &at, &left_out, &mut found);
+        let at = At::Root(document.at());
+        compare(document.root(), declared.root(), &at, &left_out, &mut found);
     }
     found
 }
 
-/// Where a value is: as a name of any element, and as the pointer to this one.
-struct At {
-    name: String,
-    pointer: String,
+/// Where a value is. Few values have to be named, so only those get a text.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    /// The pointer of the root in its file.
+    Root(&'a str),
+    Member(&'a At<'a>, &'a str),
+    Element(&'a At<'a>, usize),
+}
+
+impl At<'_> {
+    /// As a name of any element.
+    fn name(&self) -> String {
+        match self {
+            At::Root(_) => String::new(),
+            At::Member(above, name) => match above.name().as_str() {
+                "" => (*name).to_owned(),
+                above => format!("{above}/{name}"),
+            },
+            At::Element(above, _) => format!("{}/*", above.name()),
+        }
+    }
+
+    /// Whether it is one of these pointers.
+    fn is_in(&self, pointers: &HashSet<&str>) -> bool {
+        !pointers.is_empty() && pointers.contains(self.pointer().as_str())
+    }
+
+    fn pointer(&self) -> String {
+        match self {
+            At::Root(at) => (*at).to_owned(),
+            At::Member(above, name) => pointer::join(&above.pointer(), name),
+            At::Element(above, number) => pointer::join(&above.pointer(), &number.to_string()),
+        }
+    }
 }
 
 /// Each value is passed once, with its place: whatever looked for that from the root would take the square of the time.
 fn compare(
     text: Node<'_>,
     declared: Node<'_>,
-    at: &At,
+    at: &At<'_>,
     left_out: &HashSet<&str>,
     found: &mut Vec<ForeignMember>,
 ) {
@@ -71,22 +98,17 @@ fn compare(
         (Kind::Object, Kind::Object) => {
             let declared: HashMap<_, _> = declared.members().collect();
             for (name, member) in text.members() {
-                let inside = At {
-                    name: match at.name.as_str() {
-                        "" => name.to_string(),
-                        at => format!("{at}/{name}"),
-                    },
-                    pointer: pointer::join(&at.pointer, &name),
-                };
+                let inside = At::Member(at, &name);
                 if let Some(declared) = declared.get(&name) {
                     compare(member, *declared, &inside, left_out, found);
-                } else if says_something(member) && !left_out.contains(inside.pointer.as_str()) {
-                    let is_known = found.iter().any(|known| known.name == inside.name);
+                } else if says_something(member) && !inside.is_in(left_out) {
+                    let whole = inside.name();
+                    let is_known = found.iter().any(|known| known.name == whole);
                     if !is_known && found.len() < MOST_LISTED {
-                        let is_note = at.name.is_empty() && NOTES.contains(&name.as_ref());
+                        let is_note = at.name().is_empty() && NOTES.contains(&name.as_ref());
                         found.push(ForeignMember {
                             note: is_note.then(|| note(member)),
-                            name: inside.name,
+                            name: whole,
                         });
                     }
                 }
@@ -96,11 +118,8 @@ fn compare(
             // Elements that could not be read are missing from the other.
             let mut declared = declared.elements();
             for (number, element) in text.elements().enumerate() {
-                let inside = At {
-                    name: format!("{}/*", at.name),
-                    pointer: pointer::join(&at.pointer, &number.to_string()),
-                };
-                if left_out.contains(inside.pointer.as_str()) {
+                let inside = At::Element(at, number);
+                if inside.is_in(left_out) {
                     continue;
                 }
                 let Some(declared) = declared.next() else {

@@ -13,7 +13,8 @@ pub(crate) use markdown::in_markdown;
 /// Joiners and variation selectors stay, since scripts and emoji are written with them.
 pub(crate) fn is_hidden(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter,
+        || !letter.is_ascii()
+            && matches!(letter,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
             | '\u{1d173}'..='\u{1d17a}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
