@@ -1,7 +1,7 @@
 //! Rows against each other: checkpoints of one task or one agent, work that was taken over, and files that several
 //! agents changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -89,7 +89,8 @@ impl Copies {
 
     /// A finding for each group of checkpoints of one task or one agent.
     pub(super) fn findings(&self, rows: &[Row]) -> Vec<Finding> {
-        let mut groups: Vec<Vec<usize>> = Vec::new();
+        // The groups that each row is in: no group is compared with all others.
+        let mut groups: HashMap<usize, Vec<&[usize]>> = HashMap::new();
         let mut findings = Vec::new();
         let several = self.by_id.values().filter(|holders| holders.rows.len() > 1);
         for holders in several {
@@ -100,12 +101,18 @@ impl Copies {
             } else {
                 Finding::SameKey { key: id, places }
             });
-            groups.push(holders.rows.clone());
+            for row in &holders.rows {
+                groups.entry(*row).or_default().push(&holders.rows);
+            }
         }
         for group in self.of_checkouts.iter().chain(&self.of_traces) {
             // Copies have several traces in common, and often an id or a checkout as well.
-            let is_part_of = |known: &Vec<usize>| group.iter().all(|row| known.contains(row));
-            if groups.iter().any(is_part_of) {
+            let is_part_of = |known: &&[usize]| {
+                let mut rows = group.iter();
+                rows.all(|row| known.binary_search(row).is_ok())
+            };
+            let known = groups.get(&group[0]);
+            if known.is_some_and(|known| known.iter().any(is_part_of)) {
                 continue;
             }
             let Some(row) = rows.get(group[0]) else {
@@ -116,7 +123,9 @@ impl Copies {
                 key: task.unwrap_or_else(|| row.place.to_string()),
                 places: places(group, rows),
             });
-            groups.push(group.clone());
+            for row in group {
+                groups.entry(*row).or_default().push(group);
+            }
         }
         findings
     }
@@ -219,7 +228,7 @@ fn of_traces(mut traces: Vec<(u64, usize)>, rows: &[Row]) -> Vec<Vec<usize>> {
         .map(|group| group.iter().map(|(_, row)| *row).collect())
         .filter(|group: &Vec<usize>| !are_finished(group, rows))
         .collect();
-    groups.sort_by_key(|group| (std::cmp::Reverse(group.len()), group.clone()));
+    groups.sort_unstable_by(|one, other| (other.len(), one).cmp(&(one.len(), other)));
     groups.dedup();
     groups
 }
@@ -412,7 +421,7 @@ fn push_normalized(text: &mut String, path: &str) {
         text.push('/');
     }
     let mut is_first = true;
-    for part in path.split(['/', '\\']) {
+    for part in path.split('/').flat_map(|part| part.split('\\')) {
         if part.is_empty() || part == "." {
             continue;
         }

@@ -194,15 +194,12 @@ impl Tree {
     #[inline]
     fn is_named(&self, child: Index, name: &str) -> bool {
         let span = self.span(child);
-        if span.name == NONE {
-            false
-        } else if span.marks.has(Marks::NAME_ESCAPED) {
-            self.name(child) == name
-        } else {
-            // The length tells most names apart without a look at the text.
-            let length = (span.name_end - span.name) as usize;
-            length == name.len() + 2 && inner(self.raw_name(child)) == name
+        if span.marks.has(Marks::NAME_ESCAPED) {
+            return self.name(child) == name;
         }
+        // The length tells most names apart without a look at the text; what is no member has none.
+        let length = (span.name_end - span.name) as usize;
+        length == name.len() + 2 && inner(self.raw_name(child)) == name
     }
 
     /// Whether two values are members of the same name.

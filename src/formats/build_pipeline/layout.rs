@@ -79,11 +79,11 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
     let stem = name.strip_suffix(".json");
     // A project may name other files by the same ids: alone, a name is evidence only for a file that cannot be read.
     let named = stem.is_some_and(is_build_id) && (document.is_none() || !members.is_empty());
-    let is_usual = document.is_none_or(|document| {
-        let mut all = MEMBERS.iter().chain(USUAL);
-        all.any(|member| document.root().get(member).is_some())
-    });
-    let place = if stem.is_some() && is_in_folder(path) && is_usual {
+    let is_usual = |document: &Document| {
+        let mut usual = USUAL.iter();
+        !members.is_empty() || usual.any(|member| document.root().get(member).is_some())
+    };
+    let place = if stem.is_some() && is_in_folder(path) && document.is_none_or(is_usual) {
         Some("build-pipeline/checkpoints")
     } else {
         named.then_some(name)

@@ -119,9 +119,9 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
         let mut all = DISTINCTIVE.iter().chain(USUAL);
         name.ends_with(".json")
             && !name.starts_with('.')
+            && folder.ends_with("progress/checkpoints")
             && document
                 .is_none_or(|document| all.any(|member| document.root().get(member).is_some()))
-            && folder.ends_with("progress/checkpoints")
     });
     let named = match (folder, document) {
         (Some(_), _) => Some(format!("progress/checkpoints/{name}")),

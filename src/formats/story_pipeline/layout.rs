@@ -109,8 +109,8 @@ pub(super) fn recognise_story(path: &Path, document: Option<&Document>) -> Optio
     });
     let names = CAMEL_ONLY.iter().chain(SNAKE_MARKS);
     let members = present(document, names.copied());
-    let is_usual = document.is_none() || !present(document, ["stage", "verdict"]).is_empty();
-    let name = name.filter(|_| is_usual || !members.is_empty());
+    let is_usual = || document.is_none() || !present(document, ["stage", "verdict"]).is_empty();
+    let name = name.filter(|_| !members.is_empty() || is_usual());
     // One member alone could be anybody's.
     let members = if members.len() >= 2 || name.is_some() {
         members
