@@ -210,6 +210,16 @@ impl FileError {
 
     /// An error of the operating system, told apart by what the user can do about it.
     pub(crate) fn io(operation: Operation, path: &Path, source: io::Error) -> Self {
+        let no_folder = || {
+            path.ancestors()
+                .find(|above| above.metadata().is_ok_and(|found| !found.is_dir()))
+        };
+        if source.kind() == io::ErrorKind::NotADirectory
+            && let Some(path) = no_folder()
+        {
+            let path = path.to_path_buf();
+            return Self::NotAFolder { path };
+        }
         let path = path.to_path_buf();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
@@ -280,7 +290,6 @@ fn next_step(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "check the permissions of the file and its folder, and which user runs this"
         }
-        io::ErrorKind::NotADirectory => "a part of the path is a file, correct the path",
         io::ErrorKind::IsADirectory => "it is a folder, correct the path",
         io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only",
         io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f)",

@@ -1,5 +1,5 @@
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::folder_handle::sync_folder;
 use super::resolve::{look, parent_of};
@@ -73,11 +73,19 @@ fn create(path: &Path, durably: bool) -> Result<(), FileError> {
         if durably {
             sync_name_of(folder)?;
         }
+        // Also where somebody removed it since the lock was taken.
+        if is_own(folder) {
+            ignore(folder)?;
+        }
     }
     Ok(())
 }
 
-/// Makes the name of a folder last.
+fn is_own(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == OWN_FOLDER)
+}
+
+/// Makes the name of a folder last. That of our own is noted when it is whole, and is looked at again until then.
 fn sync_name_of(folder: &Path) -> Result<(), FileError> {
     // The root of everything has no name, nor has where a relative path begins.
     if folder.file_name().is_none() {
@@ -85,7 +93,9 @@ fn sync_name_of(folder: &Path) -> Result<(), FileError> {
     }
     sync_folder(parent_of(folder))?;
     // It is a matter of a later look whether this is known, so it may fail.
-    if let Ok(found) = system::metadata(folder) {
+    if !is_own(folder)
+        && let Ok(found) = system::metadata(folder)
+    {
         known_synced::note(&found);
     }
     Ok(())
@@ -97,32 +107,43 @@ const IGNORED: &str = "*\n!/overflow/\n!/overflow/**\n.agent-checkpoint-*.tmp\n"
 /// What earlier versions of this library wrote.
 const ALL_IGNORED: [&[u8]; 2] = [b"*\n", b"*"];
 
-/// The folder for our own files in `parent`, created on demand together with a `.gitignore` that keeps
-/// it out of version control, but for the dropped logs. A `.gitignore` that is there already is left alone,
-/// unless it is the one of an earlier version, which ignored these as well.
+/// Creates a folder of our own, and keeps it out of version control as [`ignore`] does.
 ///
 /// # Errors
 ///
-/// As [`create_folder_durably`] and [`replace`](super::replace()).
-pub(crate) fn own_folder(parent: &Path) -> Result<PathBuf, FileError> {
-    let folder = parent.join(OWN_FOLDER);
-    create_folder_durably(&folder)?;
+/// As [`create_folder_durably`] and [`ignore`].
+pub(crate) fn own_folder(own: &Path) -> Result<(), FileError> {
+    create_folder_durably(own)?;
+    ignore(own)?;
+    if let Ok(found) = system::metadata(own) {
+        known_synced::note(&found);
+    }
+    Ok(())
+}
+
+/// Keeps a folder of our own out of version control, but for the dropped logs. A `.gitignore` that is there already
+/// is left alone, unless it is the one of an earlier version, which ignored these as well.
+///
+/// # Errors
+///
+/// As [`replace`](super::replace()).
+pub(crate) fn ignore(own: &Path) -> Result<(), FileError> {
     let stamp;
-    let ignore = folder.join(".gitignore");
-    let present = match look(&ignore)? {
+    let path = own.join(".gitignore");
+    let present = match look(&path)? {
         None => Present::Absent,
-        Some(found) if found.len() > 2 => return Ok(folder),
-        Some(_) => match super::read_limited(&ignore, 2) {
+        Some(found) if found.len() > 2 => return Ok(()),
+        Some(_) => match super::read_limited(&path, 2) {
             Ok(Some(read)) if ALL_IGNORED.contains(&&*read.bytes) => {
                 stamp = read.stamp;
                 Present::Same(&stamp)
             }
-            _ => return Ok(folder),
+            _ => return Ok(()),
         },
     };
-    match super::replace(&ignore, IGNORED.as_bytes(), present) {
+    match super::replace(&path, IGNORED.as_bytes(), present) {
         // Somebody was faster: it is there, which is all that was wanted.
-        Ok(_) | Err(FileError::Changed { .. }) => Ok(folder),
+        Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -157,19 +178,19 @@ mod tests {
     #[test]
     fn our_own_folder_is_ignored_by_git_and_a_changed_gitignore_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let own = own_folder(folder.path()).unwrap();
-        assert_eq!(own, folder.path().join(".agent-checkpoint"));
+        let own = folder.path().join(".agent-checkpoint");
+        own_folder(&own).unwrap();
         let ignore = own.join(".gitignore");
         assert_eq!(fs::read(&ignore).unwrap(), IGNORED.as_bytes());
         for changed in ["!history\n", "", "a\n"] {
             fs::write(&ignore, changed).unwrap();
-            own_folder(folder.path()).unwrap();
+            own_folder(&own).unwrap();
             assert_eq!(fs::read(&ignore).unwrap(), changed.as_bytes());
         }
         // That of an earlier version kept the dropped logs out of every clone.
         for earlier in ["*\n", "*"] {
             fs::write(&ignore, earlier).unwrap();
-            own_folder(folder.path()).unwrap();
+            own_folder(&own).unwrap();
             assert_eq!(fs::read(&ignore).unwrap(), IGNORED.as_bytes());
         }
     }
@@ -179,7 +200,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             let all: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| own_folder(&folder.path().join("new/store"))))
+                .map(|_| {
+                    scope.spawn(|| own_folder(&folder.path().join("new/store/.agent-checkpoint")))
+                })
                 .collect();
             for one in all {
                 one.join().unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::queue::Place;
 use super::resolve::{is_plain, look_plain, not_plain, parent_of};
-use super::{FileError, OWN_FOLDER, Operation, create_folder_durably, own_folder, seam, system};
+use super::{FileError, Operation, create_folder_durably, seam, system};
 
 /// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
 /// earlier, longer name is left and the file never changes its size.
@@ -175,7 +175,7 @@ fn open(sidecar: &Path) -> Result<(File, Metadata), FileError> {
     let mut open = || system::open_plain(&mut options, Operation::Create, sidecar);
     let opened = match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_folder_of(sidecar)?;
+            create_folder_durably(parent_of(sidecar))?;
             open()
         }
         // Created by another user: it can be locked all the same, only our name does not get in.
@@ -196,17 +196,6 @@ fn open(sidecar: &Path) -> Result<(File, Metadata), FileError> {
     } else {
         Err(not_plain(sidecar))
     }
-}
-
-fn create_folder_of(sidecar: &Path) -> Result<(), FileError> {
-    let folder = parent_of(sidecar);
-    let own = folder
-        .ancestors()
-        .find(|one| one.file_name().is_some_and(|name| name == OWN_FOLDER));
-    if let Some(own) = own {
-        own_folder(parent_of(own))?;
-    }
-    create_folder_durably(folder)
 }
 
 fn try_lock(file: &File, sidecar: &Path) -> Result<bool, FileError> {

@@ -38,7 +38,7 @@ pub mod unsynced;
 
 pub(crate) use append::{append, cut_back};
 pub(crate) use error::FileError;
-pub(crate) use folder::{OWN_FOLDER, create_folder, create_folder_durably, own_folder};
+pub(crate) use folder::{OWN_FOLDER, create_folder, create_folder_durably, ignore, own_folder};
 pub(crate) use folder_handle::sync_folder;
 pub(crate) use hard_link::{copy, link};
 pub(crate) use in_place::InPlace;

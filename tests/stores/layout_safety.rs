@@ -10,8 +10,9 @@ use agent_checkpoint::formats::agent_session::{TakeOver, take_over};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, Put, RecoverOptions, Recovery,
+    Stored,
 };
-use agent_checkpoint::{Checkpoint, ClaimRequest, ErrorKind};
+use agent_checkpoint::{Checkpoint, ClaimRequest, DropReason, Dropped, ErrorKind};
 
 fn put(store: &FileStore, name: &str, text: &str) -> agent_checkpoint::Result<()> {
     let document = Document::from_text(text).unwrap();
@@ -155,10 +156,14 @@ fn a_file_of_ours_that_is_a_link_is_not_followed() {
             let _ = fs::remove_file(own.join(name));
             symlink(folder.path().join(leads_to), own.join(name)).unwrap();
         };
-        ["layout", "swept"].into_iter().for_each(replace);
-        // These say nothing of the checkpoint, so no save fails for them.
+        // It says nothing of the checkpoint, so no save fails for it.
+        replace("swept");
         put(&FileStore::open(&inside), "a", "{\"b\":1}").unwrap();
-        assert_eq!(fs::read_to_string(own.join("layout")).unwrap(), "2\n");
+        // Who laid out the folder must not be a stranger's to say.
+        replace("layout");
+        let error = put(&FileStore::open(&inside), "a", "{\"b\":2}").unwrap_err();
+        assert_eq!(error.code(), "not-a-file", "{error}");
+        fs::remove_file(own.join("layout")).unwrap();
         // Whoever may write must not be a stranger's to say.
         replace("claims/a.json.json");
         let error = put(&FileStore::open(&inside), "a", "{\"b\":2}").unwrap_err();
@@ -166,6 +171,68 @@ fn a_file_of_ours_that_is_a_link_is_not_followed() {
         assert_eq!(fs::read_to_string(&victim).unwrap(), claim);
         assert!(!folder.path().join("missing").exists());
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_stands_where_our_own_folders_belong_is_named() {
+    use std::os::unix::fs::symlink;
+    let own = ".agent-checkpoint";
+    for (name, leads_to, is_read, code) in [
+        ("", None, true, "not-a-folder"),
+        ("locks", None, false, "not-a-folder"),
+        ("history", None, true, "not-a-folder"),
+        ("history", Some("nowhere"), true, "dangling-link"),
+        ("claims", Some("nowhere"), true, "dangling-link"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        put(&FileStore::open(folder.path()), "a", "{}").unwrap();
+        put(&FileStore::open(folder.path()), "a", "{\"b\":1}").unwrap();
+        let place = match name {
+            "" => folder.path().join(own),
+            name => folder.path().join(own).join(name),
+        };
+        let _ = fs::remove_dir_all(&place);
+        match leads_to {
+            Some(nowhere) => symlink(nowhere, &place).unwrap(),
+            None => fs::write(&place, "x").unwrap(),
+        }
+        let store = FileStore::open(folder.path());
+        let mut errors = vec![put(&store, "a", "{\"b\":2}").unwrap_err()];
+        if is_read {
+            errors.push(store.states(&key("a")).unwrap_err());
+        }
+        for error in errors {
+            assert_eq!(error.code(), code, "{name}: {error}");
+            assert_eq!(error.path(), Some(&*place), "{name}: {error}");
+            assert!(error.to_string().contains("; "), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn our_own_folder_is_made_whole_when_it_is_removed_under_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join(".agent-checkpoint");
+    let store = FileStore::open(folder.path());
+    put(&store, "a", "{}").unwrap();
+    let next = Document::from_text("{\"b\":1}").unwrap();
+    let dropped = Dropped::new("/steps", DropReason::Elements(1), 1.into());
+    let next = Put::new(next).with_dropped(vec![dropped]);
+    let clean = &mut |_: Option<&Stored>| {
+        fs::remove_dir_all(&own).unwrap();
+        Ok(Some(next.clone()))
+    };
+    store
+        .exclusive()
+        .unwrap()
+        .with_lock(&key("a"), clean)
+        .unwrap();
+    assert_eq!(store.beside().dropped(&key("a")).unwrap().len(), 1);
+    let ignored = fs::read_to_string(own.join(".gitignore")).unwrap();
+    assert!(ignored.starts_with("*\n"), "{ignored}");
+    put(&store, "a", "{\"b\":2}").unwrap();
+    assert_eq!(fs::read_to_string(own.join("layout")).unwrap(), "2\n");
 }
 
 #[cfg(unix)]

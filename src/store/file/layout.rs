@@ -25,8 +25,6 @@ fn read(own: &Path) -> Result<Option<(u64, Contents)>> {
     let read = match fsio::read_own(&path, MAX_BYTES) {
         Ok(None) => return Ok(None),
         Ok(read) => read,
-        // Some link, which says nothing of this folder.
-        Err(FileError::NotAFile { .. }) => return Ok(None),
         Err(FileError::TooLarge { .. }) => None,
         Err(error) => return Err(error.into()),
     };
@@ -76,9 +74,6 @@ pub(super) fn take_over(own: &Path, durability: Durability) -> Result<()> {
         Some((_, read)) => Present::Same(&read.stamp),
         None => Present::Absent,
     };
-    if fsio::look(&path(own))?.is_some_and(|found| found.is_symlink()) {
-        fsio::remove(&path(own), Durability::None)?;
-    }
     let durability = match durability {
         Durability::None => Durability::None,
         Durability::Data | Durability::Full => Durability::Data,

@@ -32,6 +32,21 @@ pub(super) mod folders {
     ];
 }
 
+/// The name of the file that tells when our folder was last swept.
+pub(super) const SWEPT: &str = "swept";
+
+/// Refuses a folder in our own that is a link to nowhere or out of the store. Our files are opened without following
+/// links.
+pub(super) fn refuse_links(folder: &Path, own: &Path) -> Result<(), FileError> {
+    for entry in fsio::list(own)? {
+        let is_link = entry.file_type().is_ok_and(|found| found.is_symlink());
+        if is_link && entry.file_name() != SWEPT {
+            fsio::within(folder, &entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// The path of what we keep of a checkpoint's file: `.agent-checkpoint/{folder}/{file}{ending}`.
 pub(super) fn path_beside(target: &Path, folder: &str, ending: &str) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_owned();

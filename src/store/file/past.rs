@@ -28,12 +28,15 @@ impl CheckpointFile<'_> {
     /// that is damaged or gone the newest state of a slot may be in the entry of another, and that is recovered.
     pub(super) fn states(&self) -> Result<Vec<HistoryEntry>> {
         let history = self.history()?;
-        let file = self.file.load();
+        let file = readable(self.file.load())?;
         let entries = match &file {
             Ok(Some(_)) => history.entries()?,
             _ => history.entries_of_file()?,
         };
-        let current = file.and_then(|file| self.part_of(file));
+        let current = match file {
+            Ok(file) => readable(self.part_of(file))?,
+            Err(corrupt) => Err(corrupt),
+        };
         // Of a slot the hosts tell: one in which it was empty ended a task.
         let ages = match self.slot {
             Some(_) => Vec::new(),
@@ -52,9 +55,9 @@ impl CheckpointFile<'_> {
             }),
             // Only deleted: the task may go on.
             Ok(None) => was_empty = true,
-            Err(error) => all.push(HistoryEntry {
+            Err(corrupt) => all.push(HistoryEntry {
                 id: EntryId::current(),
-                revision: Err(corrupt(error)?),
+                revision: Err(corrupt),
                 saved: None,
                 bytes: self.file.size(),
                 pinned: false,
@@ -62,7 +65,7 @@ impl CheckpointFile<'_> {
             }),
         }
         for (at, entry) in entries.iter().enumerate() {
-            let (revision, bytes) = match self.read_entry(entry) {
+            let (revision, bytes) = match readable(self.read_entry(entry))? {
                 Ok(Some(stored)) => (Ok(stored.revision), stored.document.text().len() as u64),
                 // Gone meanwhile, or the slot was empty then.
                 Ok(None) => {
@@ -70,7 +73,7 @@ impl CheckpointFile<'_> {
                     was_empty = true;
                     continue;
                 }
-                Err(error) => (Err(corrupt(error)?), entry.bytes),
+                Err(corrupt) => (Err(corrupt), entry.bytes),
             };
             was_empty = false;
             let tasks_since = ages.get(at).copied().unwrap_or(emptied);
@@ -269,11 +272,14 @@ pub(super) fn not_recoverable(detail: impl Into<String>) -> Error {
     })
 }
 
-/// Why a state cannot be read, if that is what the error says.
-fn corrupt(error: Error) -> Result<Corrupt> {
-    match error.kind() {
-        ErrorKind::Corrupt(corrupt) => Ok(corrupt.clone()),
-        _ => Err(error),
+/// What was read, or why it cannot be read, if that is what the error says.
+fn readable<T>(read: Result<T>) -> Result<std::result::Result<T, Corrupt>> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(error) => match error.kind() {
+            ErrorKind::Corrupt(corrupt) => Ok(Err(corrupt.clone())),
+            _ => Err(error),
+        },
     }
 }
 

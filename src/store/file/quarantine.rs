@@ -30,7 +30,6 @@ pub(super) fn quarantine(
     bytes: &[u8],
     durability: Durability,
 ) -> Result<PathBuf, FileError> {
-    fsio::own_folder(fsio::parent_of(target))?;
     let folder = folder(target);
     fsio::create_folder_durably(&folder)?;
     let hash = Revision::of(bytes).to_string();

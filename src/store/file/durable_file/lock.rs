@@ -1,6 +1,5 @@
 //! The lock of a file, and what is looked at once it is held.
 
-use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,12 +11,9 @@ use crate::fsio::{
     self, Durability, FileError, FileStamp, InPlace, Lock, Present, Replace, look, parent_of,
 };
 use crate::store::file::layout;
-use crate::store::file::own_file::{folders, path_beside};
+use crate::store::file::own_file::{self, SWEPT, folders, path_beside};
 use crate::store::file::quarantine;
 use crate::store::file::saved::Noted;
-
-/// The name of the file that tells when our folder was last swept.
-const SWEPT: &str = "swept";
 
 /// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
 const WORTH_TELLING: Duration = Duration::from_millis(50);
@@ -52,10 +48,11 @@ impl DurableFile<'_> {
             if is_ours {
                 ignore_temporary_files(folder)?;
             }
-            fsio::own_folder(folder)?;
+            fsio::own_folder(&own)?;
         } else if !is_known {
             is_laid_out = layout::is_present(&own)?;
-            refuse_links(folder, &own)?;
+            own_file::refuse_links(folder, &own)?;
+            fsio::ignore(&own)?;
         }
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let lock = self.acquire(folder, &name)?;
@@ -67,8 +64,8 @@ impl DurableFile<'_> {
                 look(folder)?.iter().for_each(fsio::trust);
             } else {
                 fsio::create_folder_durably(folder)?;
+                fsio::own_folder(&own)?;
             }
-            fsio::own_folder(folder)?;
             note = Some(opened);
         }
         if !is_laid_out {
@@ -175,21 +172,6 @@ impl DurableFile<'_> {
         lock.set_label(name);
         Ok(())
     }
-}
-
-/// Refuses a folder of ours that is a link out of the store. Our files are opened without following links.
-fn refuse_links(folder: &Path, own: &Path) -> Result<()> {
-    for entry in fsio::list(own)? {
-        let is_link = entry.file_type().is_ok_and(|found| found.is_symlink());
-        if is_link
-            && ![SWEPT, layout::NAME]
-                .map(OsStr::new)
-                .contains(&&*entry.file_name())
-        {
-            fsio::within(folder, &entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether a sweep at this time is not due again yet. One in the future says nothing.

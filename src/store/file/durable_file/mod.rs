@@ -18,6 +18,7 @@ use super::claims::ClaimsFile;
 use super::dropped_log::DroppedLog;
 use super::fingerprints::FingerprintsFile;
 use super::history::History;
+use super::own_file;
 use super::saved::SavedNote;
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
 use crate::fsio::{self, FileError};
@@ -75,12 +76,14 @@ impl<'o> DurableFile<'o> {
         self
     }
 
-    /// The file that the path leads to: two names of one file have one lock.
+    /// The file that the path leads to, for what is beside it: two names of one file have one lock.
     fn target(&self) -> Result<PathBuf> {
         let (target, _) = self.look_at_target()?;
         if let Some(folder) = &self.within {
             fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
         }
+        let folder = fsio::parent_of(&target);
+        own_file::refuse_links(folder, &folder.join(fsio::OWN_FOLDER))?;
         Ok(target)
     }
 

@@ -25,7 +25,6 @@ impl DurableFile<'_> {
     /// disk before it returns.
     pub(in crate::store) fn archive_text(&self, text: &str, name: &str) -> Result<PathBuf> {
         let target = self.target()?;
-        fsio::own_folder(parent_of(&target))?;
         let ending = of_slot(self.slot.as_deref(), &format!("_{name}"));
         let path = path_beside(&target, folders::ARCHIVE, &ending);
         let folder = parent_of(&path);
