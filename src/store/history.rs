@@ -248,6 +248,11 @@ impl Keep {
         self
     }
 
+    /// Whether so many entries are within the limits, whatever they are.
+    pub(super) fn keeps_any(&self, count: usize, entries: usize) -> bool {
+        entries <= self.count.unwrap_or(count) && self.age.is_none() && self.bytes.is_none()
+    }
+
     /// Which of `entries`, newest first as (when written, bytes), are beyond the limits: their positions.
     /// The newest never is.
     pub(super) fn beyond(

@@ -44,18 +44,16 @@ impl Query {
         self
     }
 
+    /// Whether a key is wanted, on this page or a later one.
+    pub(super) fn takes(&self, key: &Key) -> bool {
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        key.as_str().starts_with(prefix) && self.after.as_ref().is_none_or(|after| key > after)
+    }
+
     /// The page of these keys.
     #[must_use]
     pub fn page(&self, keys: impl IntoIterator<Item = Key>) -> Page {
-        let mut keys: Vec<Key> = keys
-            .into_iter()
-            .filter(|key| {
-                self.prefix
-                    .as_ref()
-                    .is_none_or(|prefix| key.as_str().starts_with(prefix.as_str()))
-                    && self.after.as_ref().is_none_or(|after| key > after)
-            })
-            .collect();
+        let mut keys: Vec<Key> = keys.into_iter().filter(|key| self.takes(key)).collect();
         keys.sort();
         let mut next = None;
         if let Some(limit) = self.limit.filter(|limit| *limit < keys.len()) {

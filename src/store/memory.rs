@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -142,11 +143,14 @@ impl CheckpointStore for MemoryStore {
 
     fn list(&self, query: &Query) -> Result<Page> {
         let entries = self.entries();
-        let there = entries
-            .by_key
-            .iter()
-            .filter(|(_, entry)| entry.document.is_some());
-        Ok(query.page(there.map(|(key, _)| key.clone())))
+        let after = query.after.as_ref().map_or(Unbounded, Excluded);
+        let there = entries.by_key.range::<Key, _>((after, Unbounded));
+        let there = there.filter(|(key, entry)| entry.document.is_some() && query.takes(key));
+        // One more than the page has shows that there is a next one.
+        let most = query
+            .limit
+            .map_or(usize::MAX, |limit| limit.saturating_add(1));
+        Ok(query.page(there.map(|(key, _)| key.clone()).take(most)))
     }
 
     fn beside(&self) -> &dyn Beside {
@@ -192,9 +196,14 @@ impl Beside for MemoryStore {
     }
 
     fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
-        let mut all = self.dropped(key)?;
-        all.drain(..all.len().saturating_sub(most));
-        Ok(all)
+        let entries = self.entries();
+        let all = entries.by_key.get(key).map(|entry| &entry.dropped);
+        Ok(all.map_or_else(Vec::new, |all| {
+            all.iter()
+                .skip(all.len().saturating_sub(most))
+                .cloned()
+                .collect()
+        }))
     }
 
     fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
@@ -413,8 +422,9 @@ impl Entry {
     }
 
     fn tasks_since(&self, past: &Past) -> usize {
-        let ended = self.ended.iter();
-        ended.filter(|ended| past.number <= **ended).count()
+        // They are in order.
+        let before = self.ended.partition_point(|ended| *ended < past.number);
+        self.ended.len() - before
     }
 
     /// Moves the present document into the history; `false` when there is none.
@@ -445,6 +455,9 @@ impl Entry {
     }
 
     fn prune(&mut self, keep: &Keep, now: SystemTime) -> Vec<EntryId> {
+        if keep.keeps_any(Keep::COUNT, self.history.len()) {
+            return Vec::new();
+        }
         let loose: Vec<&Past> = self
             .history
             .iter()
@@ -461,8 +474,46 @@ impl Entry {
             })
             .collect();
         let beyond = keep.beyond(Keep::COUNT, &sizes, now);
-        let gone: Vec<EntryId> = beyond.into_iter().map(|at| loose[at].id()).collect();
-        self.history.retain(|past| !gone.contains(&past.id()));
-        gone
+        // The newest first, as they are.
+        let gone: Vec<u64> = beyond.into_iter().map(|at| loose[at].number).collect();
+        let is_gone = |past: &Past| gone.binary_search_by(|it| past.number.cmp(it)).is_ok();
+        self.history.retain(|past| !is_gone(past));
+        let id = |number: u64| EntryId::of(number.to_string());
+        gone.into_iter().map(id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Document;
+
+    #[test]
+    fn long_histories_and_lists_take_linear_time() {
+        const MANY: usize = 20_000;
+        let began = Instant::now();
+        let store = MemoryStore::new().with_history(Keep::newest(MANY));
+        let put = |key: &str, text: String| {
+            let document = Document::from_text(text).unwrap();
+            store
+                .put(&Key::new(key).unwrap(), Put::new(document))
+                .unwrap()
+        };
+        for number in 0..MANY {
+            put("one", format!(r#"{{"number": {number}}}"#));
+            put(&format!("of-many-{number}"), "{}".to_owned());
+        }
+        let one = Key::new("one").unwrap();
+        assert_eq!(store.states(&one).unwrap().len(), MANY);
+        let (mut query, mut found) = (Query::all().with_limit(7), 0);
+        loop {
+            let page = store.list(&query).unwrap();
+            found += page.keys.len();
+            let Some(next) = page.next else { break };
+            query = query.after(next);
+        }
+        assert_eq!(found, MANY + 1);
+        assert!(store.prune(&one, &Keep::newest(1)).unwrap().len() > MANY / 2);
+        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     }
 }
