@@ -1,7 +1,7 @@
 //! What one agent leaves to the next, in the words all formats share.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -165,7 +165,7 @@ impl Handoff {
     /// Gathers [`files`](Handoff::files) from the finished work: each file once, in order of first
     /// mention.
     pub(crate) fn gather_files(&mut self) {
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         self.files = self
             .done
             .iter()
@@ -231,7 +231,10 @@ impl Handoff {
 
     /// What is left and recorded as done, each once, where `left` is [what is left](Handoff::what_is_left).
     pub(crate) fn done_and_planned(&self, left: &Handoff) -> Vec<String> {
-        let mut stays: HashSet<&str> = left.texts().collect();
+        if std::ptr::eq(self, left) {
+            return Vec::new();
+        }
+        let mut stays: BTreeSet<&str> = left.texts().collect();
         let twice = self.texts().filter(|text| stays.insert(text));
         twice.map(str::to_owned).collect()
     }
@@ -239,7 +242,7 @@ impl Handoff {
     /// The same without the work that is planned and done as well. A step that is in progress goes on once more, unless
     /// its text is an id, which is of one piece of work.
     pub(crate) fn what_is_left(&self, work_has_ids: bool) -> Cow<'_, Handoff> {
-        let done: HashSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
+        let done: BTreeSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
         if !self.texts().any(|text| done.contains(text)) {
             return Cow::Borrowed(self);
         }
@@ -256,7 +259,7 @@ impl Handoff {
 
     /// The names of the work that is left, as far as it is listed: what is in progress first.
     pub(crate) fn open_names(&self) -> Vec<String> {
-        let mut known = HashSet::new();
+        let mut known = BTreeSet::new();
         let each_once = self.texts().filter(|text| known.insert(*text));
         let mut names: Vec<String> = each_once.map(str::to_owned).collect();
         let hidden = self.unreadable.iter();
@@ -267,7 +270,7 @@ impl Handoff {
 
     /// Takes out of the work that is left what is done as well.
     pub(crate) fn only_what_is_left(&mut self, work_has_ids: bool) {
-        let done: HashSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
+        let done: BTreeSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
         if work_has_ids {
             self.in_progress
                 .retain(|item| !done.contains(item.text.as_str()));

@@ -235,7 +235,12 @@ fn of_traces(mut traces: Vec<(u64, usize)>, rows: &[Row]) -> Vec<Vec<usize>> {
 
 /// Hashes of what a checkpoint has in common only with copies of its file: its key with a step and the time when that
 /// was finished, or its whole text. Two tasks that have only their key in common are two.
-pub(super) fn traces(format: &Format, key: &Key, handoff: &Handoff, text: &str) -> Box<[u64]> {
+pub(super) fn traces(
+    format: &Format,
+    key: &Key,
+    handoff: &Handoff,
+    whole: &impl Hash,
+) -> Box<[u64]> {
     // The state of a pipeline is no task.
     if !format.is_task() {
         return Box::default();
@@ -250,7 +255,7 @@ pub(super) fn traces(format: &Format, key: &Key, handoff: &Handoff, text: &str) 
         let at = step.at.as_ref()?.time()?;
         Some(trace(&|hasher| (&step.text, at).hash(hasher)))
     });
-    let whole = trace(&|hasher| text.hash(hasher));
+    let whole = trace(&|hasher| whole.hash(hasher));
     steps.chain([whole]).collect()
 }
 
@@ -421,7 +426,10 @@ fn push_normalized(text: &mut String, path: &str) {
         text.push('/');
     }
     let mut is_first = true;
-    for part in path.split('/').flat_map(|part| part.split('\\')) {
+    let mut at = 0;
+    for part in path.as_bytes().split(|byte| b"/\\".contains(byte)) {
+        let part = path.get(at..at + part.len()).unwrap_or_default();
+        at += part.len() + 1;
         if part.is_empty() || part == "." {
             continue;
         }

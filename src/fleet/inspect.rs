@@ -119,13 +119,12 @@ impl Scan<'_> {
         let again = found.read.take().filter(|_| depends_on_itself);
         let again = again.and_then(|read| self.again_by(&row, &inspected, pulse, rest, read));
         let key = found.id.as_ref().or(found.key.as_ref());
-        let text = found.document.text();
         row.kept = Some(Arc::new(Kept {
             project: self.project,
             is_agent: found.id.is_some()
                 && inspected.handoff.agent.as_deref() == found.id.as_ref().map(Key::as_str),
             traces: key.map_or_else(Box::default, |key| {
-                traces(&found.format, key, &inspected.handoff, text)
+                traces(&found.format, key, &inspected.handoff, &row.revision)
             }),
             files: compared_files(&inspected.exclusive_files),
             checkout: found.checkout,

@@ -2,7 +2,7 @@
 
 use crate::shown::quoted_all;
 use crate::{is_blank, quoted};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -138,8 +138,8 @@ impl Likeness {
 /// The words of a text in lower case, without the endings in which a report differs from a plan. Of writing that has no
 /// spaces between its words, as Chinese, Japanese and Thai, each two neighbouring letters count as a word: single ones
 /// are too common to tell two steps apart.
-fn words(text: &str) -> HashSet<String> {
-    let mut words = HashSet::new();
+fn words(text: &str) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
     for run in text.split(|letter: char| !letter.is_alphanumeric()) {
         let run = run.to_lowercase();
         let parts: Vec<&str> = run.split_word_bounds().collect();
@@ -266,7 +266,7 @@ pub(super) fn add_each_once(
 
 /// The texts of lists, each once.
 pub(super) fn each_once<'t>(texts: impl IntoIterator<Item = &'t String>) -> Vec<&'t str> {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     let texts = texts.into_iter().map(String::as_str);
     texts.filter(|text| seen.insert(*text)).collect()
 }

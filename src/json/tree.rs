@@ -186,20 +186,17 @@ impl Tree {
 
     /// The member that counts under this name.
     pub(super) fn member(&self, object: Index, name: &str) -> Option<Index> {
-        self.effective(object)
-            .filter(|&child| self.is_named(child, name))
+        self.children(object)
+            .filter(|&child| self.is_named(child, name) && !self.span(child).is_shadowed())
             .last()
     }
 
     #[inline]
     fn is_named(&self, child: Index, name: &str) -> bool {
         let span = self.span(child);
-        if span.marks.has(Marks::NAME_ESCAPED) {
-            return self.name(child) == name;
-        }
         // The length tells most names apart without a look at the text; what is no member has none.
-        let length = (span.name_end - span.name) as usize;
-        length == name.len() + 2 && inner(self.raw_name(child)) == name
+        let is_as_long = (span.name_end - span.name) as usize == name.len() + 2;
+        (is_as_long || span.marks.has(Marks::NAME_ESCAPED)) && self.name(child) == name
     }
 
     /// Whether two values are members of the same name.
