@@ -114,9 +114,9 @@ pub struct Dropped {
     pub reason: DropReason,
     /// All of it, as it was.
     pub value: Value,
-    /// Its text on one line, where the value lacks what the text has.
+    /// Its text on one line, where the value lacks what the text has; a store keeps it beside the rest.
     #[serde(skip)]
-    pub(crate) text: Option<String>,
+    pub text: Option<String>,
 }
 
 impl Dropped {

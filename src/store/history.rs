@@ -254,8 +254,9 @@ impl Keep {
     }
 
     /// Which of `entries`, newest first as (when written, bytes), are beyond the limits: their positions.
-    /// The newest never is.
-    pub(super) fn beyond(
+    /// The newest never is. `count` is how many are kept where the limits name no number. For whoever writes a store.
+    #[must_use]
+    pub fn beyond(
         &self,
         count: usize,
         entries: &[(Option<SystemTime>, u64)],

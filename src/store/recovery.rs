@@ -101,8 +101,9 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Reports that another document is in place.
-    pub(super) fn report(&self, key: &Key, began: Instant) {
+    /// Reports the event `recovered` to those who watch: another document is in place, after what began at this time.
+    /// For whoever writes a store.
+    pub fn report(&self, key: &Key, began: Instant) {
         let revision = self.saved.as_ref().map(|saved| &saved.revision);
         event::happened("recovered", key, revision, None, began);
     }

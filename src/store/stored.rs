@@ -225,8 +225,9 @@ impl Put {
     }
 
     /// Whether this ends the task whose document it replaces: an archive does, unless another agent goes on with
-    /// a crashed task.
-    pub(super) fn ends_task(&self, outcome: Outcome) -> bool {
+    /// a crashed task. For whoever writes a store.
+    #[must_use]
+    pub fn ends_task(&self, outcome: Outcome) -> bool {
         let archive = self.archive.filter(|_| outcome == Outcome::Replaced);
         archive.is_some_and(|(why, _)| why != Archive::Crashed)
     }

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Tells a child which folder to work in.
-const FOLDER: &str = "AGENT_CHECKPOINT_CHILD_FOLDER";
+pub(crate) const FOLDER: &str = "AGENT_CHECKPOINT_CHILD_FOLDER";
 
 /// Tells a child what its parent wants of it.
 const WORDS: &str = "AGENT_CHECKPOINT_CHILD_WORDS";

@@ -1,0 +1,440 @@
+//! The database file: how it is opened, laid out, and shared by threads and processes.
+
+use std::fmt::Write;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use agent_checkpoint::{Error, ErrorKind, Result};
+use rusqlite::{Connection, FileControl, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::failure::{Failure, Step, locked, other, write_protected};
+use crate::turn::Turn;
+
+/// What marks a database as one of ours (`PRAGMA application_id`): "ACKP".
+const APPLICATION: i64 = 0x4143_4b50;
+
+/// The steps from an empty database to the present layout. `PRAGMA user_version` is the number of those that were made.
+/// A step that was published never changes.
+const LAYOUT: [&str; 1] = [include_str!("layout.sql")];
+
+/// How many connections that nobody uses stay open.
+const IDLE: usize = 8;
+
+/// How long a writer or reader waits where nothing else is said.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A database, with its connections.
+///
+/// Each call has a connection of its own, so a reader never waits for a writer.
+#[derive(Debug)]
+pub(crate) struct Database {
+    path: PathBuf,
+    is_read_only: bool,
+    lock_timeout: AtomicU64,
+    idle: Mutex<Vec<Open>>,
+    turn: Turn,
+}
+
+/// An open connection.
+#[derive(Debug)]
+struct Open {
+    connection: Connection,
+    deadline: Deadline,
+}
+
+/// Until when a connection waits for the locks of others.
+#[derive(Clone, Debug)]
+struct Deadline {
+    epoch: Instant,
+    millis: Arc<AtomicU64>,
+}
+
+impl Deadline {
+    fn new(until: Instant) -> Self {
+        let deadline = Deadline {
+            epoch: Instant::now(),
+            millis: Arc::default(),
+        };
+        deadline.set(until);
+        deadline
+    }
+
+    fn set(&self, until: Instant) {
+        let millis = until.saturating_duration_since(self.epoch).as_millis();
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+        self.millis.store(millis, Ordering::Relaxed);
+    }
+
+    fn has_passed(&self) -> bool {
+        self.epoch.elapsed() >= Duration::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+
+    /// Waits a little, as often as it is called before the deadline. Short waits, since between two saves of a busy
+    /// writer there is little time to get in; `false` when it is time to give up.
+    fn wait(&self, times: u32) -> bool {
+        if self.has_passed() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(200 << times.min(3)));
+        true
+    }
+}
+
+impl Database {
+    /// A database in this file, which need not be there yet.
+    pub(crate) fn new(path: &Path, is_read_only: bool) -> Result<Self> {
+        // SQLite gives some relative paths a meaning of their own.
+        let absolute = std::path::absolute(path);
+        let path = absolute
+            .map_err(|error| Error::new(ErrorKind::Io).with_path(path).with_source(error))?;
+        Ok(Database {
+            path,
+            is_read_only,
+            lock_timeout: AtomicU64::new(LOCK_TIMEOUT.as_millis() as u64),
+            idle: Mutex::default(),
+            turn: Turn::default(),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn set_lock_timeout(&self, timeout: Duration) {
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.lock_timeout.store(millis, Ordering::Relaxed);
+    }
+
+    /// Makes the database, if it is not there, and looks whether it can be used.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        self.within_timeout(|until| {
+            let open = self.connect(until)?;
+            self.give_back(open);
+            Ok(())
+        })
+    }
+
+    /// Reads. What is not there reads as empty. `work` may run more than once.
+    pub(crate) fn read<T: Default>(&self, work: impl Fn(&Connection) -> Step<T>) -> Result<T> {
+        self.within_timeout(|until| {
+            loop {
+                let is_at_rest = self.is_read_only && self.is_at_rest();
+                let found = self.read_once(is_at_rest, until, &work);
+                // Whoever took it as unchanging while a writer came has seen anything.
+                if !is_at_rest || self.is_at_rest() {
+                    return found;
+                }
+            }
+        })
+    }
+
+    fn read_once<T: Default>(
+        &self,
+        is_at_rest: bool,
+        until: Instant,
+        work: impl Fn(&Connection) -> Step<T>,
+    ) -> Step<T> {
+        let is_there = self.path.try_exists();
+        let failed = |error| {
+            Error::new(ErrorKind::Io)
+                .with_path(&self.path)
+                .with_source(error)
+        };
+        if self.is_read_only && !is_there.map_err(failed)? {
+            return Ok(T::default());
+        }
+        if is_at_rest {
+            let connection = self.open_at_rest()?;
+            return match layout(&connection)? {
+                0 => Ok(T::default()),
+                _ => work(&connection),
+            };
+        }
+        let open = self.lend(until)?;
+        let found = work(&open.connection);
+        self.give_back(open);
+        found
+    }
+
+    /// Writes, as one step that no other writer comes between, and that is on the disk when this returns. Nothing is
+    /// written if `work` fails.
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Step<T>) -> Result<T> {
+        if self.is_read_only {
+            return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
+        }
+        self.within_timeout(|until| {
+            let began = Instant::now();
+            let Some(_held) = self.turn.wait(until) else {
+                return Err(locked(began.elapsed()).with_path(&self.path).into());
+            };
+            let mut open = self.lend(until)?;
+            let written = in_transaction(&mut open.connection, work);
+            self.give_back(open);
+            written
+        })
+    }
+
+    fn within_timeout<T>(&self, work: impl FnOnce(Instant) -> Step<T>) -> Result<T> {
+        let began = Instant::now();
+        let timeout = Duration::from_millis(self.lock_timeout.load(Ordering::Relaxed));
+        let until = began.checked_add(timeout);
+        // A time that no clock reaches is for ever.
+        let until = until.unwrap_or_else(|| began + Duration::from_secs(u32::MAX.into()));
+        work(until).map_err(|failure| failure.into_error(&self.path, began.elapsed()))
+    }
+
+    /// A connection to the file that is there now.
+    fn lend(&self, until: Instant) -> Step<Open> {
+        loop {
+            let idle = self.idle().pop();
+            let Some(open) = idle else {
+                return self.connect(until);
+            };
+            // One to a file that was removed or replaced would go on in a file that nobody finds.
+            if !has_moved(&open.connection)? {
+                open.deadline.set(until);
+                return Ok(open);
+            }
+        }
+    }
+
+    /// Keeps a connection for the next call, unless something in it could not be ended.
+    fn give_back(&self, open: Open) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE && open.connection.is_autocommit() {
+            idle.push(open);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Open>> {
+        // A list of connections is whole whenever a panic comes, so a poisoned lock is no harm.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connect(&self, until: Instant) -> Step<Open> {
+        let access = match self.is_read_only {
+            false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        };
+        if self.is_read_only && self.beside("-wal").exists() && !self.beside("-shm").exists() {
+            return Err(self.unindexed().into());
+        }
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(&self.path, flags)?;
+        let deadline = Deadline::new(until);
+        let patience = deadline.clone();
+        connection.busy_handler(Some(move |times: i32| patience.wait(times.unsigned_abs())))?;
+        let found = layout(&connection)?;
+        // SQLite opens what it may not write for reading.
+        if !self.is_read_only && connection.is_readonly("main")? {
+            return Err(write_protected().with_path(&self.path).into());
+        }
+        if !self.is_read_only && found <= LAYOUT.len() as i64 {
+            self.use_log(&connection, &deadline)?;
+            // Only then: it would wait for a writer.
+            if found < LAYOUT.len() as i64 {
+                lay_out(&mut connection)?;
+            }
+            self.sync_what_was_found()?;
+        }
+        Ok(Open {
+            connection,
+            deadline,
+        })
+    }
+
+    /// Writes go to a log first (`-wal`), and each is synced there before it is acknowledged.
+    fn use_log(&self, connection: &Connection, deadline: &Deadline) -> Step<()> {
+        let mode = loop {
+            let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
+                row.get::<_, String>(0)
+            });
+            // Where two make the database at once, SQLite calls no busy handler.
+            match mode.map_err(Failure::from) {
+                Err(failure) if failure.is_busy() && deadline.wait(u32::MAX) => {}
+                mode => break mode?,
+            }
+        };
+        if mode != "wal" {
+            let message = "lies on a file system on which SQLite can keep no log that processes share, such as one of a \
+                           network; name a place on a local disk";
+            return Err(other("no-locks", message).into());
+        }
+        connection.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; \
+             PRAGMA trusted_schema = OFF",
+        )?;
+        // The log stays when the last program ends: one that only reads needs it, and must not make it.
+        let mut is_kept = 1;
+        connection.file_control(Some("main"), FileControl::PersistWal(&mut is_kept))?;
+        Ok(())
+    }
+
+    /// What was found in the log may be from a writer that was killed before its sync, and its name from one that was
+    /// killed before it synced that: they are synced before anything is built on them.
+    fn sync_what_was_found(&self) -> Step<()> {
+        let log = self.beside("-wal");
+        let synced = OpenOptions::new()
+            .write(true)
+            .open(&log)
+            .and_then(|log| log.sync_all());
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let synced = synced.and_then(|()| sync_folder(folder));
+        let failed = |error: std::io::Error| {
+            let failed = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => write_protected(),
+                _ => Error::new(ErrorKind::Io),
+            };
+            failed.with_path(&log).with_source(error)
+        };
+        Ok(synced.map_err(failed)?)
+    }
+
+    /// Whether nobody writes: a writer makes its log before anything else. Then the file can be read as it is, and nothing
+    /// need be made beside it.
+    fn is_at_rest(&self) -> bool {
+        !self.beside("-wal").exists() && !self.beside("-journal").exists()
+    }
+
+    fn open_at_rest(&self) -> Step<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        Ok(Connection::open_with_flags(frozen_uri(&self.path), flags)?)
+    }
+
+    fn unindexed(&self) -> Error {
+        let message = "has a log and no index of it (`-shm`), as after a crash of the machine or in a copy; open it once \
+                       for writing";
+        other("no-index", message).with_path(&self.path)
+    }
+
+    /// A file that SQLite keeps beside the database.
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(ending);
+        name.into()
+    }
+}
+
+/// Which layout a database has; 0 where it is empty. One of another program is an error.
+fn layout(connection: &Connection) -> Step<i64> {
+    let (application, number, tables): (i64, i64, i64) = connection.query_row(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
+         FROM pragma_application_id, pragma_user_version",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let is_empty = (application, number, tables) == (0, 0, 0);
+    match application == APPLICATION || is_empty {
+        true => Ok(number),
+        false => {
+            let message =
+                "is a database of another program; nothing was written, name another file";
+            Err(about(connection, other("not-a-store", message)).into())
+        }
+    }
+}
+
+/// The error, with the file that the connection has open.
+fn about(connection: &Connection, error: Error) -> Error {
+    error.with_path(connection.path().unwrap_or_default())
+}
+
+fn layout_number(connection: &Connection) -> Step<i64> {
+    let mut statement = connection.prepare("PRAGMA user_version")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+fn refuse_newer(found: i64) -> Result<()> {
+    let known = LAYOUT.len() as u64;
+    match u64::try_from(found) {
+        Ok(found) if found <= known => Ok(()),
+        found => Err(Error::new(ErrorKind::NewerLayout {
+            found: found.unwrap_or(u64::MAX),
+            known,
+        })),
+    }
+}
+
+/// Brings the tables to the present layout, all at once. Of several programs that do so at the same time, the others find it
+/// done.
+fn lay_out(connection: &mut Connection) -> Step<()> {
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    let done = usize::try_from(layout(&transaction)?).unwrap_or(usize::MAX);
+    let steps = LAYOUT.get(done..).unwrap_or_default();
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    if !steps.is_empty() {
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", LAYOUT.len() as i64)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+fn in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Step<T>,
+) -> Step<T> {
+    // Dropped without a commit it is rolled back.
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    let found = layout_number(&transaction)?;
+    refuse_newer(found).map_err(|error| about(&transaction, error))?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
+
+/// Whether the file of a connection is no longer where it was.
+#[cfg(unix)]
+fn has_moved(connection: &Connection) -> Step<bool> {
+    let mut moved = 0;
+    connection.file_control(Some("main"), FileControl::HasMoved(&mut moved))?;
+    Ok(moved != 0)
+}
+
+/// Elsewhere an open file cannot be removed.
+#[cfg(not(unix))]
+fn has_moved(_: &Connection) -> Step<bool> {
+    Ok(false)
+}
+
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    use std::io::ErrorKind::{InvalidInput, Unsupported};
+    match std::fs::File::open(folder)?.sync_all() {
+        // A file system without a sync for folders: nothing better can be done there.
+        Err(error) if matches!(error.kind(), InvalidInput | Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Elsewhere a folder cannot be synced.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// How SQLite is told to take a file as one that nobody changes. All but plain letters is escaped.
+fn frozen_uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    if !path.starts_with("/") {
+        uri.push('/');
+    }
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'\\' if cfg!(windows) => uri.push('/'),
+            b'/' | b':' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => {
+                let _fits_in_memory = write!(uri, "%{byte:02X}");
+            }
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}

@@ -1,0 +1,128 @@
+//! What fails below the store, as the errors that the library has.
+
+use std::path::Path;
+use std::time::Duration;
+
+use agent_checkpoint::{Error, ErrorKind};
+use rusqlite::ErrorCode;
+
+/// Why a step of the store failed: SQLite refused, or a rule of the store did.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Sqlite(rusqlite::Error),
+    Rule(Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Failure::Sqlite(error)
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for Failure {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Failure::Sqlite(error.into())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Rule(error)
+    }
+}
+
+/// What a step of the store returns.
+pub(crate) type Step<T> = Result<T, Failure>;
+
+impl Failure {
+    /// Whether another connection had a lock for longer than this one waits.
+    pub(crate) fn is_busy(&self) -> bool {
+        let Failure::Sqlite(error) = self else {
+            return false;
+        };
+        let code = error.sqlite_error_code();
+        matches!(
+            code,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+        )
+    }
+
+    /// The error of the library, about this database, after this time.
+    pub(crate) fn into_error(self, path: &Path, waited: Duration) -> Error {
+        if self.is_busy() {
+            return locked(waited).with_path(path);
+        }
+        let error = match self {
+            Failure::Rule(error) => return error,
+            Failure::Sqlite(error) => error,
+        };
+        let error_here = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => other(
+                "disk-full",
+                "the disk is full; nothing was written, free some space and try again",
+            ),
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => write_protected(),
+            Some(ErrorCode::CannotOpen) => cannot_open(path),
+            _ if path.is_dir() => cannot_open(path),
+            Some(ErrorCode::NotADatabase) => other(
+                "not-a-database",
+                "is no SQLite database; nothing was written, name another file",
+            ),
+            Some(ErrorCode::DatabaseCorrupt) => other(
+                "damaged-database",
+                "the database is damaged; nothing was written, bring it back from a copy, or try `.recover` of the program \
+                 sqlite3 on a copy of it and of its `-wal`",
+            ),
+            _ => Error::new(ErrorKind::Io),
+        };
+        error_here.with_path(path).with_source(error)
+    }
+}
+
+pub(crate) fn locked(waited: Duration) -> Error {
+    Error::new(ErrorKind::Locked {
+        waited,
+        holder: None,
+        pid: None,
+        held_for: None,
+    })
+}
+
+/// An error with a code of its own.
+pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
+    let message = message.into();
+    Error::new(ErrorKind::Other { code, message })
+}
+
+pub(crate) fn write_protected() -> Error {
+    other(
+        "write-protected",
+        "may not be written by this user, who must have the right to write the file, its `-wal` and `-shm`, and its folder",
+    )
+}
+
+/// Why SQLite cannot open a file. It says no more than that, so the file system is asked.
+fn cannot_open(path: &Path) -> Error {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => write_protected(),
+        Ok(_) => other(
+            "not-a-file",
+            "is no file; name the file that is to be the database",
+        ),
+        Err(_) if !folder.is_dir() => other(
+            "not-a-folder",
+            format!(
+                "its folder {} is not there; make it first",
+                folder.display()
+            ),
+        ),
+        Err(_) => other(
+            "write-protected",
+            format!(
+                "cannot be made, for this user may not write to {}; name another place",
+                folder.display()
+            ),
+        ),
+    }
+}

@@ -1,0 +1,75 @@
+//! Checkpoints of AI agents in one SQLite database: the store of [`agent_checkpoint`] for thousands of tasks on one machine.
+//!
+//! # A first look
+//!
+//! ```
+//! use agent_checkpoint::formats::task::TaskCheckpoint;
+//! use agent_checkpoint::{Checkpoint, CheckpointStoreExt, Key, OperationContext, StepDone};
+//! use agent_checkpoint_sqlite::SqliteStore;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let project = folder.path();
+//! let store = SqliteStore::open(project.join("checkpoints.db"))?;
+//! let tasks = store.checkpoints::<TaskCheckpoint>();
+//! let key = Key::new("US-003")?;
+//! let now = chrono::Utc::now();
+//!
+//! tasks.create(&key, &TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], now))?;
+//! let done = StepDone::new("Wire toggle").into();
+//! tasks.try_update(&key, |task| task.apply(&done, &OperationContext::at(now)))?;
+//!
+//! // Another process opens the same file, and sees what was saved.
+//! let other = SqliteStore::open(project.join("checkpoints.db"))?;
+//! let loaded = other.checkpoints::<TaskCheckpoint>().load(&key)?.ok_or("not found")?;
+//! assert_eq!(loaded.checkpoint.completed_steps.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When to choose it
+//!
+//! A [`FileStore`](agent_checkpoint::store::FileStore) keeps each checkpoint in a file of its own, which people read, agents
+//! edit, and git compares. Choose this store where none of that is wanted and much is saved: a save waits for the disk once
+//! instead of twice, and thousands of tasks are one file and no folder of thousands. It is for one machine and a local disk.
+//! SQLite is compiled in, which needs a C compiler.
+//!
+//! # What it promises
+//!
+//! All that [`CheckpointStore`](agent_checkpoint::store::CheckpointStore) asks for: the testkit runs on it whole. It has a
+//! lock for a change, claims, history and recovery.
+//!
+//! * A save that returned survives a loss of power. The log is synced once for each; what a crash leaves behind the last sync is not seen.
+//! * Every text comes back to the byte. Its revision is the SHA-256 of its bytes, as in all stores.
+//! * Writers take turns: the threads of a store and its clones in the order in which they came, processes by asking again and again. Who
+//!   waits for longer than [`with_lock_timeout`](SqliteStore::with_lock_timeout) gets
+//!   [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked). Readers wait for nobody.
+//! * There is one lock, not one for each key. A closure of
+//!   [`transact`](agent_checkpoint::CheckpointStoreExt::transact) holds it until it returns: it may read the store, and a write by it would wait for
+//!   itself, until it is refused.
+//! * What is removed is not found again, and what was moved is not written: a store whose file is gone makes it anew.
+//!
+//! # The files
+//!
+//! Beside `checkpoints.db` lie the log, `checkpoints.db-wal`, and its index, `checkpoints.db-shm`. All three belong together: to copy a
+//! database that is in use, `VACUUM INTO` or SQLite's backup copy it whole. `PRAGMA user_version` is the number of the layout. A database
+//! with a higher one is that of a newer program: it is read, and every write is refused
+//! ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). A database of another program is refused.
+//!
+//! [`SqliteStore::read_only`] makes none of these files, also where the log is missing.
+//!
+//! # What is not here
+//!
+//! * Archives: archiving ends the task, and its states stay in the history.
+//! * A store's own heartbeat: one that is saved is a save.
+//! * [`changed_without`](agent_checkpoint::store::History::changed_without): an edit with another program is a state like any other.
+
+mod database;
+mod failure;
+mod history;
+mod recovery;
+mod rows;
+mod store;
+mod turn;
+
+pub use store::SqliteStore;

@@ -1,0 +1,369 @@
+//! The store: documents, dropped items and claims.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_checkpoint::store::{
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    Heartbeat, History, Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
+};
+use agent_checkpoint::{
+    Claim, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision, SystemClock,
+};
+use chrono::{DateTime, Utc};
+use rusqlite::Connection;
+
+use crate::database::Database;
+use crate::failure::Step;
+use crate::rows::{self, KeyRow};
+
+/// Keeps documents in one SQLite database.
+///
+/// A clone is the same store. Threads and processes may use one file at the same time, each with a store of its own or a
+/// clone.
+#[derive(Clone)]
+pub struct SqliteStore {
+    pub(crate) database: Arc<Database>,
+    clock: Arc<dyn Clock>,
+    pub(crate) keep: Keep,
+    pub(crate) max_bytes: u64,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("database", &self.database)
+            .field("keep", &self.keep)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the database in this file, and makes it where there is none. Its folder must be there.
+    ///
+    /// # Errors
+    ///
+    /// When the file is no database, that of another program, or cannot be written: the error names it, with the next
+    /// step. [`ErrorKind::Locked`] when another program keeps it locked.
+    pub fn open(path: impl AsRef<Path>) -> Result<SqliteStore> {
+        let store = SqliteStore::of(Database::new(path.as_ref(), false)?);
+        store.database.prepare()?;
+        Ok(store)
+    }
+
+    /// The same, for reading only: nothing is made, and every write is [`ErrorKind::ReadOnly`]. A database that is not
+    /// there yet is an empty one.
+    ///
+    /// # Errors
+    ///
+    /// When there is no working folder that a relative path could begin at. All else shows with the first read.
+    pub fn read_only(path: impl AsRef<Path>) -> Result<SqliteStore> {
+        Ok(SqliteStore::of(Database::new(path.as_ref(), true)?))
+    }
+
+    fn of(database: Database) -> SqliteStore {
+        SqliteStore {
+            database: Arc::new(database),
+            clock: Arc::new(SystemClock),
+            keep: Keep::default(),
+            max_bytes: 16 << 20,
+        }
+    }
+
+    /// Takes the time of claims and saves from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets how much history is kept. Default the newest ten states of each checkpoint.
+    #[must_use]
+    pub fn with_history(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Sets the largest document that is read or written, in bytes. Default 16 MiB.
+    #[must_use]
+    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a call waits for other writers, of this store and all its clones. Default 10 s.
+    #[must_use]
+    pub fn with_lock_timeout(self, timeout: Duration) -> Self {
+        self.database.set_lock_timeout(timeout);
+        self
+    }
+
+    /// The file of the database.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.database.path()
+    }
+
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    pub(crate) fn find(&self, connection: &Connection, key: &Key) -> Step<KeyRow> {
+        KeyRow::find(connection, key, self.max_bytes)
+    }
+
+    pub(crate) fn stored(&self, row: &KeyRow) -> Result<Option<Stored>> {
+        let present = row.present.as_ref();
+        present
+            .map(|state| state.stored(self.max_bytes))
+            .transpose()
+    }
+
+    pub(crate) fn read<T: Default>(
+        &self,
+        key: &Key,
+        work: impl Fn(&Connection) -> Step<T>,
+    ) -> Result<T> {
+        let read = self.database.read(work);
+        read.map_err(|error| error.with_key(key))
+    }
+
+    pub(crate) fn write<T>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(&Connection) -> Step<T>,
+    ) -> Result<T> {
+        let written = self.database.write(work);
+        written.map_err(|error| error.with_key(key))
+    }
+
+    /// Checks what a writer shows.
+    pub(crate) fn check_fence(&self, row: &KeyRow, fence: Option<Fence>) -> Result<()> {
+        Claim::check(row.claim()?.as_ref(), fence, self.now())
+    }
+
+    pub(crate) fn refuse_too_large(&self, text: &str) -> Result<()> {
+        let size = text.len() as u64;
+        if size <= self.max_bytes {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::TooLarge {
+            size,
+            limit: self.max_bytes,
+            is_new: true,
+        }))
+    }
+
+    fn save(
+        &self,
+        connection: &Connection,
+        key: &Key,
+        mut row: KeyRow,
+        present: Option<&Stored>,
+        put: &Put,
+    ) -> Step<Saved> {
+        check_expected(key, put.expect(), present)?;
+        self.check_fence(&row, put.fence())?;
+        let text = put.document().text();
+        self.refuse_too_large(text)?;
+        let revision = Revision::of(text.as_bytes());
+        let previous = present.map(|present| present.revision.clone());
+        let outcome = Outcome::of(previous.as_ref(), &revision);
+        let mut saved = Saved::new(outcome, revision, previous);
+        if outcome == Outcome::Unchanged {
+            return Ok(saved);
+        }
+        let id = row.id(connection, key)?;
+        // An archive ends the task, although there are no archives here.
+        let begins = outcome == Outcome::Created && !put.continues_task();
+        if begins || put.ends_task(outcome) {
+            rows::clear_dropped(connection, id)?;
+            rows::end_task(connection, id)?;
+        }
+        if !put.dropped().is_empty() {
+            rows::add_dropped(connection, id, put.dropped())?;
+            saved.truncation.kept_in = Some(self.path().display().to_string());
+        }
+        let fingerprints = put.fingerprints();
+        self.replace(
+            connection,
+            id,
+            &row,
+            put.skips_history(),
+            text,
+            fingerprints,
+        )?;
+        Ok(saved)
+    }
+
+    /// Makes a text the present one. What it replaces is in the history, unless that is skipped.
+    pub(crate) fn replace(
+        &self,
+        connection: &Connection,
+        id: i64,
+        row: &KeyRow,
+        skips_history: bool,
+        text: &str,
+        fingerprints: Option<&str>,
+    ) -> Step<()> {
+        let now = self.now();
+        let loose = row.present.as_ref().filter(|present| !present.is_pinned);
+        let in_place = loose.filter(|_| skips_history);
+        let number = in_place.map_or(row.last + 1, |present| present.number);
+        rows::write_state(connection, id, number, in_place.is_some(), now, text)?;
+        rows::set_present(connection, id, number, fingerprints)?;
+        if in_place.is_none() {
+            rows::prune(connection, id, Some(number), None, &self.keep, now)?;
+        }
+        Ok(())
+    }
+}
+
+impl CheckpointStore for SqliteStore {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        self.read(key, |connection| {
+            Ok(self.stored(&self.find(connection, key)?)?)
+        })
+    }
+
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.write(key, |connection| {
+            let row = self.find(connection, key)?;
+            let present = self.stored(&row)?;
+            self.save(connection, key, row, present.as_ref(), &put)
+        })
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        Some(self)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.write(key, |connection| {
+            let row = self.find(connection, key)?;
+            let present = self.stored(&row)?;
+            check_expected(key, options.expect(), present.as_ref())?;
+            self.check_fence(&row, options.fence())?;
+            let (Some(id), Some(_)) = (row.id, present) else {
+                return Ok(false);
+            };
+            rows::set_absent(connection, id)?;
+            rows::prune(connection, id, None, None, &self.keep, self.now())?;
+            Ok(true)
+        })
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        self.database.read(|connection| {
+            let prefix = query.prefix.as_deref().unwrap_or_default();
+            let after = query.after.as_ref().map_or("", Key::as_str);
+            // One more than is wanted tells whether there is another page.
+            let enough = query
+                .limit
+                .map_or(usize::MAX, |limit| limit.saturating_add(1));
+            let (mut keys, mut foreign) = (Vec::new(), Vec::new());
+            rows::names(connection, prefix, after, |name| {
+                let is_wanted = name.starts_with(prefix);
+                match Key::new(name.as_str()) {
+                    _ if !is_wanted => {}
+                    Ok(key) => keys.push(key),
+                    Err(_) => foreign.push(name.into()),
+                }
+                is_wanted && keys.len() < enough
+            })?;
+            let mut page = query.page(keys);
+            page.foreign = foreign;
+            Ok(page)
+        })
+    }
+
+    fn beside(&self) -> &dyn Beside {
+        self
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        Some(self)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut offered = Capabilities::none();
+        offered.survives_power_loss = true;
+        offered.excludes_processes = true;
+        offered
+    }
+}
+
+impl Exclusive for SqliteStore {
+    fn with_lock(
+        &self,
+        key: &Key,
+        decide: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
+    ) -> Result<Saved> {
+        self.write(key, |connection| {
+            let row = self.find(connection, key)?;
+            let present = self.stored(&row)?;
+            match decide(present.as_ref())? {
+                Some(put) => self.save(connection, key, row, present.as_ref(), &put),
+                None => Ok(Saved::unchanged(key, present.as_ref())?),
+            }
+        })
+    }
+}
+
+impl Beside for SqliteStore {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.newest_dropped(key, usize::MAX)
+    }
+
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        self.read(key, |connection| rows::dropped(connection, key, most))
+    }
+
+    fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        self.read(key, |connection| {
+            let row = self.find(connection, key)?;
+            let is_it = |state: &rows::State| Revision::of(state.text()) == *revision;
+            let is_there = row.present.as_ref().is_some_and(is_it);
+            Ok(row.fingerprints.filter(|_| is_there))
+        })
+    }
+
+    fn document_file(&self, _: &Key) -> Option<PathBuf> {
+        Some(self.path().to_path_buf())
+    }
+}
+
+impl Claims for SqliteStore {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        self.write(key, |connection| {
+            let mut row = self.find(connection, key)?;
+            let claim = change.apply(row.claim()?.as_ref(), self.now())?;
+            let id = row.id(connection, key)?;
+            rows::set_claim(connection, id, &claim)?;
+            Ok(claim)
+        })
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        self.read(key, |connection| Ok(self.find(connection, key)?.claim()?))
+    }
+}

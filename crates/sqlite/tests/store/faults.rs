@@ -1,0 +1,75 @@
+//! Writes that the system refuses.
+
+use std::process::Command;
+
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, Put};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind};
+use agent_checkpoint_sqlite::SqliteStore;
+use tempfile::tempdir;
+
+use crate::children::{FOLDER, Given};
+use crate::{key, number_at, number_of, numbered};
+
+fn large(number: u64) -> Put {
+    let filling = "x".repeat(200_000);
+    Put::new(Document::from_text(format!("{{\"n\":{number},\"x\":\"{filling}\"}}")).unwrap())
+}
+
+#[test]
+fn child_fills_its_share() {
+    let Some(given) = Given::find() else { return };
+    let store = SqliteStore::open(given.folder.join("a.db")).unwrap();
+    store.put(&key("a"), numbered(0)).unwrap();
+    let (mut last, mut refused) = (0, 0);
+    // Small and large ones, until both have been refused and taken.
+    for number in 1..60 {
+        let put = match number % 3 {
+            0 => numbered(number),
+            _ => large(number),
+        };
+        match store.put(&key("a"), put) {
+            Ok(_) => last = number,
+            Err(error) => {
+                assert!(
+                    matches!(error.kind(), ErrorKind::Io | ErrorKind::Other { .. }),
+                    "{error:?}"
+                );
+                refused += 1;
+            }
+        }
+        assert_eq!(number_at(&store, "a"), Some(last), "after save {number}");
+        for entry in store.states(&key("a")).unwrap() {
+            let state = store.load_revision(&key("a"), &entry.id).unwrap();
+            assert!(number_of(&state) <= last);
+        }
+    }
+    assert!(
+        refused > 0 && last > 3,
+        "{refused} refused, the last is {last}"
+    );
+    println!("CHILD {refused}");
+}
+
+/// The shell takes the signal away, so that a write beyond the limit fails instead.
+#[cfg(unix)]
+#[test]
+fn a_save_for_which_there_is_no_room_changes_nothing_and_the_next_one_works() {
+    let folder = tempdir().unwrap();
+    let (program, folder) = (std::env::current_exe().unwrap(), folder.path());
+    let script = "trap '' XFSZ; ulimit -f 1500; exec \"$0\" --exact faults::child_fills_its_share --nocapture";
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .arg(program)
+        .env(FOLDER, folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let store = SqliteStore::open(folder.join("a.db")).unwrap();
+    assert!(number_at(&store, "a").is_some());
+}

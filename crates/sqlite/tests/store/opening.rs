@@ -1,0 +1,263 @@
+//! What a path may lead to, and who may open it at the same time.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Barrier;
+
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{
+    CheckpointStore, DeleteOptions, Put, Query, RecoverOptions, Recovery,
+};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind, Expect};
+use agent_checkpoint_sqlite::SqliteStore;
+use rusqlite::Connection;
+use tempfile::tempdir;
+
+use crate::{files_in, key, number_at, numbered};
+
+#[test]
+fn a_store_that_only_reads_makes_nothing_wherever_it_looks() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a #1?.db");
+    let reader = SqliteStore::read_only(&path).unwrap();
+    assert_eq!(number_at(&reader, "a"), None);
+    assert!(reader.list(&Query::all()).unwrap().keys.is_empty());
+    assert_eq!(
+        files_in(folder.path()),
+        [""; 0],
+        "of a database that is not there"
+    );
+    let refused = reader.put(&key("a"), numbered(1)).unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::ReadOnly);
+
+    let writer = SqliteStore::open(&path).unwrap();
+    writer.put(&key("a"), numbered(1)).unwrap();
+    let there = files_in(folder.path());
+    assert_eq!(number_at(&reader, "a"), Some(1), "beside a writer");
+    drop(writer);
+    assert_eq!(number_at(&reader, "a"), Some(1), "after the last writer");
+    assert_eq!(files_in(folder.path()), there);
+
+    // SQLite's own program removes the log when it is done.
+    let other = Connection::open(&path).unwrap();
+    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+    other.query_row(checkpoint, [], |_| Ok(())).unwrap();
+    drop((other, reader));
+    for ending in ["-wal", "-shm"] {
+        let _gone = fs::remove_file(folder.path().join(format!("a #1?.db{ending}")));
+    }
+    let reader = SqliteStore::read_only(&path).unwrap();
+    assert_eq!(number_at(&reader, "a"), Some(1), "of a file without a log");
+    assert_eq!(files_in(folder.path()), ["a #1?.db"]);
+
+    // A writer that comes is seen, also by one that took the file as unchanging.
+    let writer = SqliteStore::open(&path).unwrap();
+    writer.put(&key("a"), numbered(2)).unwrap();
+    assert_eq!(number_at(&reader, "a"), Some(2));
+}
+
+#[test]
+fn a_log_without_its_index_is_an_error_for_one_that_only_reads() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let writer = SqliteStore::open(&path).unwrap();
+    writer.put(&key("a"), numbered(1)).unwrap();
+    drop(writer);
+    fs::remove_file(folder.path().join("a.db-shm")).unwrap();
+    let error = SqliteStore::read_only(&path)
+        .unwrap()
+        .load(&key("a"))
+        .unwrap_err();
+    assert_eq!(error.code(), "no-index", "{error}");
+    assert_eq!(files_in(folder.path()), ["a.db", "a.db-wal"]);
+    let writer = SqliteStore::open(&path).unwrap();
+    assert_eq!(number_at(&writer, "a"), Some(1));
+}
+
+/// The error of an opening, which must leave what is there as it is.
+fn refused(path: &Path) -> String {
+    let before = fs::read(path).ok();
+    let read = SqliteStore::read_only(path).unwrap().load(&key("a"));
+    let error = SqliteStore::open(path).unwrap_err();
+    assert_eq!(fs::read(path).ok(), before);
+    if let Err(read) = read {
+        assert_eq!(read.code(), error.code(), "{read}");
+    }
+    let text = error.to_string();
+    assert!(text.starts_with(&path.display().to_string()), "{text}");
+    assert!(text.contains("; "), "without a next step: {text}");
+    error.code().to_owned()
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_left_as_it_is() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    assert_eq!(refused(folder.path()), "not-a-file");
+    assert_eq!(refused(&at("missing/a.db")), "not-a-folder");
+    fs::write(
+        at("text"),
+        "no database, but a text that is long enough to be one".repeat(99),
+    )
+    .unwrap();
+    assert_eq!(refused(&at("text")), "not-a-database");
+    let other = Connection::open(at("other.db")).unwrap();
+    other
+        .execute_batch("CREATE TABLE keys (name TEXT)")
+        .unwrap();
+    drop(other);
+    assert_eq!(refused(&at("other.db")), "not-a-store");
+    fs::write(at("empty.db"), "").unwrap();
+    let reader = SqliteStore::read_only(at("empty.db")).unwrap();
+    assert_eq!(number_at(&reader, "a"), None, "of an empty file");
+    let store = SqliteStore::open(at("empty.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+}
+
+/// As another user than root, who may write everywhere.
+#[cfg(unix)]
+#[test]
+fn a_place_that_may_not_be_written_is_named_with_the_reason() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    const CHILD: &str = "AGENT_CHECKPOINT_OPENING_CHILD";
+    if let Some(folder) = std::env::var_os(CHILD) {
+        let at = |name: &str| Path::new(&folder).join(name);
+        if fs::write(at("probe"), "").is_ok() {
+            println!("CHILD may write");
+            return;
+        }
+        assert_eq!(refused(&at("new.db")), "write-protected");
+        let error = SqliteStore::open(at("a.db")).unwrap_err();
+        assert_eq!(error.code(), "write-protected", "{error:?}");
+        println!("CHILD done");
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("a.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    let mode = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode));
+    mode(0o555).unwrap();
+    let test = "opening::a_place_that_may_not_be_written_is_named_with_the_reason";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, folder.path());
+    if fs::write(folder.path().join("probe"), "").is_ok() {
+        fs::remove_file(folder.path().join("probe")).unwrap();
+        child.uid(65_534).gid(65_534);
+    }
+    let output = child.output();
+    mode(0o755).unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let errors = output
+        .as_ref()
+        .map_or_else(|_| String::new(), |output| text(&output.stderr));
+    let said = output.map(|output| text(&output.stdout));
+    match said {
+        Ok(said) if said.contains("CHILD may write") => {
+            eprintln!("SKIPPED a_place_that_may_not_be_written (every user may write here)");
+        }
+        Ok(said) => assert!(said.contains("CHILD done"), "{said}{errors}"),
+        // The program itself lies where another user may not look.
+        Err(error) => eprintln!("SKIPPED a_place_that_may_not_be_written ({error})"),
+    }
+}
+
+#[test]
+fn what_a_newer_program_laid_out_is_read_and_not_written() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", 9).unwrap();
+    // The store that is open already finds it, too.
+    for store in [store, SqliteStore::open(&path).unwrap()] {
+        assert_eq!(number_at(&store, "a"), Some(1));
+        let newer = ErrorKind::NewerLayout { found: 9, known: 1 };
+        let error = store.put(&key("a"), numbered(2)).unwrap_err();
+        assert_eq!(*error.kind(), newer);
+        let error = store.delete(&key("a"), &DeleteOptions::new()).unwrap_err();
+        assert_eq!(*error.kind(), newer);
+        assert_eq!(number_at(&store, "a"), Some(1));
+    }
+}
+
+#[test]
+fn of_many_that_make_one_database_all_use_the_same() {
+    for _ in 0..4 {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let start = Barrier::new(16);
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let (path, start) = (&path, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    let store = SqliteStore::open(path).unwrap();
+                    let put = numbered(number).with_expect(Expect::Absent);
+                    store.put(&key(&format!("k{number}")), put).unwrap();
+                });
+            }
+        });
+        let keys = SqliteStore::open(&path).unwrap().list(&Query::all());
+        assert_eq!(keys.unwrap().keys.len(), 16);
+    }
+}
+
+/// An open file goes on living without a name, and what is written there is lost.
+#[cfg(unix)]
+#[test]
+fn a_database_that_was_removed_is_made_anew_and_none_is_written_that_nobody_finds() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    for name in files_in(folder.path()) {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    assert_eq!(number_at(&store, "a"), None);
+    store.put(&key("a"), numbered(2)).unwrap();
+    drop(store);
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(number_at(&store, "a"), Some(2));
+}
+
+#[test]
+fn a_text_is_kept_to_the_byte_also_a_damaged_one() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    for text in [
+        "\u{feff}{\"n\":1}",
+        "{\"n\":1,\"s\":\"\\u0000 \\ud800 \u{10ffff} \u{7f}\"}\n\n",
+        "{\"n\":1e400,\"n\":1.50}\r\n",
+    ] {
+        let document = Document::from_text(text).unwrap();
+        store.put(&key("a"), Put::new(document)).unwrap();
+        let back = store.load(&key("a")).unwrap().unwrap();
+        assert_eq!(back.document.text(), text);
+    }
+    // NUL bytes as a crash leaves them, and bytes that are no UTF-8.
+    let other = Connection::open(&path).unwrap();
+    let damage = "UPDATE states SET text = CAST(x'7b226e223a322c00ff00' AS TEXT) WHERE number = 3";
+    assert_eq!(other.execute(damage, []).unwrap(), 1);
+    let newest = RecoverOptions::new(Recovery::Newest);
+    let recovered = store.recover(&key("a"), &newest).unwrap();
+    assert!(
+        recovered
+            .put_aside
+            .unwrap()
+            .ends_with("row 1 of the table `quarantine`")
+    );
+    let kept: Vec<u8> = other
+        .query_row("SELECT text FROM quarantine WHERE id = 1", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert_eq!(kept, b"{\"n\":2,\0\xff\0");
+    assert!(number_at(&store, "a").is_some());
+}

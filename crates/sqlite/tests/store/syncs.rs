@@ -1,0 +1,84 @@
+//! How often a save waits for the disk, counted in its system calls: this very program, started again under strace.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions};
+use agent_checkpoint::{CheckpointStoreExt, ClaimRequest};
+use agent_checkpoint_sqlite::SqliteStore;
+use tempfile::tempdir;
+
+use crate::{key, numbered};
+
+const CHILD: &str = "AGENT_CHECKPOINT_SQLITE_SYNCS_CHILD";
+const SAVES: u64 = 20;
+
+/// Shows up in the trace, and does nothing else.
+fn mark(name: &str) {
+    let _none = std::fs::metadata(Path::new("/agent-checkpoint-mark").join(name));
+}
+
+#[test]
+fn child_saves() {
+    let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else {
+        return;
+    };
+    let store = SqliteStore::open(folder.join("a.db")).unwrap();
+    let key = key("a");
+    for number in 0..SAVES {
+        mark("save");
+        store.put(&key, numbered(number)).unwrap();
+    }
+    let request = ClaimRequest::new("one", std::time::Duration::from_secs(60));
+    mark("claim");
+    let claim = store.claim(&key, &request).unwrap();
+    mark("release");
+    store.release(&key, claim.fence).unwrap();
+    mark("unchanged");
+    store.put(&key, numbered(SAVES - 1)).unwrap();
+    mark("load");
+    store.load(&key).unwrap();
+    mark("delete");
+    store.delete(&key, &DeleteOptions::new()).unwrap();
+    mark("end");
+}
+
+#[test]
+fn a_save_waits_for_the_disk_once_and_one_that_changes_nothing_never() {
+    let folder = tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let output = Command::new("strace")
+        .args(["-f", "-o"])
+        .arg(&trace)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "syncs::child_saves"])
+        .env(CHILD, folder.path())
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        let _seen = writeln!(
+            std::io::stderr(),
+            "SKIPPED a_save_waits_for_the_disk_once (strace not installed)"
+        );
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let trace = std::fs::read_to_string(&trace).unwrap();
+    let sections: Vec<&str> = trace.split("/agent-checkpoint-mark/").skip(1).collect();
+    let counts: Vec<(&str, usize)> = sections
+        .iter()
+        .map(|section| {
+            let name = section.split('"').next().unwrap();
+            (name, section.matches("sync(").count())
+        })
+        .collect();
+    let (first, rest) = counts.split_first().unwrap();
+    assert!(first.1 >= 1, "the first save syncs the log's header, too");
+    let wanted = |name: &str| usize::from(!matches!(name, "unchanged" | "load"));
+    // The last to close a database moves what is in the log into the file.
+    for (name, syncs) in rest.iter().filter(|(name, _)| *name != "end") {
+        assert_eq!(*syncs, wanted(name), "{name}, of {counts:?}");
+    }
+    assert_eq!(rest.len() as u64, SAVES - 1 + 6);
+}
