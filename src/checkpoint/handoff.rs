@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::{ItemState, Status, Timestamp, UnreadableItem};
+use crate::is_blank;
 
 /// The status of a checkpoint that calls itself complete, with items that could not be read.
 const COMPLETE_IN_PART: &str = "complete, with items that could not be read";
@@ -311,7 +312,7 @@ impl Handoff {
         let made = self.decisions.iter_mut();
         let made = made.map(|item| (&mut item.text, "decision"));
         for (text, what) in done.chain(begun).chain(made) {
-            if text.trim().is_empty() {
+            if is_blank(text) {
                 *text = format!("(a {what} whose text is missing or could not be read)");
             }
         }

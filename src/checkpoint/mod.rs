@@ -80,7 +80,7 @@ pub use shape::Shape;
 #[cfg(feature = "schema")]
 pub(crate) use shape::{all_present, any_present, entries, is, or_null, present};
 pub use source_files::SourceFiles;
-pub(crate) use source_files::{have_names, sort_by};
+pub(crate) use source_files::sort_by;
 pub use status::Status;
 pub use timestamp::{Precision, Timestamp};
 pub(crate) use unreadable::unreadable_items;

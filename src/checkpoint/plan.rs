@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Handoff, ItemState, Status, UnreadableItem};
-use crate::shown;
+use crate::{is_blank, shown};
 
 /// Whether and how to go on from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -340,7 +340,7 @@ impl ResumePlan {
             return;
         }
         let begun = handoff.in_progress.iter().map(|item| item.text.clone());
-        let mut steps: Vec<String> = begun.filter(|text| !text.trim().is_empty()).collect();
+        let mut steps: Vec<String> = begun.filter(|text| !is_blank(text)).collect();
         let hidden = handoff.unreadable.iter();
         let hidden = hidden.filter(|item| item.state == ItemState::Begun);
         steps.extend(hidden.map(UnreadableItem::name));

@@ -122,6 +122,38 @@ fn is_empty(operation: &str, (member, value): (&String, &Value)) -> bool {
         }
 }
 
+fn check_texts(name: &str, members: &Map<String, Value>) -> Result<(), String> {
+    match members.iter().find(|&member| is_empty(name, member)) {
+        Some((member, _)) => Err(format!(
+            "{name}: {member} is empty; say it in a few words",
+            name = quoted(name),
+            member = quoted(member)
+        )),
+        None => Ok(()),
+    }
+}
+
+impl Operation {
+    /// Refuses an operation of which a text says nothing, as [its JSON](Operation#as-json) is refused.
+    pub(crate) fn check_texts(&self) -> Result<()> {
+        let (name, members) = self.named_members().map_err(Error::refused)?;
+        check_texts(&name, &members).map_err(Error::refused)
+    }
+
+    /// The name that is `op`, and the other members.
+    fn named_members(&self) -> Result<(String, Map<String, Value>), String> {
+        let derived = Operation::serialize(self, serde_json::value::Serializer);
+        let named = match derived.map_err(|error| error.to_string())? {
+            Value::Object(named) => named.into_iter().next().unwrap_or_default(),
+            name => (name.as_str().unwrap_or_default().to_owned(), Value::Null),
+        };
+        Ok(match named {
+            (name, Value::Object(members)) => (name, members),
+            (name, _) => (name, Map::new()),
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Report {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Report, D::Error> {
         let Members(members) = Members::deserialize(deserializer)?;
@@ -138,14 +170,10 @@ impl<'de> Deserialize<'de> for Operation {
 
 impl Serialize for Operation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let derived = Operation::serialize(self, serde_json::value::Serializer);
-        let (name, members) = match derived.map_err(ser::Error::custom)? {
-            Value::Object(named) => named.into_iter().next().unwrap_or_default(),
-            name => (name.as_str().unwrap_or_default().to_owned(), Value::Null),
-        };
+        let (name, members) = self.named_members().map_err(ser::Error::custom)?;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("op", &name)?;
-        for (member, value) in members.as_object().into_iter().flatten() {
+        for (member, value) in &members {
             if !value.is_null() {
                 map.serialize_entry(member, value)?;
             }
@@ -165,10 +193,7 @@ fn operation(mut members: Map<String, Value>) -> Result<Operation, String> {
     let named = Map::from_iter([(name.clone(), Value::Object(members.clone()))]);
     let operation = Operation::deserialize(Value::Object(named))
         .map_err(|error| in_words(&name, &members, &error.to_string()))?;
-    if let Some((member, _)) = members.iter().find(|&member| is_empty(&name, member)) {
-        let (name, member) = (quoted(&name), quoted(member));
-        return Err(format!("{name}: {member} is empty; say it in a few words"));
-    }
+    check_texts(&name, &members)?;
     match &operation {
         Operation::StepDone(done) if done.finishes_current() && done.pending().is_some() => {
             Err("has either \"pending\" or \"current\"".to_owned())

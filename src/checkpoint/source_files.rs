@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::{Error, Result};
-
 /// Sorts files into source files, which a step records, and what tools make, which it does not.
 ///
 /// A path is no source file when one of its folders or its ending is listed here. What is skipped is
@@ -93,14 +91,6 @@ pub(crate) fn sort_by<'p>(
         side.push(path.to_owned());
     }
     (taken, rest)
-}
-
-/// Refuses files without a name, as an unset variable of a shell gives them.
-pub(crate) fn have_names<'f>(files: impl IntoIterator<Item = &'f String>) -> Result<()> {
-    if files.into_iter().any(|file| file.trim().is_empty()) {
-        return Err(Error::refused("a file has an empty name; name the file"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

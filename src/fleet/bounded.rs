@@ -3,6 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::checkpoint::Timestamp;
+use crate::is_blank;
 
 /// The most bytes of a text in a row.
 const MOST_BYTES: usize = 256;
@@ -25,7 +26,7 @@ pub(super) fn texts(texts: &[String]) -> Vec<String> {
 
 /// A text of at most 256 bytes, where it says something.
 pub(super) fn said(said: Option<&str>) -> Option<String> {
-    said.filter(|said| !said.trim().is_empty()).map(text)
+    said.filter(|said| !is_blank(said)).map(text)
 }
 
 /// A message of at most 4 KiB.

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result, Status, Timestamp};
+use crate::is_blank;
 use crate::json::{Document, Kind, Node};
 
 /// A checkpoint in another format, and what it cannot hold.
@@ -255,7 +256,7 @@ pub fn members_not_held(source: &Document, held: &Document, not_held: &[String])
     let mut lost = Vec::new();
     walk(source.root(), "", &mut |name, node| {
         let is_held = match node.as_str() {
-            Some(text) if text.trim().is_empty() => true,
+            Some(text) if is_blank(&text) => true,
             Some(text) => there.texts.contains(text.trim()),
             None => {
                 let leaf = (name.to_owned(), node.raw().to_owned());

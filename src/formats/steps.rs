@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::checkpoint::{Error, Result, StepDone, have_names};
+use crate::checkpoint::{Error, Result, StepDone};
 
 /// A step that is reported as finished.
 pub(super) struct Finished {
@@ -40,10 +40,6 @@ pub(super) fn finished(
     planned: &str,
     is_finished: impl Fn(&str) -> bool,
 ) -> Result<Option<Finished>> {
-    if let Some(text) = done.text() {
-        says(text, "say what was finished")?;
-    }
-    have_names(done.files())?;
     let named = done.named(current)?;
     let Some(text) = done.text().or(current) else {
         return Err(Error::refused(
@@ -172,7 +168,6 @@ pub(super) fn add(
     text: &str,
     before: Option<&str>,
 ) -> Result<()> {
-    says(text, "say which step is added")?;
     if plan.iter().any(|step| step == text) || current == Some(text) {
         return Ok(());
     }
@@ -204,7 +199,6 @@ pub(super) fn reword(
     text: &str,
     to: &str,
 ) -> Result<bool> {
-    says(to, "say how the step reads from now on")?;
     if text != to && (plan.iter().any(|step| step == to) || current == Some(to)) {
         return Err(Error::refused(format!(
             "{to} is planned already",
@@ -258,7 +252,7 @@ pub(super) fn add_each_once(
 ) {
     for text in texts {
         let text = text.as_ref();
-        if !text.trim().is_empty() && !list.iter().any(|known| known == text) {
+        if !is_blank(text) && !list.iter().any(|known| known == text) {
             list.push(text.to_owned());
         }
     }
@@ -272,23 +266,14 @@ pub(super) fn each_once<'t>(texts: impl IntoIterator<Item = &'t String>) -> Vec<
 }
 
 /// A decision, for a format that keeps it as a text.
-pub(super) fn decided(text: &str, rationale: Option<&str>) -> Result<String> {
-    says(text, "say what was decided")?;
+pub(super) fn decided(text: &str, rationale: Option<&str>) -> String {
     let because = rationale.map_or_else(String::new, |why| format!(" (because {why})"));
-    Ok(format!("Decided: {text}{because}"))
+    format!("Decided: {text}{because}")
 }
 
 /// A text, where it says something.
 pub(super) fn said(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !text.trim().is_empty())
-}
-
-/// Refuses a text that says nothing.
-pub(super) fn says(text: &str, advice: &str) -> Result<()> {
-    if is_blank(text) {
-        return Err(Error::refused(advice));
-    }
-    Ok(())
+    text.filter(|text| !is_blank(text))
 }
 
 #[cfg(test)]

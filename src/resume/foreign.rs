@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use crate::is_blank;
 use crate::json::{Document, Kind, Node, pointer};
 
 /// The names under which agents leave notes for the next agent.
@@ -137,7 +138,7 @@ fn says_something(node: Node<'_>) -> bool {
         Kind::Null => false,
         Kind::Array => node.elements().next().is_some(),
         Kind::Object => node.members().next().is_some(),
-        _ => node.as_str().is_none_or(|text| !text.trim().is_empty()),
+        _ => node.as_str().is_none_or(|text| !is_blank(&text)),
     }
 }
 

@@ -9,9 +9,10 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::{Checkpoint, Operation, OperationContext, StepDone};
 
-fn blank_reports() -> Vec<Operation> {
-    let text = || " ".to_owned();
-    let files = || vec!["src/a.rs".to_owned(), String::new()];
+fn blank_reports(blank: &str) -> Vec<Operation> {
+    let text = || blank.to_owned();
+    let one = || "one".to_owned();
+    let files = || vec!["src/a.rs".to_owned(), text()];
     let created = StepDone::new("one").with_created("src/a.rs");
     let modified = StepDone::new("one").with_modified("src/a.rs");
     vec![
@@ -32,14 +33,37 @@ fn blank_reports() -> Vec<Operation> {
             issue: text(),
             because: "known".to_owned(),
         },
-        created.with_created("").into(),
-        modified.with_modified("").into(),
+        Operation::TaskStart { id: text() },
+        Operation::TaskDone {
+            id: text(),
+            files: Vec::new(),
+        },
+        Operation::Verify {
+            activity: text(),
+            status: "passed".to_owned(),
+        },
+        Operation::WorkstreamDormant {
+            id: "two".to_owned(),
+            because: text(),
+        },
+        Operation::WorkstreamFail {
+            id: one(),
+            because: Some(text()),
+        },
+        Operation::Waive {
+            issue: "US-1".to_owned(),
+            because: text(),
+        },
+        Operation::Restart { because: text() },
+        Operation::RateLimit { note: Some(text()) },
+        created.with_created(blank).into(),
+        modified.with_modified(blank).into(),
         Operation::SubtaskDone {
-            id: "one".to_owned(),
+            id: one(),
             files: files(),
         },
         Operation::WorkstreamDone {
-            id: "one".to_owned(),
+            id: one(),
             files: files(),
         },
     ]
@@ -47,7 +71,8 @@ fn blank_reports() -> Vec<Operation> {
 
 fn refuses<C: Checkpoint + std::fmt::Debug>(checkpoint: &C) {
     let now = time("2026-03-02T08:00:00Z");
-    for operation in blank_reports() {
+    let blanks = ["", " ", "\u{200b}"].map(blank_reports);
+    for operation in blanks.into_iter().flatten() {
         for force in [false, true] {
             let mut after = checkpoint.clone();
             let context = OperationContext::at(now).with_force(force);
@@ -73,7 +98,7 @@ fn every_format_refuses_what_says_nothing() {
     refuses(&agent);
     refuses(&SitebuilderCheckpoint::begin("a", "T1", ["one"], now));
     refuses(&read::<BuildCheckpoint>(
-        r#"{"status": "in_progress", "in_progress_workstreams": ["one"]}"#,
+        r#"{"status": "in_progress", "in_progress_workstreams": ["one"], "pending_workstreams": ["two"]}"#,
     ));
     refuses(&read::<StoryCheckpoint>(r#"{"stage": 2}"#));
 }

@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use super::{AgentCheckpoint, AgentStatus, layout};
 use crate::checkpoint::{
     Checkpoint, ContextLevel, Detail, Error, Operation, OperationContext, Result, StepDone,
-    have_names, operations,
+    operations,
 };
-use crate::formats::steps::{self, add_each_once, decided, said, says};
+use crate::formats::steps::{self, add_each_once, decided};
 
 /// What the current step reads like while the agent is at a sync point.
 const AT_SYNC: &str = "Waiting at sync point ";
@@ -85,13 +85,10 @@ operations! {
         },
         // The format has no place for decisions: a decision is a thing that was done.
         Decide { text, rationale } => {
-            let decision = decided(text, rationale.as_deref())?;
+            let decision = decided(text, rationale.as_deref());
             add_each_once(&mut agent.completed_steps, [decision]);
         },
-        Note { text } => {
-            says(text, "say how far the work is")?;
-            agent.recovery_instructions = Some(text.clone());
-        },
+        Note { text } => agent.recovery_instructions = Some(text.clone()),
         Block { text, kind: None } => agent.block(text)?,
         Unblock => {
             agent.enter(AgentStatus::InProgress, false)?;
@@ -101,8 +98,8 @@ operations! {
         // It has no failed agent either: what cannot be got past blocks it.
         Fail { text } => agent.block(text)?,
         RateLimit { note } => {
-            if let Some(note) = said(note.as_deref()) {
-                agent.recovery_instructions = Some(note.to_owned());
+            if let Some(note) = note {
+                agent.recovery_instructions = Some(note.clone());
             }
             agent.stamp(context.now);
         },
@@ -128,7 +125,6 @@ operations! {
             *agent = agent.restarted(because, own_session.map(str::to_owned), context.now);
         },
         Phase { name } => {
-            says(name, "name the phase")?;
             agent.check_at_work()?;
             agent.phase = Some(name.clone());
         },
@@ -222,7 +218,6 @@ impl AgentCheckpoint {
     /// Begins a step; it stays in the plan until it is finished. An agent that waits goes on with it, and has passed the
     /// sync point it was at; a blocked one stays blocked.
     fn start_step(&mut self, text: &str) -> Result<()> {
-        says(text, "say what is to be done")?;
         self.check_at_work()?;
         self.stop_waiting();
         self.set_current(text.to_owned());
@@ -252,9 +247,7 @@ impl AgentCheckpoint {
         let at_sync = self.current_step.as_deref();
         let at_sync = at_sync.filter(|_| self.sync_point().is_some() && !done.finishes_current());
         if at_sync.is_some() && done.pending().or(done.text()).or(at_sync) == at_sync {
-            have_names(done.files())?;
             if let Some(text) = done.text().filter(|text| Some(*text) != at_sync) {
-                says(text, "say what was finished")?;
                 self.completed_steps.push(text.to_owned());
                 self.current_step = None;
             }
@@ -320,7 +313,6 @@ impl AgentCheckpoint {
 
     /// Something is in the way: it is recorded once, and the agent is blocked.
     fn block(&mut self, blocker: &str) -> Result<()> {
-        says(blocker, "say what is in the way")?;
         self.enter(AgentStatus::Blocked, false)?;
         add_each_once(&mut self.blockers, [blocker]);
         Ok(())
@@ -330,7 +322,6 @@ impl AgentCheckpoint {
     ///
     /// Arriving twice at the same point changes nothing.
     fn sync(&mut self, name: &str, force: bool) -> Result<()> {
-        says(name, "name the sync point")?;
         let before = self.sync_point() == Some(name);
         self.enter(AgentStatus::Waiting, force)?;
         if before {
@@ -369,7 +360,6 @@ impl AgentCheckpoint {
     /// A step that was current is put aside: nobody said that it is finished. The step that is the transition itself
     /// leaves the plan.
     fn stage(&mut self, stage: &str, force: bool) -> Result<()> {
-        says(stage, "name the stage")?;
         let follows = check_stage(self.stage.as_deref(), stage);
         let completes = follows.is_ok() && self.stage.as_deref() != Some(stage);
         if !force {

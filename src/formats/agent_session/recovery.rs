@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::operations::stage_name;
 use super::{AgentCheckpoint, AgentStatus, AgentType, layout};
 use crate::checkpoint::{Checkpoint, Detail, Error, Key, OperationContext, Result};
+use crate::is_blank;
 
 /// Less work than this is not worth resuming: the feature begins anew.
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
@@ -89,7 +90,7 @@ impl AgentCheckpoint {
     }
 
     pub(super) fn check_fresh(&self, session_id: &str) -> Result<()> {
-        if session_id.trim().is_empty() || self.session_id.as_deref() == Some(session_id) {
+        if is_blank(session_id) || self.session_id.as_deref() == Some(session_id) {
             return Err(Error::refused(
                 "resuming and restarting need a fresh session; give a new session id",
             ));

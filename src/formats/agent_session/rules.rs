@@ -3,7 +3,7 @@
 use super::{AgentCheckpoint, AgentStatus, CoordinationState, layout};
 use crate::checkpoint::{Inspection, Key};
 use crate::json::Code;
-use crate::quoted;
+use crate::{is_blank, quoted};
 
 impl AgentCheckpoint {
     /// Members that must be there.
@@ -39,7 +39,7 @@ pub(super) fn inspect(agent: &AgentCheckpoint, inspection: &mut Inspection<'_>) 
 
 /// Whether anything is said to be in the way.
 pub(super) fn has_blocker(agent: &AgentCheckpoint) -> bool {
-    agent.blockers.iter().any(|text| !text.trim().is_empty())
+    agent.blockers.iter().any(|text| !is_blank(text))
 }
 
 fn agent_id(id: &str, inspection: &mut Inspection<'_>) {

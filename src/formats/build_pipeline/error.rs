@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::BuildError;
 use crate::checkpoint::Inspection;
 use crate::formats::Number;
+use crate::is_blank;
 use crate::json::Code;
 
 /// The members, in the order that they are written.
@@ -91,11 +92,7 @@ impl BuildError {
     /// Whether anything is said of what failed.
     pub(super) fn says_something(&self) -> bool {
         let texts = [&self.workstream, &self.message, &self.file];
-        self.other.is_some()
-            || texts
-                .into_iter()
-                .flatten()
-                .any(|text| !text.trim().is_empty())
+        self.other.is_some() || texts.into_iter().flatten().any(|text| !is_blank(text))
     }
 
     /// What failed, for a person: `WS3: no such property (services/player/index.ts:45)`.
@@ -105,7 +102,7 @@ impl BuildError {
             |typed: Option<&String>, name| typed.cloned().or_else(|| self.other_member(name));
         let whole = self.other.as_ref().filter(|other| !other.is_object());
         let message = said(self.message.as_ref(), "message").or_else(|| whole.map(plain));
-        let message = message.filter(|message| !message.trim().is_empty());
+        let message = message.filter(|message| !is_blank(message));
         let mut text = match (said(self.workstream.as_ref(), "workstream"), message) {
             (Some(workstream), Some(message)) => format!("{workstream}: {message}"),
             (Some(text), None) | (None, Some(text)) => text,

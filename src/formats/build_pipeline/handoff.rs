@@ -11,6 +11,7 @@ use super::{BuildCheckpoint, BuildError, BuildStatus, PresenceClass, Verdict};
 use crate::checkpoint::{
     Checkpoint, DecisionItem, DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem,
 };
+use crate::is_blank;
 
 const FIDELITY: &str = "gate_a_fidelity";
 const CLASSIFICATION: &str = "gate_b_classification";
@@ -172,7 +173,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckp
     }
     if !handoff.blockers.is_empty() || handoff.status == Status::Failed {
         let said = handoff.blockers.iter().map(String::as_str);
-        let said: Vec<&str> = said.filter(|text| !text.trim().is_empty()).collect();
+        let said: Vec<&str> = said.filter(|text| !is_blank(text)).collect();
         let message = if said.is_empty() {
             UNSAID.to_owned()
         } else {

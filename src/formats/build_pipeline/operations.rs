@@ -9,8 +9,7 @@ use super::{
     AdversarialReview, BuildCheckpoint, BuildError, BuildStatus, MOST_ATTEMPTS, PresenceClass,
     RenderProofWaiver, Verdict,
 };
-use crate::checkpoint::{Checkpoint, Error, OpenEnum, Result, have_names, operations};
-use crate::formats::steps::says;
+use crate::checkpoint::{Checkpoint, Error, OpenEnum, Result, operations};
 use crate::quoted;
 
 const STACK_DOWN: &str = "a stack that is down is never waived; start it and look again";
@@ -32,7 +31,6 @@ operations! {
             build.pass_gate(name, phase, context.force)?;
         },
         GateFail { name, because, workstream, file, line } => {
-            says(because, "say why the gate failed")?;
             let error = BuildError {
                 workstream: workstream.clone(),
                 message: Some(format!("{name}: {because}")),
@@ -55,7 +53,6 @@ operations! {
         },
         Heartbeat => build.stamp(context.now),
         Fail { text } => {
-            says(text, "say why the build failed")?;
             // Only one workstream in progress can be meant without being named.
             let workstream = build.only_begun().map(str::to_owned);
             build.fail(workstream, text, context.force)?;
@@ -75,7 +72,6 @@ operations! {
 impl BuildCheckpoint {
     /// Adds a workstream that the plan did not have to the pending ones.
     fn add_workstream(&mut self, id: &str) -> Result<()> {
-        says(id, "name the workstream")?;
         if states::is(self, &BuildStatus::Complete) {
             return Err(Error::refused("the build is complete; nothing joins it"));
         }
@@ -124,7 +120,6 @@ impl BuildCheckpoint {
     /// completion follows. Where the gate of this workstream was passed before, it pauses. Of a workstream that is done
     /// already the files are recorded that are new.
     fn complete_workstream(&mut self, id: &str, files: &[String], force: bool) -> Result<()> {
-        have_names(files)?;
         let bucket = self.bucket(id);
         let counts = bucket == Some(Bucket::InProgress)
             || bucket == Some(Bucket::Completed)
@@ -387,12 +382,8 @@ impl BuildCheckpoint {
         if !(1.0..=MOST_ATTEMPTS).contains(&attempt) {
             return Err(Error::refused("a plan is reviewed at most twice"));
         }
-        if review.verdict == Some(Verdict::Overridden) {
-            let reason = review.override_reason.as_deref();
-            says(
-                reason.unwrap_or_default(),
-                "say why the verdict is overridden",
-            )?;
+        if review.verdict == Some(Verdict::Overridden) && review.override_reason.is_none() {
+            return Err(Error::refused("say why the verdict is overridden"));
         }
         self.adversarial_review = Some(review);
         Ok(())
@@ -458,7 +449,6 @@ impl BuildCheckpoint {
 
     /// Waives gate B by an issue, unless it is blocked by a stack that is down.
     fn waive_render_proof(&mut self, reason: &str, issue: &str) -> Result<()> {
-        says(issue, "name the issue that waives the proof")?;
         if self.is_stack_down() {
             return Err(Error::refused(STACK_DOWN));
         }

@@ -1,6 +1,6 @@
 //! The rules of the format.
 
-use crate::quoted;
+use crate::{is_blank, quoted};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::gates::{gate_name, is_fidelity, is_presence};
@@ -199,10 +199,9 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
         inspection.report("/attempt", Code::OUT_OF_RANGE, message);
     }
     let is_overridden = review.verdict == Some(Verdict::Overridden);
-    let is_blank = |reason: &String| reason.trim().is_empty();
     if is_overridden
         && inspection.require("override_reason")
-        && review.override_reason.as_ref().is_some_and(is_blank)
+        && review.override_reason.as_deref().is_some_and(is_blank)
     {
         let message = "override_reason says nothing";
         inspection.report("/override_reason", Code::STATUS_RULE, message);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::checkpoint::{Error, ErrorKind, Key, Result};
+use crate::is_blank;
 use crate::json::{Document, Kind, Node, quoted_short};
 
 /// The code of the error that a host file has no such slot.
@@ -94,7 +95,7 @@ impl SlotPlace {
 
 fn text(node: Node<'_>, member: &str) -> Option<String> {
     let text = node.get(member)?.as_str()?.into_owned();
-    (!text.trim().is_empty()).then_some(text)
+    (!is_blank(&text)).then_some(text)
 }
 
 /// The first of these members that says something: hosts do not agree on the names of their own fields.

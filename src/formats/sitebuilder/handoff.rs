@@ -6,6 +6,7 @@ use super::layout::checkpoint_id;
 use super::{Context, SitebuilderCheckpoint, Subtask, SubtaskStatus, TaskError, TaskStatus};
 use crate::checkpoint::{DoneItem, Handoff, OpenItem, Status, Timestamp, VerificationItem};
 use crate::formats::Number;
+use crate::is_blank;
 
 /// The type of an error that was reported without one.
 pub(super) const BLOCKER: &str = "blocker";
@@ -146,7 +147,7 @@ fn instructions(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
             ));
         }
     }
-    lines.retain(|line| !line.trim().is_empty());
+    lines.retain(|line| !is_blank(line));
     if is_open {
         let last = context.last_processed.iter();
         lines.extend(last.map(|last| format!("Last processed: {last}")));

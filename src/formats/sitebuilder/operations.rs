@@ -13,9 +13,9 @@ use super::resume;
 use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskError, TaskStatus};
 use crate::checkpoint::{
     Checkpoint, ContextLevel, Detail, Error, OperationContext, Result, ResumeDecision, StepDone,
-    Timestamp, have_names, operations,
+    Timestamp, operations,
 };
-use crate::formats::steps::{self, add_each_once, decided, said, says};
+use crate::formats::steps::{self, add_each_once, decided};
 use crate::quoted;
 
 /// The type of the error of a subtask that failed.
@@ -35,11 +35,8 @@ operations! {
             let (created, modified) = (done.created(), done.modified());
             site.finish_subtask(&id, created, modified, done.text(), context.force)?;
         },
-        Decide { text, rationale } => site.decide(&decided(text, rationale.as_deref())?),
-        Note { text } => {
-            says(text, "say how far the work is")?;
-            site.note(text);
-        },
+        Decide { text, rationale } => site.decide(&decided(text, rationale.as_deref())),
+        Note { text } => site.note(text),
         Block { text, kind: None } => site.block(BLOCKER, text, context)?,
         Unblock => {
             site.go_on(context.force)?;
@@ -49,7 +46,7 @@ operations! {
         // The protocol has no failed task: an error that an agent cannot get past blocks it.
         Fail { text } => site.block("error", text, context)?,
         RateLimit { note } => {
-            if let Some(note) = said(note.as_deref()) {
+            if let Some(note) = note {
                 site.note(note);
             }
             site.stamp(context.now);
@@ -61,7 +58,6 @@ operations! {
         },
         Complete => site.complete(context)?,
         SubtaskAdd { id } => {
-            says(id, "name the subtask")?;
             site.record(context.force)?;
             if site.subtask(id).is_none() {
                 site.set_subtask(id, SubtaskStatus::Pending);
@@ -71,10 +67,7 @@ operations! {
         SubtaskDone { id, files } => site.finish_subtask(id, files, &[], None, context.force)?,
         SubtaskFail { id, because } => site.fail_subtask(id, because.as_deref(), context)?,
         Verify { activity, status } => site.verify(activity, status, context.force)?,
-        Block { text, kind: Some(kind) } => {
-            says(kind, "say of which type the error is")?;
-            site.block(kind, text, context)?;
-        },
+        Block { text, kind: Some(kind) } => site.block(kind, text, context)?,
         Detail(detail) => site.add_details(detail)?,
     }
 }
@@ -133,7 +126,6 @@ impl SitebuilderCheckpoint {
 
     /// Begins a subtask; one that is not listed joins the list, one that failed is tried again.
     fn start_subtask(&mut self, id: &str, force: bool) -> Result<()> {
-        says(id, "name the subtask")?;
         if self.is_finished(id) && !force {
             return Err(Error::refused(format!(
                 "the subtask {id} is complete already; force it to begin it again",
@@ -199,8 +191,6 @@ impl SitebuilderCheckpoint {
         processed: Option<&str>,
         force: bool,
     ) -> Result<()> {
-        says(id, "name the subtask")?;
-        have_names(created.iter().chain(modified))?;
         self.record(force)?;
         let again = self.is_finished(id);
         self.set_subtask(id, SubtaskStatus::Complete);
@@ -242,7 +232,6 @@ impl SitebuilderCheckpoint {
         because: Option<&str>,
         context: &OperationContext<'_>,
     ) -> Result<()> {
-        says(id, "name the subtask")?;
         if self.is_finished(id) && !context.force {
             return Err(Error::refused(format!(
                 "the subtask {id} is complete already; force it to count as failed",
@@ -271,7 +260,6 @@ impl SitebuilderCheckpoint {
     ///
     /// The task is *blocked* and can be resumed once that is resolved. The same error is recorded once.
     fn block(&mut self, kind: &str, message: &str, context: &OperationContext<'_>) -> Result<()> {
-        says(message, "say what is in the way")?;
         let complete = self.state() == Some(TaskStatus::Complete);
         if (complete || self.is_in_unknown_state()) && !context.force {
             return Err(self.no_way_to(&TaskStatus::Blocked));

@@ -195,11 +195,6 @@ pub struct StoryCheckpoint {
     pub issues: Option<String>,
 }
 
-/// Whether a text is there and says something.
-fn is_said(text: Option<&str>) -> bool {
-    text.is_some_and(|text| !text.trim().is_empty())
-}
-
 /// Whether a text is a story's id: capital letters, a hyphen, digits.
 fn is_story_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(project, number)| {

@@ -6,12 +6,12 @@ use super::guards::NextStep;
 use super::inputs;
 use super::spelling::{self, Name, Spelling};
 use super::state::StoryState;
-use super::{Number, StoryCheckpoint, Verdict, is_said, must_be_story_id};
+use super::{Number, StoryCheckpoint, Verdict, must_be_story_id};
 use crate::checkpoint::{
     DropReason, Dropped, Error, ErrorKind, Interruption, Operation, OperationContext, Result,
     Timestamp, operations,
 };
-use crate::formats::steps::says;
+use crate::formats::steps::said;
 use crate::json::pointer;
 use crate::quoted;
 use crate::shown::quoted_all;
@@ -23,10 +23,7 @@ const NOT_AT_ITS_END: &str = "the stage is not at its end";
 
 operations! {
     fn report(story: &mut StoryCheckpoint, context) takes OPERATIONS {
-        Note { text } => {
-            says(text, "say what is being done")?;
-            story.set_action(text.clone());
-        },
+        Note { text } => story.set_action(text.clone()),
         Heartbeat => story.stamp_at(context.now),
         Fail { text } => story.refuse(text)?,
         Complete => {
@@ -103,13 +100,11 @@ impl StoryCheckpoint {
     fn refuse(&mut self, because: &str) -> Result<()> {
         match self.stage_number() {
             Some(1) => {
-                says(because, "NO-GO needs its reason")?;
                 self.verdict = Some(Verdict::NoGo);
                 self.reason = Some(because.to_owned());
                 self.set_action(format!("Validation: NO-GO: {because}"));
             }
             Some(3) => {
-                says(because, "FAIL needs its issues")?;
                 self.verdict = Some(Verdict::Fail);
                 self.issues = Some(because.to_owned());
                 self.set_action(format!("Quality gate completed, verdict: FAIL: {because}"));
@@ -121,7 +116,6 @@ impl StoryCheckpoint {
 
     /// Adds a task to those that are left, unless it is known already.
     fn add_task(&mut self, id: &str) -> Result<()> {
-        says(id, "name the task")?;
         if !matches!(self.stage_number(), Some(0 | 2)) {
             return Err(self.not_now("tasks are planned in stages 0 and 2"));
         }
@@ -362,12 +356,12 @@ impl StoryCheckpoint {
             )));
         }
         match verdict {
-            Verdict::NoGo if !is_said(self.reason.as_deref()) => {
+            Verdict::NoGo if said(self.reason.as_deref()).is_none() => {
                 return Err(Error::refused(
                     "NO-GO needs its reason; report it with fail",
                 ));
             }
-            Verdict::Fail if !is_said(self.issues.as_deref()) => {
+            Verdict::Fail if said(self.issues.as_deref()).is_none() => {
                 return Err(Error::refused(
                     "FAIL needs its issues; report them with fail",
                 ));
@@ -387,7 +381,6 @@ impl StoryCheckpoint {
                 "this revision of the checkpoint names no agent; name the agent in its prompt",
             ));
         }
-        says(to, "name the agent that goes on")?;
         self.take_over(to);
         Ok(())
     }
@@ -487,7 +480,7 @@ impl StoryCheckpoint {
         [("reason", &self.reason), ("issues", &self.issues)]
             .into_iter()
             .filter_map(|(name, text)| {
-                let text = text.as_deref().filter(|text| !text.trim().is_empty())?;
+                let text = said(text.as_deref())?;
                 (Some(text) != told).then(|| format!("; {name}: {text}"))
             })
             .collect()

@@ -1,8 +1,9 @@
 //! The rules of a story's checkpoint.
 
 use super::spelling::{self, Name, Spelling, spelling_in};
-use super::{Number, StoryCheckpoint, Verdict, inputs, is_said, no_story_id};
+use super::{Number, StoryCheckpoint, Verdict, inputs, no_story_id};
 use crate::checkpoint::{Inspection, OpenEnum};
+use crate::formats::steps::said;
 use crate::json::{Code, pointer};
 use crate::quoted;
 
@@ -180,7 +181,7 @@ fn verdict(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) 
         _ => ("issues", &story.issues),
     };
     let refuses = matches!(verdict, Verdict::NoGo | Verdict::Fail);
-    let is_said = is_said(text.as_deref());
+    let is_said = said(text.as_deref()).is_some();
     let message = if refuses && inspection.require(member) && text.is_some() && !is_said {
         format!("the verdict needs its {member}, and this says nothing")
     } else if !refuses && is_said {

@@ -10,7 +10,7 @@ use crate::checkpoint::{
     Checkpoint, ContextLevel, Error, Interruption, OpenEnum, Operation, OperationContext,
     Precision, Result, SourceFiles, Status, StepDone, Timestamp, operations,
 };
-use crate::formats::steps::{self, said, says};
+use crate::formats::steps::{self, said};
 use crate::quoted;
 
 pub(super) fn apply(
@@ -58,14 +58,10 @@ operations! {
         },
         Decide { text, rationale } => task.decide(text, rationale.as_deref(), context.now)?,
         Note { text } => {
-            says(text, "say how far the step is")?;
             task.worked_on(context.now)?.partial_work = Some(text.clone());
             task.goes_on();
         },
-        Block { text, kind: None } => {
-            says(text, "say what is in the way")?;
-            task.is_blocked_by(text);
-        },
+        Block { text, kind: None } => task.is_blocked_by(text),
         Unblock => task.unblock(),
         Heartbeat => task.stamp(context.now),
         Complete => {
@@ -73,13 +69,12 @@ operations! {
             task.check_complete()?;
         },
         Fail { text } => {
-            says(text, "say why the task failed")?;
             task.is_blocked_by(text);
             task.metadata.reason = Some(Reason::Failure);
         },
         RateLimit { note } => {
-            if let Some(note) = said(note.as_deref()) {
-                task.worked_on(context.now)?.partial_work = Some(note.to_owned());
+            if let Some(note) = note {
+                task.worked_on(context.now)?.partial_work = Some(note.clone());
             }
             task.stops(Reason::RateLimit, context.now);
         },
@@ -89,7 +84,6 @@ operations! {
             }
         },
         Reassign { to } => {
-            says(to, "name the agent that goes on with the task")?;
             if task.metadata.created_by.as_ref() != Some(to) {
                 task.reassign();
             }
@@ -109,7 +103,7 @@ operations! {
 /// A text of a list; one that is not in it only where that is forced.
 fn listed<E: OpenEnum + for<'t> From<&'t str>>(text: &str, what: &str, force: bool) -> Result<E> {
     let value = E::from(text);
-    if value.is_known() || (force && !text.trim().is_empty()) {
+    if value.is_known() || force {
         return Ok(value);
     }
     Err(Error::refused(format!(
@@ -173,7 +167,6 @@ impl TaskCheckpoint {
     /// Begins a step. Another that was current goes back to the head of the plan, unless it is in the plan; its note is kept
     /// by the save.
     fn start_step(&mut self, text: &str, now: DateTime<Utc>) -> Result<()> {
-        says(text, "say which step begins")?;
         if self.current().as_deref() == Some(text) {
             return Ok(());
         }
@@ -209,7 +202,6 @@ impl TaskCheckpoint {
 
     /// Drops a step from the plan, also the current one, and records that and why as a decision.
     fn drop_step(&mut self, text: &str, because: &str, now: DateTime<Utc>) -> Result<()> {
-        says(because, "say why the step is dropped")?;
         let current = self.current();
         if steps::drop(&mut self.pending_steps, current.as_deref(), text)? {
             self.current_step = None;
@@ -264,7 +256,6 @@ impl TaskCheckpoint {
 
     /// Records a decision. One that is there already, with the same reason, is not recorded again.
     fn decide(&mut self, text: &str, rationale: Option<&str>, now: DateTime<Utc>) -> Result<()> {
-        says(text, "say what was decided")?;
         let is_this = |made: &Decision| {
             made.decision.as_deref() == Some(text) && made.rationale.as_deref() == rationale
         };
@@ -335,7 +326,6 @@ impl TaskCheckpoint {
 
     /// Records what an activity of verification gave; a later result takes the place of an earlier.
     fn verify(&mut self, activity: &str, status: ResultStatus, now: DateTime<Utc>) -> Result<()> {
-        says(activity, "say what was run")?;
         let result = VerificationResult {
             run_at: Some(self.new_stamp(now)),
             ..VerificationResult::new(activity, status)
