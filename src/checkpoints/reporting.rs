@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::Checkpoints;
 use crate::checkpoint::{
-    Archive, Checkpoint, Claim, Handoff, Key, Operation, OperationContext, Report, Result,
-    SourceFiles, sort_by,
+    Archive, Checkpoint, Handoff, Key, Operation, OperationContext, Report, Result, SourceFiles,
+    sort_by,
 };
 use crate::store::{Outcome, Saved};
 
@@ -226,14 +226,10 @@ impl<C: Checkpoint> Checkpoints<C> {
             let context = context.with_rules(context.rules.with_unreadable(unreadable));
             batch.apply_observed(checkpoint, &context, observe)
         })?;
-        // The store checks a fence where it writes. An agent that was replaced must hear of it also by a report that
-        // changes nothing, or it works on beside its successor.
-        if saved.outcome == Outcome::Unchanged
-            && let (Some(fence), Some(claims)) = (self.fence, self.store.claims())
-        {
-            let last = claims.claimed(key)?;
-            Claim::check(last.as_ref(), Some(fence), self.now())
-                .map_err(|error| error.with_key(key))?;
+        // An agent that was replaced must hear of it also by a report that changes nothing, or it works on beside its
+        // successor.
+        if saved.outcome == Outcome::Unchanged && self.fence.is_some() {
+            self.check_fence(key)?;
         }
         Ok((saved, batch.left_out))
     }

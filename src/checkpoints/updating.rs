@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::saving::{Prepared, Report};
 use super::{Checkpoints, Loaded, PutMode};
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Expect, Key, Result, UnreadableItem};
+use crate::checkpoint::{Checkpoint, Claim, Error, ErrorKind, Expect, Key, Result, UnreadableItem};
 use crate::event;
 use crate::store::{Outcome, Saved, Stored};
 
@@ -66,11 +66,30 @@ impl<C: Checkpoint> Checkpoints<C> {
         key: &Key,
         mut change: impl FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
     ) -> Result<Saved> {
-        self.transact(key, &mut |stored| {
+        let mut is_refused = false;
+        let saved = self.transact(key, &mut |stored| {
             let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
             stored.context.refuse_former_task()?;
-            self.changed(key, stored, &mut change)
-        })
+            self.changed(key, stored, &mut |checkpoint, unreadable| {
+                let changed = change(checkpoint, unreadable);
+                is_refused = changed.is_err();
+                changed
+            })
+        });
+        // The store checks a fence where it writes. An agent that was replaced is to stop, not to heed the advice of a rule.
+        if is_refused && saved.is_err() {
+            self.check_fence(key)?;
+        }
+        saved
+    }
+
+    /// Fails if the view's fence, or that it has none, would let no write through.
+    pub(crate) fn check_fence(&self, key: &Key) -> Result<()> {
+        let Some(claims) = self.store.claims() else {
+            return Ok(());
+        };
+        let last = claims.claimed(key)?;
+        Claim::check(last.as_ref(), self.fence, self.now()).map_err(|error| error.with_key(key))
     }
 
     /// Saves what `prepare` makes of the document that is there; `None` leaves it.

@@ -108,7 +108,7 @@ pub(super) fn is_agent_id(text: &str) -> bool {
 
 /// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
 #[must_use]
-pub(super) fn same_agent(one: &str, other: &str) -> bool {
+pub fn same_agent(one: &str, other: &str) -> bool {
     plain_stem(one) == plain_stem(other)
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use backups::{Backup, BackupAge, NewestBackup, backups_in, newest_backup};
 pub(crate) use inputs::VERBS;
-pub use layout::take_over_id;
+pub use layout::{same_agent, take_over_id};
 pub use recovery::RESTART_BELOW;
 pub use resume::{Worked, corrupt_plan};
 pub use status::{AgentStatus, AgentType};

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::AgentCheckpoint;
+use super::{AgentCheckpoint, layout};
 use crate::checkpoint::{
     Archive, Checkpoint, Error, ErrorKind, Expect, Fence, FixedClock, Key, Result,
 };
 use crate::checkpoints::Checkpoints;
-use crate::store::{CheckpointStore, DeleteOptions, FileStore, Outcome, Saved};
+use crate::store::{CheckpointStore, DeleteOptions, FileStore, Outcome, Query, Saved};
 
 /// Who takes over the work of an agent of an `agent-session`, and what becomes of the old file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub struct TakenOver {
 /// # Errors
 ///
 /// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
-/// one, when the new agent has a checkpoint already, and when the old file is to stay although the new agent has its id;
+/// one, when the new agent has a checkpoint already or another agent took the work over, and when the old file is to stay although the new agent has its id;
 /// [`ErrorKind::Conflict`] when the old agent wrote its own meanwhile: it has not crashed;
 /// [`ErrorKind::Claimed`] while another's claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
 /// these cases nothing is changed.
@@ -102,6 +102,9 @@ pub fn take_over(
     let agents = Checkpoints::<AgentCheckpoint>::new(store.clone()).with_clock(FixedClock(now));
     // The new agent has not checked the files yet.
     let agents = agents.keep_fingerprints();
+    if by.fence.is_some() {
+        agents.clone().fenced(by.fence).check_fence(key)?;
+    }
     let new = Key::new(by.agent_id.as_str())?;
     let name = AgentCheckpoint::layout().file_name;
     let same_file = store.path(key)? == store.path(&new)? || name(key)? == name(&new)?;
@@ -155,6 +158,7 @@ fn beside(
     let next = old
         .checkpoint
         .taken_over(&by.agent_id, &by.session_id, &by.notes, now)?;
+    refuse_second(agents, (key, &old.checkpoint), &new)?;
     let (begun, checkpoint) = match agents.create_after(&new, &next, (key, &old)) {
         Ok(saved) => (saved, next),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
@@ -194,6 +198,34 @@ fn beside(
         saved: begun,
         archive,
     })
+}
+
+/// Refuses to take work over that another agent than the new one took over already, in a file of its own. An old agent
+/// that wrote since then has its work still.
+fn refuse_second(
+    agents: &Checkpoints<AgentCheckpoint>,
+    old: (&Key, &AgentCheckpoint),
+    new: &Key,
+) -> Result<()> {
+    let (key, old) = old;
+    let written = |agent: &AgentCheckpoint| agent.last_checkpoint.as_ref()?.time();
+    let is_old = |id: &String| layout::same_agent(id, key.as_str());
+    let keys = agents.store().list(&Query::all())?.keys;
+    let is = |one: &Key, other: &Key| layout::same_agent(one.as_str(), other.as_str());
+    for other in keys.iter().filter(|it| !is(it, key) && !is(it, new)) {
+        // What cannot be read says nothing of whom it went on from.
+        let Ok(Some(there)) = agents.load(other) else {
+            continue;
+        };
+        let there = there.checkpoint;
+        if there.previous_agent.as_ref().is_some_and(is_old) && written(&there) >= written(old) {
+            return Err(Error::refused(format!(
+                "{other} took the work over; take over from {other}, or archive its checkpoint first"
+            ))
+            .with_key(key));
+        }
+    }
+    Ok(())
 }
 
 /// What an earlier call left that did not come to put the old file aside: it stays, since the new agent

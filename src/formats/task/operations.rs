@@ -29,14 +29,21 @@ pub(super) fn apply(
         task.metadata = before;
         return Err(refused);
     }
+    let Some(mut whole) = whole else {
+        return Ok(());
+    };
     // The agent that reports work after a reassignment is the agent of this checkpoint.
-    if let Some(mut whole) = whole
-        && task.metadata.reason == Some(Reason::Reassignment)
-    {
+    if task.metadata.reason == Some(Reason::Reassignment) {
         whole.metadata = before;
         if whole != *task {
             task.metadata.reason = Some(Reason::Periodic);
         }
+    }
+    // Where that is the one that was to leave, it is none that came before.
+    let metadata = &mut task.metadata;
+    if metadata.reason != Some(Reason::Reassignment) {
+        let goes_on = |last: &mut String| Some(&*last) == metadata.created_by.as_ref();
+        metadata.previous_agents.pop_if(goes_on);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(crate) fn of_step(effect: &Effect<'_>, left_plan: &[String]) -> Option<Strin
         Operation::StepDone(done) if done.pending().is_none() && !done.finishes_current() => {
             finished(done.text()?, effect, left_plan)
         }
-        Operation::SubtaskStart { id } => started(id, effect),
+        Operation::SubtaskStart { id } | Operation::TaskStart { id } => started(id, effect),
         Operation::SubtaskDone { id, .. } | Operation::SubtaskFail { id, .. } => {
             let was_done = effect.was_done(id);
             not_planned(id, effect.before).filter(|_| !was_done)

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent_checkpoint::CheckpointStoreExt;
+use agent_checkpoint::formats::agent_session::same_agent;
 use agent_checkpoint::{Claim, ClaimRequest, ProcessId};
 use chrono::SecondsFormat;
 use serde::Serialize;
@@ -38,10 +39,13 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
     let target = Target::to_change(file, global)?;
     let store = target.store();
     let before = store.claimed(&target.key).ok().flatten();
-    if how.renew
-        && let Some(agent) = &global.agent
-        && let Some(of) = before.as_ref().and_then(|before| before.agent.as_ref())
-        && of != agent
+    // What belongs to a fence never changes; of any other claim than this one the store says who has it.
+    let renewed = before
+        .as_ref()
+        .filter(|before| how.renew && global.fence == Some(before.fence));
+    if let Some(agent) = &global.agent
+        && let Some(of) = renewed.and_then(|claim| claim.agent.as_ref())
+        && !same_agent(of, agent)
     {
         return Err(Failure::exiting(
             Exit::Refused,

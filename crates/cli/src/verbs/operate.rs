@@ -3,10 +3,11 @@
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::quoted;
 
+use agent_checkpoint::formats::agent_session::same_agent;
 use agent_checkpoint::formats::{Format, GivenValue, Inputs, SourceFiles};
 use agent_checkpoint::{
     ContextLevel, ContextUse, Effect, ErrorKind, Handoff, Operation, OperationContext, Report,
-    Reported, RuleContext,
+    Reported, RuleContext, Status,
 };
 
 use crate::address::Target;
@@ -414,9 +415,7 @@ fn who_has_it(
         let was = was?;
         return Some(format!("{is} has the task now; {was} had it before"));
     }
-    // Ids are written in more than one way: `Secondary-A` is `secondary_a`.
-    let plain = |id: &str| id.to_ascii_lowercase().replace('-', "_");
-    let reporter = reporter.filter(|reporter| plain(reporter) != plain(is))?;
+    let reporter = reporter.filter(|reporter| !same_agent(reporter, is))?;
     operation
         .is_work()
         .then(|| format!("{reporter} reports, and the checkpoint stays that of {is}"))
@@ -451,7 +450,11 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         }
         Operation::Reassign { to } => format!("reassigned to {to}; {}", what_is_left(after)),
         Operation::Pause => "paused".to_owned(),
-        Operation::Complete => "complete".to_owned(),
+        Operation::Complete if after.status == Status::Complete => "complete".to_owned(),
+        Operation::Complete => format!(
+            "reported as complete, which its other values do not say: the task is {}",
+            after.status
+        ),
         Operation::Restart { because } => format!("begun anew: {because}"),
         Operation::SubtaskStart { id }
         | Operation::WorkstreamStart { id }
