@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::history::RecentEntries;
 use crate::checkpoint::{Clock, Key, SystemClock};
 use crate::fsio::{self, Durability, FileStamp};
 use crate::store::Keep;
@@ -107,12 +108,12 @@ impl fmt::Debug for FileOptions {
     }
 }
 
-/// The numbers of the entries in a history folder, oldest first, as the last save here left them.
+/// The entries in a history folder, as the last save here left them.
 ///
-/// What others did since shows in the folder's own times, and when the next number is taken; the folder is
-/// listed then. Each clone begins anew.
+/// What others did since shows in the times of the folder and in the file; the folder is listed then. Each clone begins
+/// anew.
 #[derive(Debug, Default)]
-pub(super) struct Recent(Mutex<HashMap<PathBuf, (Vec<u64>, FileStamp)>>);
+pub(super) struct Recent(Mutex<HashMap<PathBuf, RecentEntries>>);
 
 impl Clone for Recent {
     fn clone(&self) -> Self {
@@ -121,21 +122,21 @@ impl Clone for Recent {
 }
 
 impl Recent {
-    fn all(&self) -> MutexGuard<'_, HashMap<PathBuf, (Vec<u64>, FileStamp)>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<PathBuf, RecentEntries>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what is known of a folder: whoever fails to put it back leaves nothing that could be wrong.
-    pub(super) fn take(&self, folder: &Path) -> Option<(Vec<u64>, FileStamp)> {
+    pub(super) fn take(&self, folder: &Path) -> Option<RecentEntries> {
         self.all().remove(folder)
     }
 
-    pub(super) fn put(&self, folder: &Path, numbers: Vec<u64>, stamp: FileStamp) {
+    pub(super) fn put(&self, folder: &Path, entries: RecentEntries) {
         let mut all = self.all();
         if all.len() >= MOST {
             all.clear();
         }
-        all.insert(folder.to_path_buf(), (numbers, stamp));
+        all.insert(folder.to_path_buf(), entries);
     }
 }
 
@@ -278,7 +279,12 @@ mod tests {
         let options = FileOptions::default();
         let fill = |number: usize| {
             let path = PathBuf::from(number.to_string());
-            options.recent.put(&path, vec![1], stamp.clone());
+            let recent = RecentEntries {
+                entries: Vec::new(),
+                folder: stamp.clone(),
+                file: stamp.clone(),
+            };
+            options.recent.put(&path, recent);
             options.sweep_once(&path, Vec::new);
             options.ids.insert(&path, stamp.clone(), None);
         };
@@ -298,26 +304,37 @@ mod tests {
         use crate::store::file::history::History;
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("host.json");
-        let options = FileOptions::default();
+        let stores = [FileOptions::default(), FileOptions::default()];
         let mut numbers = Vec::new();
-        for (n, slot) in [Some("a"), Some("b"), Some("a"), None, Some("b"), None]
+        let saves = [
+            (0, Some("a")),
+            (0, Some("b")),
+            (0, Some("a")),
+            (1, Some("b")),
+        ];
+        let saves = saves
             .into_iter()
-            .enumerate()
-        {
-            std::fs::write(&target, format!("{n}")).unwrap();
-            let history = History::of(&target, None, slot, &options).unwrap();
+            .chain([(0, Some("a")), (0, None), (1, None)]);
+        let look = |path: &Path| FileStamp::of(&fsio::look(path).unwrap().unwrap());
+        std::fs::write(&target, "{}").unwrap();
+        for (n, (store, slot)) in saves.enumerate() {
+            let options = &stores[store];
+            let history = History::of(&target, None, slot, options).unwrap();
             let present = fsio::read_limited(&target, 10).unwrap().unwrap();
             let kept = history.keep(&present, false, Clock::now(&SystemClock));
-            history.prune_after(kept.unwrap());
+            fsio::replace(&target, format!("{n}").as_bytes(), fsio::Present::Whatever).unwrap();
+            history.prune_after(kept.unwrap(), Some(look(&target)));
             let newest = history.newest().unwrap().unwrap();
             let number = newest.id.as_str().split('@').next().unwrap();
             numbers.push(number.parse::<usize>().unwrap());
             // What a clock with a coarse tick would show.
-            let found = fsio::look(newest.path.parent().unwrap()).unwrap().unwrap();
-            let mut all = options.recent.all();
-            all.values_mut()
-                .for_each(|(_, stamp)| *stamp = FileStamp::of(&found));
+            let folder = look(newest.path.parent().unwrap());
+            for options in &stores {
+                let mut all = options.recent.all();
+                all.values_mut()
+                    .for_each(|known| known.folder = folder.clone());
+            }
         }
-        assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -37,8 +37,8 @@ pub(super) const SWEPT: &str = "swept";
 
 /// Refuses a folder in our own that is a link to nowhere or out of the store. Our files are opened without following
 /// links.
-pub(super) fn refuse_links(folder: &Path, own: &Path) -> Result<(), FileError> {
-    for entry in fsio::list(own)? {
+pub(super) fn refuse_links(folder: &Path) -> Result<(), FileError> {
+    for entry in fsio::list(&folder.join(fsio::OWN_FOLDER))? {
         let is_link = entry.file_type().is_ok_and(|found| found.is_symlink());
         if is_link && entry.file_name() != SWEPT {
             fsio::within(folder, &entry.path())?;

@@ -15,7 +15,7 @@ use crate::store::{
 
 impl CheckpointFile<'_> {
     fn history(&self) -> Result<History<'_>> {
-        self.file.history()?.ok_or_else(no_history)
+        self.file.listed_history()?.ok_or_else(no_history)
     }
 
     /// The checkpoint in an entry of the history.

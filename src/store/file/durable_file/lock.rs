@@ -51,7 +51,7 @@ impl DurableFile<'_> {
             fsio::own_folder(&own)?;
         } else if !is_known {
             is_laid_out = layout::is_present(&own)?;
-            own_file::refuse_links(folder, &own)?;
+            own_file::refuse_links(folder)?;
             fsio::ignore(&own)?;
         }
         let name = target.file_name().unwrap_or_default().to_string_lossy();

@@ -76,14 +76,19 @@ impl<'o> DurableFile<'o> {
         self
     }
 
-    /// The file that the path leads to, for what is beside it: two names of one file have one lock.
+    /// The file that the path leads to: two names of one file have one lock.
     fn target(&self) -> Result<PathBuf> {
         let (target, _) = self.look_at_target()?;
         if let Some(folder) = &self.within {
             fsio::within(folder, &folder.join(fsio::OWN_FOLDER))?;
         }
-        let folder = fsio::parent_of(&target);
-        own_file::refuse_links(folder, &folder.join(fsio::OWN_FOLDER))?;
+        Ok(target)
+    }
+
+    /// The same, for what only reads our own files: one behind a link to nowhere is not absent.
+    fn target_of_reader(&self) -> Result<PathBuf> {
+        let target = self.target()?;
+        own_file::refuse_links(fsio::parent_of(&target))?;
         Ok(target)
     }
 
@@ -117,6 +122,11 @@ impl<'o> DurableFile<'o> {
         History::of(target, self.backups, self.slot.as_deref(), self.options)
     }
 
+    /// The history of the file, or of the slot, to be listed; `None` where none is kept.
+    pub(in crate::store) fn listed_history(&self) -> Result<Option<History<'o>>> {
+        Ok(self.history_of(&self.target_of_reader()?))
+    }
+
     /// The history of the file, or of the slot; `None` where none is kept.
     pub(in crate::store) fn history(&self) -> Result<Option<History<'o>>> {
         Ok(self.history_of(&self.target()?))
@@ -138,7 +148,7 @@ impl<'o> DurableFile<'o> {
 
     /// The last claim on the file, or on the slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
-        ClaimsFile::beside(&self.target()?).last(self.slot.as_deref())
+        ClaimsFile::beside(&self.target_of_reader()?).last(self.slot.as_deref())
     }
 
     /// Puts what `change` makes of the last claim in its place, on disk before it returns.

@@ -143,7 +143,7 @@ impl DurableFile<'_> {
             }
             self.remove_link(&target)?;
             if let Some(history) = self.history_of(&target) {
-                history.prune_after(kept);
+                history.prune_after(kept, None);
             }
             return Ok(true);
         }

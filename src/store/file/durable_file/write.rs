@@ -217,7 +217,7 @@ impl DurableFile<'_> {
                 dropped_log.begun(&next.dropped, durability);
                 // Only a save that succeeded may cost an old entry.
                 if let Some(history) = history.filter(|_| !next.skips_history) {
-                    history.prune_after(kept);
+                    history.prune_after(kept, Some(replaced.stamp));
                 }
                 if let (Some(revision), Some(text)) = (&next.revision, &next.fingerprints) {
                     // Without it the files are judged by their times: no reason to call the save failed.

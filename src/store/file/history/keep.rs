@@ -12,6 +12,18 @@ use crate::fsio::{self, Contents, Durability, FileError, FileStamp};
 use crate::store::file::own_file::OwnFile;
 use crate::store::file::unique::{counter_of, in_order, unique_names};
 
+/// The number and the slot of each entry in a folder, oldest first.
+type Numbered = Vec<(u64, Option<String>)>;
+
+/// The entries in the history of a file, as a save left them.
+#[derive(Debug)]
+pub(in crate::store::file) struct RecentEntries {
+    pub(in crate::store::file) entries: Numbered,
+    /// What the folder was like then, and the file.
+    pub(in crate::store::file) folder: FileStamp,
+    pub(in crate::store::file) file: FileStamp,
+}
+
 /// What was kept for one save, to be taken back when it fails.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Kept {
@@ -19,8 +31,8 @@ pub(in crate::store) struct Kept {
     made: Option<PathBuf>,
     /// How many entries there are now.
     count: usize,
-    /// The numbers of the entries, oldest first, where these are all that is needed to know them.
-    numbers: Option<Vec<u64>>,
+    /// All entries, where their numbers and slots are all that is needed to know them.
+    entries: Option<Numbered>,
     /// The note of the order of backups, and what it said before.
     order: Option<(OwnFile, Vec<String>)>,
 }
@@ -36,8 +48,9 @@ impl<'o> History<'o> {
     ) -> Result<Kept, FileError> {
         let folder = self.folder();
         let links = is_synced && !self.options.history_copies;
+        let stamp = &present.stamp;
         let present = (&*present.bytes, links);
-        if let Some(kept) = self.keep_after(&folder, present)? {
+        if let Some(kept) = self.keep_after(&folder, stamp, present)? {
             return Ok(kept);
         }
         fsio::within(fsio::parent_of(&self.target), &folder)?;
@@ -61,7 +74,7 @@ impl<'o> History<'o> {
                 let names = names.iter().map(String::as_str);
                 let names = names.chain(path.file_name().and_then(|name| name.to_str()));
                 return Ok(Kept {
-                    numbers: self.numbers(names).filter(|_| pinned.is_empty()),
+                    entries: self.numbered(names).filter(|_| pinned.is_empty()),
                     made: Some(path),
                     count: count + 1,
                     order,
@@ -75,28 +88,39 @@ impl<'o> History<'o> {
         })
     }
 
-    /// The same for a store that made the last entry itself: it knows the names without listing the folder.
+    /// The same for a store that made the last save itself: it knows the names without listing the folder.
     /// `None` when it does not, or another process was here since, or something is pinned, which does not
     /// count.
-    fn keep_after(&self, folder: &Path, present: (&[u8], bool)) -> Result<Option<Kept>, FileError> {
-        let Some((mut numbers, stamp)) = self.options.recent.take(folder) else {
+    fn keep_after(
+        &self,
+        folder: &Path,
+        file: &FileStamp,
+        present: (&[u8], bool),
+    ) -> Result<Option<Kept>, FileError> {
+        let Some(recent) = self.options.recent.take(folder) else {
             return Ok(None);
         };
-        let is_as_left = stamp_of(folder)?.is_some_and(|now| now == stamp);
+        // A folder that is changed twice within a tick of the clock looks the same; a file that is replaced does not.
+        let is_as_left = recent.file.same_contents(file)
+            && stamp_of(folder)?.is_some_and(|now| now == recent.folder);
         if !is_as_left || fsio::look(&self.pins())?.is_some() {
             return Ok(None);
         }
-        let Some(next) = numbers.last().and_then(|last| last.checked_add(1)) else {
+        let mut entries = recent.entries;
+        let Some(next) = entries.last().and_then(|(last, _)| last.checked_add(1)) else {
             return Ok(None);
         };
-        let path = folder.join(self.numbered(next));
+        let path = folder.join(self.name_of(next));
         match self.link_or_copy(&path, present) {
             Ok(true) => {
-                numbers.push(next);
+                entries.push((next, self.slot().cloned()));
                 Ok(Some(Kept {
                     made: Some(path),
-                    count: numbers.len(),
-                    numbers: Some(numbers),
+                    count: entries
+                        .iter()
+                        .filter(|(_, of)| of.as_ref() == self.slot())
+                        .count(),
+                    entries: Some(entries),
                     order: None,
                 }))
             }
@@ -106,27 +130,32 @@ impl<'o> History<'o> {
         }
     }
 
-    /// The numbers of all entries by their names; `None` where numbers do not name them. Also of a host file: the next
-    /// number may be taken by another of its slots, under another name, so that it does not show, nor does it in the
-    /// stamp of the folder within one tick of the clock.
-    fn numbers<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Vec<u64>> {
-        let Naming::Numbers { slot: None } = &self.naming else {
+    /// The entries of all slots by their names; `None` where numbers do not name them.
+    fn numbered<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Numbered> {
+        let Naming::Numbers { .. } = &self.naming else {
             return None;
         };
-        let numbers = names.filter_map(number_and_slot);
-        let numbers = numbers.map(|(number, slot)| slot.is_none().then_some(number));
-        let mut numbers = numbers.collect::<Option<Vec<u64>>>()?;
-        numbers.sort_unstable();
-        Some(numbers)
+        let names = names.filter_map(number_and_slot);
+        let mut all: Numbered = names
+            .map(|(number, slot)| (number, slot.map(str::to_owned)))
+            .collect();
+        all.sort_unstable();
+        Some(all)
+    }
+
+    /// The slot whose history this is, as it stands in names.
+    fn slot(&self) -> Option<&String> {
+        match &self.naming {
+            Naming::Numbers { slot } => slot.as_ref(),
+            Naming::Protocol(_) => None,
+        }
     }
 
     /// The name of an entry with a number.
-    fn numbered(&self, number: u64) -> String {
-        match &self.naming {
-            Naming::Numbers { slot: Some(slot) } => {
-                format!("{number}{SLOT_SEPARATOR}{slot}.json")
-            }
-            _ => format!("{number}.json"),
+    fn name_of(&self, number: u64) -> String {
+        match self.slot() {
+            Some(slot) => format!("{number}{SLOT_SEPARATOR}{slot}.json"),
+            None => format!("{number}.json"),
         }
     }
 
@@ -170,7 +199,7 @@ impl<'o> History<'o> {
                 let last = last.map(|(number, _)| number).max().unwrap_or(0);
                 Box::new(
                     (1..=u64::from(u16::MAX))
-                        .map(move |more| folder.join(self.numbered(last.saturating_add(more)))),
+                        .map(move |more| folder.join(self.name_of(last.saturating_add(more)))),
                 )
             }
             Naming::Protocol(backups) => {
@@ -218,9 +247,9 @@ impl<'o> History<'o> {
         }
     }
 
-    /// Removes what is beyond the limits of the options. Called after a save that succeeded; what cannot be
-    /// removed stays for the next time.
-    pub(in crate::store) fn prune_after(&self, kept: Kept) {
+    /// Removes what is beyond the limits of the options. Called after a save that succeeded, with what it left in
+    /// place; what cannot be removed stays for the next time.
+    pub(in crate::store) fn prune_after(&self, kept: Kept, left: Option<FileStamp>) {
         let keep = self.options.history.unwrap_or_default();
         let count = keep.count.unwrap_or_else(|| self.usual_count());
         if keep.age.is_some() || keep.bytes.is_some() {
@@ -228,15 +257,26 @@ impl<'o> History<'o> {
             return;
         }
         // Where only the number counts, nothing is looked at.
-        let surplus = kept.count.saturating_sub(count.max(1));
+        let mut surplus = kept.count.saturating_sub(count.max(1));
         let folder = self.folder();
-        match kept.numbers {
-            Some(mut numbers) => {
-                for number in numbers.drain(..surplus.min(numbers.len())) {
-                    let _ = fsio::remove(&folder.join(self.numbered(number)), Durability::None);
-                }
-                if let Ok(Some(stamp)) = stamp_of(&folder) {
-                    self.options.recent.put(&folder, numbers, stamp);
+        match kept.entries {
+            Some(mut entries) => {
+                entries.retain(|(number, of)| {
+                    let stays = surplus == 0 || of.as_ref() != self.slot();
+                    if !stays {
+                        surplus -= 1;
+                        let path = folder.join(self.name_of(*number));
+                        let _ = fsio::remove(&path, Durability::None);
+                    }
+                    stays
+                });
+                if let (Ok(Some(stamp)), Some(file)) = (stamp_of(&folder), left) {
+                    let recent = RecentEntries {
+                        entries,
+                        folder: stamp,
+                        file,
+                    };
+                    self.options.recent.put(&folder, recent);
                 }
             }
             None if surplus > 0 => {

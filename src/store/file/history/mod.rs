@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub(in crate::store) use keep::Kept;
+pub(super) use keep::RecentEntries;
 pub(super) use order::Boundary;
 
 use super::FileOptions;
