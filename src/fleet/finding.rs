@@ -137,6 +137,11 @@ pub enum Finding {
         /// The stage or state in the pipeline's state.
         state: String,
     },
+    /// The name of a file is not UTF-8, so its place is not written as it is.
+    NameNotUtf8 {
+        /// Where, with `\u{fffd}` for what is not UTF-8.
+        place: String,
+    },
     /// The id inside is not that of the file or key it is kept under.
     KeyMismatch {
         /// Where.
@@ -266,6 +271,10 @@ impl fmt::Display for Finding {
             } => write!(
                 f,
                 "{place} is in {stage}, and the pipeline's state says {state}"
+            ),
+            Finding::NameNotUtf8 { place } => write!(
+                f,
+                "{place}: the name of the file is not UTF-8, and is not written as it is; rename the file"
             ),
             Finding::KeyMismatch {
                 place,

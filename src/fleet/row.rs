@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::bounded;
 use super::kept::Kept;
@@ -73,7 +73,8 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, for what was found in a folder.
+    /// The file, for what was found in a folder. As JSON, bytes of its name that are not UTF-8 become `\u{fffd}`.
+    #[serde(serialize_with = "lossy")]
     pub file: Option<PathBuf>,
     /// The name of the store, for what was found in one.
     pub store: Option<String>,
@@ -275,6 +276,12 @@ impl fmt::Display for Place {
             None => Ok(()),
         }
     }
+}
+
+/// One such name must not cost the rows of all other files.
+fn lossy<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    let path = path.as_ref().map(|path| path.to_string_lossy());
+    path.serialize(serializer)
 }
 
 impl Place {

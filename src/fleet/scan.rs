@@ -72,6 +72,15 @@ impl<'o> Scan<'o> {
     }
 
     pub(super) fn push(&mut self, row: Row) {
+        if row
+            .place
+            .file
+            .as_ref()
+            .is_some_and(|file| file.to_str().is_none())
+        {
+            let place = row.place.to_string();
+            self.findings.push(Finding::NameNotUtf8 { place });
+        }
         self.rows.push(row);
     }
 

@@ -1,5 +1,6 @@
 //! The checkpoints of a store, of a format that is known only when the program runs.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::checkpoint::{
@@ -12,6 +13,8 @@ use crate::staleness::Staleness;
 use crate::store::Saved;
 
 /// The checkpoints of one format in a store, whatever type they have: what [`Checkpoints`] does that needs no type.
+///
+/// Only [`Checkpoints`] are such.
 ///
 /// # Examples
 ///
@@ -32,7 +35,7 @@ use crate::store::Saved;
 /// assert_eq!(resume.plan.start_at.as_deref(), Some("Wire toggle"));
 /// # Ok::<(), agent_checkpoint::Error>(())
 /// ```
-pub trait AnyCheckpoints: Send + Sync {
+pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
     /// Saves a first checkpoint, such as [`Format::start`](crate::formats::Format::start) makes it; `None` where one is
     /// already, which stays as it is.
     ///
@@ -40,20 +43,6 @@ pub trait AnyCheckpoints: Send + Sync {
     ///
     /// Those of [`Checkpoints::begin`].
     fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>>;
-
-    /// Saves what an agent or a supervisor reports as one change, and gives the files that are no sources. `report` does
-    /// this and collects what is observed.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Checkpoints::report`].
-    fn report_observed(
-        &self,
-        key: &Key,
-        reports: &[Report],
-        context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
-    ) -> Result<(Saved, Vec<String>)>;
 
     /// How another agent goes on from a checkpoint: see [`Checkpoints::resume`].
     ///
@@ -84,6 +73,34 @@ pub trait AnyCheckpoints: Send + Sync {
     fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff>;
 }
 
+mod sealed {
+    use super::{Effect, Key, OperationContext, Report, Result, Saved};
+
+    /// What the trait object gives [`report`](super::AnyCheckpoints); no type of another crate has it.
+    pub trait Reports {
+        /// As `report`, for a caller that collects what is observed; gives the files that are no sources, too.
+        fn report_observed(
+            &self,
+            key: &Key,
+            reports: &[Report],
+            context: &OperationContext<'_>,
+            observe: &mut dyn FnMut(&Effect<'_>),
+        ) -> Result<(Saved, Vec<String>)>;
+    }
+}
+
+impl<C: Checkpoint> sealed::Reports for Checkpoints<C> {
+    fn report_observed(
+        &self,
+        key: &Key,
+        reports: &[Report],
+        context: &OperationContext<'_>,
+        observe: &mut dyn FnMut(&Effect<'_>),
+    ) -> Result<(Saved, Vec<String>)> {
+        self.report_observed(key, reports, context, observe)
+    }
+}
+
 impl dyn AnyCheckpoints {
     /// Saves what an agent or a supervisor reports as one change: see [`Checkpoints::report`].
     ///
@@ -110,16 +127,6 @@ impl<C: Checkpoint> AnyCheckpoints for Checkpoints<C> {
             Begun::Created(saved) => Some(saved),
             Begun::Found(_) => None,
         })
-    }
-
-    fn report_observed(
-        &self,
-        key: &Key,
-        reports: &[Report],
-        context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
-    ) -> Result<(Saved, Vec<String>)> {
-        self.report_observed(key, reports, context, observe)
     }
 
     fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {

@@ -464,36 +464,6 @@ fn time_is_tracked() {
 }
 
 #[test]
-fn time_is_compared_with_an_estimate() {
-    let mut task = example();
-    task.subtasks.total = Some(30.0);
-    task.subtasks.completed = Some(20.0);
-    task.started_at = Some(Timestamp::parse("2025-12-08T14:00:00Z"));
-    task.updated_at = Some(Timestamp::parse("2025-12-08T14:40:00Z"));
-    let minutes = TimeDelta::minutes;
-    let time = task.against(minutes(40)).unwrap();
-    assert_eq!((time.estimated, time.actual), (minutes(40), minutes(40)));
-    assert_eq!((time.whole, time.over()), (Some(minutes(60)), minutes(20)));
-    assert_eq!(time.ratio(), Some(1.5));
-    let time = task.against(minutes(120)).unwrap();
-    assert_eq!((time.over(), time.ratio()), (minutes(-60), Some(0.5)));
-    assert_eq!(task.against(minutes(0)).unwrap().ratio(), None);
-    // A complete task has taken what it took.
-    let mut done = task.clone();
-    done.status = Some(TaskStatus::Complete);
-    done.completed_at = Some(Timestamp::parse("2025-12-08T14:50:00Z"));
-    let time = done.against(minutes(40)).unwrap();
-    assert_eq!((time.whole, time.over()), (Some(minutes(50)), minutes(10)));
-    // Nothing finished tells no pace; what was taken still tells.
-    task.subtasks.completed = Some(0.0);
-    let time = task.against(minutes(30)).unwrap();
-    assert_eq!((time.whole, time.ratio()), (None, None));
-    assert_eq!(time.over(), minutes(10));
-    task.started_at = None;
-    assert_eq!(task.against(minutes(30)), None);
-}
-
-#[test]
 fn percent_is_rounded_down_so_that_all_is_all() {
     for (completed, total, percent) in [(19, 29, 65), (10, 29, 34), (29, 29, 100), (999, 1000, 99)]
     {

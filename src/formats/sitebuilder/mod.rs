@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 pub use messages::STATUS_HEADING;
 #[cfg(feature = "template")]
 pub(crate) use messages::TEMPLATES;
-pub use progress::AgainstEstimate;
 pub use pulse::{HEARTBEAT_INTERVAL, LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
 use super::fields::{self, null_is_default};
