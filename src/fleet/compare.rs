@@ -320,10 +320,23 @@ const MOST_FILES: usize = 1000;
 /// The longest path that is compared, in bytes.
 const LONGEST: usize = 1024;
 
-/// The files of a checkpoint that are compared.
-pub(super) fn compared_files(files: &[String]) -> Files {
+/// The files of a checkpoint in this project that are compared.
+pub(super) fn compared_files(project: usize, files: &[String]) -> Files {
     let files = files.iter().filter(|file| file.len() <= LONGEST);
-    Files::of(files.take(MOST_FILES), push_normalized)
+    Files::of(files.take(MOST_FILES), push_normalized, |path| {
+        let mut hasher = DefaultHasher::new();
+        (project_of(path, project), path).hash(&mut hasher);
+        // Half of it tells enough paths apart.
+        hasher.finish() as u32
+    })
+}
+
+/// The project of a path: an absolute one is the same file in all of them.
+fn project_of(path: &str, project: usize) -> usize {
+    match path.starts_with('/') {
+        true => usize::MAX,
+        false => project,
+    }
 }
 
 /// Files that are named by several checkpoints whose agents may be at work, with all rows that do.
@@ -333,34 +346,15 @@ impl SharedFiles {
     pub(super) fn of(rows: &[Row]) -> SharedFiles {
         let is_over = |row: &Row| matches!(row.result(), "finished" | "stalled");
         let at_work = || kept(rows).filter(|(_, row, _)| !is_over(row));
-        let uses = || {
-            at_work().flat_map(|(row, _, kept)| {
-                kept.files.iter().map(move |path| {
-                    // An absolute path is the same file in all projects.
-                    let is_absolute = path.starts_with('/');
-                    let project = if is_absolute {
-                        usize::MAX
-                    } else {
-                        kept.project
-                    };
-                    (row, project, path)
-                })
-            })
-        };
-        let hashes: Vec<u64> = uses()
-            .map(|(_, project, path)| {
-                let mut hasher = DefaultHasher::new();
-                (project, path).hash(&mut hasher);
-                hasher.finish()
-            })
-            .collect();
-        let mut repeated = Repeated::new(hashes.len());
-        hashes.iter().for_each(|hash| repeated.add(*hash));
-        let mut uses: Vec<(usize, &str, usize)> = uses()
-            .zip(hashes)
-            .filter(|(_, hash)| repeated.has(*hash))
-            .map(|((row, project, path), _)| (project, path, row))
-            .collect();
+        let hashes = || at_work().flat_map(|(_, _, kept)| kept.files.iter().map(|(_, hash)| hash));
+        let mut repeated = Repeated::new(hashes().count());
+        hashes().for_each(|hash| repeated.add(hash.into()));
+        let mut uses = Vec::new();
+        for (row, _, kept) in at_work() {
+            let files = kept.files.iter();
+            let files = files.filter(|(_, hash)| repeated.has((*hash).into()));
+            uses.extend(files.map(|(path, _)| (project_of(path, kept.project), path, row)));
+        }
         uses.sort_unstable();
         uses.dedup();
         let files = uses.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1));

@@ -126,7 +126,7 @@ impl Scan<'_> {
             traces: key.map_or_else(Box::default, |key| {
                 traces(&found.format, key, &inspected.handoff, &row.revision)
             }),
-            files: compared_files(&inspected.exclusive_files),
+            files: compared_files(self.project, &inspected.exclusive_files),
             checkout: found.checkout,
             id: found.id,
             again,
@@ -215,7 +215,7 @@ impl Scan<'_> {
     /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
     /// Says whether that can change without the checkpoint.
     fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, inspected: &Inspected) -> bool {
-        let place = row.place.to_string();
+        let place = || found.place.to_string();
         let beside = match (&found.store, &row.revision) {
             (Some((store, key)), Some(revision)) => Beside::of(
                 *store,
@@ -232,7 +232,7 @@ impl Scan<'_> {
         match beside.claim {
             Ok(claim) => row.owner = claim.map(|claim| ClaimHolder::of(&claim, self.now)),
             Err(reason) => self.findings.push(Finding::ClaimsUnreadable {
-                place: place.clone(),
+                place: place(),
                 reason,
             }),
         }
@@ -240,7 +240,7 @@ impl Scan<'_> {
         if let (Some(task), Some(place_is_for)) = (&context.task, &context.place_is_for) {
             row.task = bounded::said(Some(task));
             self.findings.push(Finding::OfAnotherTask {
-                place: place.clone(),
+                place: place(),
                 task: bounded::text(task),
                 place_is_for: bounded::text(place_is_for),
             });
@@ -252,7 +252,7 @@ impl Scan<'_> {
         }) = beside.rolled_back
         {
             self.findings.push(Finding::RolledBack {
-                place,
+                place: place(),
                 later,
                 saved,
                 last_is_kept,

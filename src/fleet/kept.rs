@@ -61,11 +61,12 @@ pub(super) enum Elapsed {
     Since(chrono::DateTime<chrono::Utc>),
 }
 
-/// Paths in one text.
+/// Paths in one text, each with a hash, so that those of many rows are compared without being hashed again.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     text: Box<str>,
-    ends: Box<[u32]>,
+    /// Where each path ends, and its hash.
+    ends: Box<[(u32, u32)]>,
 }
 
 impl Files {
@@ -73,13 +74,15 @@ impl Files {
     pub(super) fn of<'p>(
         paths: impl Iterator<Item = &'p String>,
         push_normalized: fn(&mut String, &str),
+        hash: impl Fn(&str) -> u32,
     ) -> Files {
         let (mut text, mut ends) = (String::new(), Vec::new());
         for path in paths {
             let start = text.len();
             push_normalized(&mut text, path);
-            if text.len() > start {
-                ends.extend(u32::try_from(text.len()));
+            let path = &text[start..];
+            if !path.is_empty() {
+                ends.extend(u32::try_from(text.len()).map(|end| (end, hash(path))));
             }
         }
         Files {
@@ -88,13 +91,14 @@ impl Files {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+    /// The paths with their hashes.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
         let mut start = 0;
-        self.ends.iter().map(move |end| {
+        self.ends.iter().map(move |(end, hash)| {
             let end = *end as usize;
             let path = self.text.get(start..end).unwrap_or_default();
             start = end;
-            path
+            (path, *hash)
         })
     }
 }
