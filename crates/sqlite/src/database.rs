@@ -64,7 +64,8 @@ impl Deadline {
 
     fn set(&self, until: Instant) {
         let millis = until.saturating_duration_since(self.epoch).as_millis();
-        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+        // Rounded up: it is not given up before the time.
+        let millis = u64::try_from(millis + 1).unwrap_or(u64::MAX);
         self.millis.store(millis, Ordering::Relaxed);
     }
 

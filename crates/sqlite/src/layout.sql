@@ -2,8 +2,9 @@
 CREATE TABLE keys (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    -- Whether there is a document: the state with the number `last`.
-    is_present INTEGER NOT NULL DEFAULT 0,
+    -- The row of its document in `states`; none where there is no document.
+    present INTEGER,
+    -- The number of its last state.
     last INTEGER NOT NULL DEFAULT 0,
     -- Counts the tasks that followed each other under the key.
     task INTEGER NOT NULL DEFAULT 0,
@@ -11,20 +12,18 @@ CREATE TABLE keys (
     claim TEXT,
     fingerprints TEXT
 ) STRICT;
-CREATE INDEX present_keys ON keys (name) WHERE is_present;
 
--- The documents: of each key the present one and its history.
+-- The documents: of each key the present one and its history. The id of the key, shifted left by 20 bits, and the place among
+-- its states: so they lie together without an index, and a new state takes the place of the one that is too old.
 CREATE TABLE states (
     id INTEGER PRIMARY KEY,
-    key INTEGER NOT NULL,
-    -- Grows with each write of the key.
+    -- Grows with each state of the key.
     number INTEGER NOT NULL,
     task INTEGER NOT NULL,
     is_pinned INTEGER NOT NULL DEFAULT 0,
     -- When it was written, in microseconds since 1970.
     modified INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    UNIQUE (key, number)
+    text TEXT NOT NULL
 ) STRICT;
 
 -- What saves dropped to stay within their limits, oldest first.

@@ -9,14 +9,14 @@ use rusqlite::Connection;
 
 use crate::failure::Step;
 use crate::history::id_of;
-use crate::rows::{self, KeyRow};
+use crate::rows::{self, KeyRow, Wanted};
 use crate::store::SqliteStore;
 
 impl Recover for SqliteStore {
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
         let began = Instant::now();
         let recovered = self.write(key, |connection| {
-            let mut row = self.find(connection, key)?;
+            let mut row = self.find(connection, key, Wanted::Texts)?;
             let damage = match self.stored(&row) {
                 Ok(Some(_)) => return Ok(Recovered::healthy(options.with)),
                 Ok(None) => None,
@@ -42,60 +42,48 @@ impl SqliteStore {
         row: &mut KeyRow,
         recovered: &mut Recovered,
     ) -> Step<()> {
-        if let Some(damaged) = &row.present
+        if let Some(damaged) = row.present()
             && let Some(salvage) = salvage(damaged.text())
         {
             recovered.salvaged = Some(salvage.document);
             recovered.left_out = salvage.left_out;
         }
         let document = match recovered.with {
-            Recovery::Newest => Some(self.newest(connection, row, recovered)?),
+            Recovery::Newest => Some(self.newest(row, recovered)?),
             Recovery::Salvage => Some(salvaged(recovered)?),
             _ => None,
         };
         let Some(id) = row.id else {
             return Ok(());
         };
-        if let Some(damaged) = &row.present {
+        if let Some(damaged) = row.present() {
             let at = rows::quarantine(connection, id, damaged.text())?;
             let path = self.path().display();
             recovered.put_aside = Some(format!("{path}, row {at} of the table `quarantine`"));
         }
         let Some(document) = document else {
-            return self.begin_fresh(connection, id, row);
+            return begin_fresh(connection, row);
         };
         let text = document.text();
         self.refuse_too_large(text)?;
-        let fingerprints = row.fingerprints.take().filter(|_| row.present.is_none());
-        self.replace(connection, id, row, true, text, fingerprints.as_deref())?;
-        let outcome = match row.present {
+        let outcome = match row.present() {
             Some(_) => Outcome::Replaced,
             None => Outcome::Created,
         };
+        if outcome == Outcome::Replaced {
+            row.fingerprints = None;
+        }
+        self.replace(connection, row, id, true, text)?;
         let revision = Revision::of(text.as_bytes());
         recovered.saved = Some(Saved::new(outcome, revision, None));
         recovered.document = Some(document);
         Ok(())
     }
 
-    /// Goes on with nothing: the next document begins a new task.
-    fn begin_fresh(&self, connection: &Connection, id: i64, row: &KeyRow) -> Step<()> {
-        if let Some(damaged) = row.present.as_ref().filter(|damaged| !damaged.is_pinned) {
-            rows::remove_state(connection, id, damaged.number)?;
-        }
-        rows::set_absent(connection, id)?;
-        rows::end_task(connection, id)
-    }
-
     /// The newest state of the present task that can be read.
-    fn newest(
-        &self,
-        connection: &Connection,
-        row: &KeyRow,
-        recovered: &mut Recovered,
-    ) -> Step<Document> {
+    fn newest(&self, row: &KeyRow, recovered: &mut Recovered) -> Step<Document> {
         let mut earlier = None;
-        for state in self.past(connection, row)? {
+        for state in row.past() {
             if state.task != row.task {
                 earlier = Some(state.number);
                 break;
@@ -105,7 +93,7 @@ impl SqliteStore {
                     recovered.entry = Some(id_of(state.number)?);
                     recovered.written = stored.modified;
                     // A state joins the history when the next one replaces it; the damaged one had no next one.
-                    recovered.may_lack = row.present.is_some();
+                    recovered.may_lack = row.present().is_some();
                     return Ok(stored.document);
                 }
                 Err(_) => recovered.passed_over.push(id_of(state.number)?),
@@ -117,7 +105,7 @@ impl SqliteStore {
                 "no earlier state of this task can be read, and those from {number} on back are of tasks that ended before"
             ),
         };
-        let next = match (&row.present, &recovered.salvaged, earlier) {
+        let next = match (row.present(), &recovered.salvaged, earlier) {
             (None, _, None) => "and no damaged text either: there is nothing to recover",
             (None, _, Some(_)) => "restore one of them by its name, or begin a new one",
             (Some(_), Some(_), _) => "salvage the good part of the damaged text, or go on fresh",
@@ -125,6 +113,15 @@ impl SqliteStore {
         };
         Err(not_recoverable(format!("{what}; {next}")).into())
     }
+}
+
+/// Goes on with nothing: the next document begins a new task.
+fn begin_fresh(connection: &Connection, row: &mut KeyRow) -> Step<()> {
+    if let Some(damaged) = row.present().filter(|damaged| !damaged.is_pinned) {
+        rows::remove_state(connection, damaged.id)?;
+    }
+    row.end_task();
+    row.set_absent(connection)
 }
 
 /// What is wrong with a text that a recovery replaces. One that is only beyond the limits stays.

@@ -1,34 +1,40 @@
 //! What the tables have of a key: each statement that reads or writes them.
 
+use std::cmp::Reverse;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Keep, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Key, Result, Revision};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::failure::Step;
 
 /// How many damaged documents are kept of one key, the newest.
 const QUARANTINED: usize = 8;
 
+/// How many places for states a key has, as the layout says.
+const PLACES: i64 = 1 << 20;
+
 /// What is known of a key, before anything is written.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRow {
     /// `None` where nothing is known yet.
     pub(crate) id: Option<i64>,
+    present: Option<i64>,
     pub(crate) last: i64,
     pub(crate) task: i64,
     claim: Option<String>,
     pub(crate) fingerprints: Option<String>,
-    /// The document that is there.
-    pub(crate) present: Option<State>,
+    /// Newest first.
+    states: Vec<State>,
 }
 
 /// One state of a document, which may be damaged.
 #[derive(Debug)]
 pub(crate) struct State {
+    pub(crate) id: i64,
     pub(crate) number: i64,
     pub(crate) task: i64,
     pub(crate) is_pinned: bool,
@@ -38,19 +44,27 @@ pub(crate) struct State {
     text: Vec<u8>,
 }
 
-/// The columns of a [`State`]. Parameter `?1` is the most bytes that are read of a text.
-const STATE: &str = "s.number, s.task, s.is_pinned, s.modified, octet_length(s.text), \
-                     CASE WHEN octet_length(s.text) <= ?1 THEN s.text END";
+/// What is read of a key beside the row itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The present state.
+    Present,
+    /// All states, and the text of the present one.
+    States,
+    /// All states with their texts.
+    Texts,
+}
 
 impl State {
     fn of(row: &Row<'_>, first: usize) -> rusqlite::Result<State> {
-        let text = row.get_ref(first + 5)?.as_bytes_or_null()?;
+        let text = row.get_ref(first + 6)?.as_bytes_or_null()?;
         Ok(State {
-            number: row.get(first)?,
-            task: row.get(first + 1)?,
-            is_pinned: row.get(first + 2)?,
-            modified: time(row.get(first + 3)?),
-            bytes: row.get::<_, i64>(first + 4)?.unsigned_abs(),
+            id: row.get(first)?,
+            number: row.get(first + 1)?,
+            task: row.get(first + 2)?,
+            is_pinned: row.get(first + 3)?,
+            modified: time(row.get(first + 4)?),
+            bytes: row.get::<_, i64>(first + 5)?.unsigned_abs(),
             text: text.unwrap_or_default().to_vec(),
         })
     }
@@ -75,24 +89,56 @@ impl State {
 }
 
 impl KeyRow {
-    pub(crate) fn find(connection: &Connection, key: &Key, max_bytes: u64) -> Step<KeyRow> {
+    pub(crate) fn find(
+        connection: &Connection,
+        key: &Key,
+        wanted: Wanted,
+        max_bytes: u64,
+    ) -> Step<KeyRow> {
+        let (states, is_read) = match wanted {
+            Wanted::Present => ("s.id = k.present", ""),
+            Wanted::States => (OF_KEY, "AND s.id = k.present"),
+            Wanted::Texts => (OF_KEY, ""),
+        };
         let sql = format!(
-            "SELECT k.id, k.last, k.task, k.claim, k.fingerprints, {STATE} FROM keys k \
-             LEFT JOIN states s ON k.is_present AND s.key = k.id AND s.number = k.last WHERE k.name = ?2"
+            "SELECT k.id, k.present, k.last, k.task, k.claim, k.fingerprints, \
+             s.id, s.number, s.task, s.is_pinned, s.modified, octet_length(s.text), \
+             CASE WHEN octet_length(s.text) <= ?1 {is_read} THEN s.text END \
+             FROM keys k LEFT JOIN states s ON {states} WHERE k.name = ?2"
         );
         let mut statement = connection.prepare(&sql)?;
-        let found = statement.query_row(params![bound(max_bytes), key.as_str()], |row| {
-            let is_present = row.get::<_, Option<i64>>(5)?.is_some();
-            Ok(KeyRow {
-                id: row.get(0)?,
-                last: row.get(1)?,
-                task: row.get(2)?,
-                claim: row.get(3)?,
-                fingerprints: row.get(4)?,
-                present: is_present.then(|| State::of(row, 5)).transpose()?,
-            })
-        });
-        Ok(found.optional()?.unwrap_or_default())
+        let mut rows = statement.query(params![bound(max_bytes), key.as_str()])?;
+        let mut found = KeyRow::default();
+        while let Some(row) = rows.next()? {
+            if found.id.is_none() {
+                found = KeyRow {
+                    id: row.get(0)?,
+                    present: row.get(1)?,
+                    last: row.get(2)?,
+                    task: row.get(3)?,
+                    claim: row.get(4)?,
+                    fingerprints: row.get(5)?,
+                    states: Vec::new(),
+                };
+            }
+            if row.get::<_, Option<i64>>(6)?.is_some() {
+                found.states.push(State::of(row, 6)?);
+            }
+        }
+        found.states.sort_by_key(|state| Reverse(state.number));
+        Ok(found)
+    }
+
+    /// The document that is there.
+    pub(crate) fn present(&self) -> Option<&State> {
+        let mut states = self.states.iter();
+        states.find(|state| Some(state.id) == self.present)
+    }
+
+    /// The states that are entries of the history, newest first: all but the present one, which is one once it is pinned.
+    pub(crate) fn past(&self) -> impl Iterator<Item = &State> {
+        let is_entry = |state: &&State| state.is_pinned || Some(state.id) != self.present;
+        self.states.iter().filter(is_entry)
     }
 
     /// The last claim.
@@ -113,57 +159,116 @@ impl KeyRow {
         self.id = Some(id);
         Ok(id)
     }
-}
 
-/// Makes a text the present state of a key: in place of the present one, or as another.
-pub(crate) fn write_state(
-    connection: &Connection,
-    id: i64,
-    number: i64,
-    is_in_place: bool,
-    now: DateTime<Utc>,
-    text: &str,
-) -> Step<()> {
-    let sql = match is_in_place {
-        true => {
-            "UPDATE states SET modified = ?3, text = ?4, task = (SELECT task FROM keys WHERE id = ?1) \
-             WHERE key = ?1 AND number = ?2"
+    /// Ends the present task, if it has a state: all of them are of an earlier one from now on.
+    pub(crate) fn end_task(&mut self) {
+        if self.states.iter().any(|state| state.task == self.task) {
+            self.task += 1;
         }
-        false => {
-            "INSERT INTO states (key, number, task, modified, text) \
-             SELECT ?1, ?2, task, ?3, ?4 FROM keys WHERE id = ?1"
-        }
-    };
-    let mut statement = connection.prepare(sql)?;
-    statement.execute(params![id, number, now.timestamp_micros(), text])?;
+    }
+
+    /// Makes a text the present state. Without `in_place` it is another state, and those that are too old by then go.
+    pub(crate) fn write(
+        &mut self,
+        connection: &Connection,
+        id: i64,
+        in_place: Option<i64>,
+        text: &str,
+        keep: &Keep,
+        now: DateTime<Utc>,
+    ) -> Step<()> {
+        let place = match in_place {
+            Some(place) => place,
+            None => {
+                self.last += 1;
+                let mut gone = self.beyond(None, keep, now);
+                // A row that is written over costs less than one that goes and one that comes.
+                let place = gone
+                    .pop()
+                    .map_or_else(|| self.free_place(id), |state| state.id);
+                remove(connection, gone)?;
+                place
+            }
+        };
+        let sql = "INSERT OR REPLACE INTO states (id, number, task, modified, text) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let mut statement = connection.prepare(sql)?;
+        let modified = now.timestamp_micros();
+        statement.execute(params![place, self.last, self.task, modified, text])?;
+        self.present = Some(place);
+        self.update(connection)
+    }
+
+    /// From now on there is no document; its last state is in the history.
+    pub(crate) fn set_absent(&mut self, connection: &Connection) -> Step<()> {
+        self.present = None;
+        self.update(connection)
+    }
+
+    fn update(&self, connection: &Connection) -> Step<()> {
+        let sql =
+            "UPDATE keys SET present = ?2, last = ?3, task = ?4, fingerprints = ?5 WHERE id = ?1";
+        let mut statement = connection.prepare(sql)?;
+        let (id, present, last) = (self.id, self.present, self.last);
+        statement.execute(params![id, present, last, self.task, self.fingerprints])?;
+        Ok(())
+    }
+
+    /// Removes the entries of the history that are beyond the limits, but for one that is spared, and lists them.
+    pub(crate) fn prune(
+        &self,
+        connection: &Connection,
+        spared: Option<i64>,
+        keep: &Keep,
+        now: DateTime<Utc>,
+    ) -> Step<Vec<i64>> {
+        let mut gone = self.beyond(self.present, keep, now);
+        gone.retain(|state| Some(state.number) != spared);
+        let numbers = gone.iter().map(|state| state.number).collect();
+        remove(connection, gone)?;
+        Ok(numbers)
+    }
+
+    /// The states beyond the limits, newest first, where this one is present.
+    fn beyond(&self, present: Option<i64>, keep: &Keep, now: DateTime<Utc>) -> Vec<&State> {
+        let is_loose = |state: &&State| !state.is_pinned && Some(state.id) != present;
+        let loose: Vec<&State> = self.states.iter().filter(is_loose).collect();
+        let entries = loose
+            .iter()
+            .map(|state| (Some(state.modified), state.bytes));
+        let entries: Vec<_> = entries.collect();
+        let beyond = keep.beyond(Keep::COUNT, &entries, SystemTime::from(now));
+        beyond.into_iter().map(|at| loose[at]).collect()
+    }
+
+    /// The first place among the states of a key where none is.
+    fn free_place(&self, id: i64) -> i64 {
+        let mut taken: Vec<i64> = self.states.iter().map(|state| state.id).collect();
+        taken.sort_unstable();
+        let first = id * PLACES;
+        let free = (first..).zip(&taken).find(|(place, taken)| place != *taken);
+        free.map_or(first + taken.len() as i64, |(place, _)| place)
+    }
+}
+
+/// Which states are those of a key, as the layout says.
+const OF_KEY: &str = "s.id >= k.id << 20 AND s.id < (k.id + 1) << 20";
+
+fn remove(connection: &Connection, states: Vec<&State>) -> Step<()> {
+    for state in states {
+        remove_state(connection, state.id)?;
+    }
     Ok(())
 }
 
-/// Notes which state is present, with what belongs to it.
-pub(crate) fn set_present(
-    connection: &Connection,
-    id: i64,
-    number: i64,
-    fingerprints: Option<&str>,
-) -> Step<()> {
-    let sql = "UPDATE keys SET is_present = 1, last = ?2, fingerprints = ?3 WHERE id = ?1";
-    let mut statement = connection.prepare(sql)?;
-    statement.execute(params![id, number, fingerprints])?;
+pub(crate) fn remove_state(connection: &Connection, state: i64) -> Step<()> {
+    let mut statement = connection.prepare("DELETE FROM states WHERE id = ?1")?;
+    statement.execute([state])?;
     Ok(())
 }
 
-/// From now on there is no document; its last state is in the history.
-pub(crate) fn set_absent(connection: &Connection, id: i64) -> Step<()> {
-    let mut statement = connection.prepare("UPDATE keys SET is_present = 0 WHERE id = ?1")?;
-    statement.execute([id])?;
-    Ok(())
-}
-
-/// Ends the present task, if it has a state: all of them are of an earlier one from now on.
-pub(crate) fn end_task(connection: &Connection, id: i64) -> Step<()> {
-    let sql = "UPDATE keys SET task = task + 1 \
-               WHERE id = ?1 AND EXISTS (SELECT 1 FROM states s WHERE s.key = ?1 AND s.task = keys.task)";
-    connection.prepare(sql)?.execute([id])?;
+pub(crate) fn pin(connection: &Connection, state: i64, is_pinned: bool) -> Step<()> {
+    let mut statement = connection.prepare("UPDATE states SET is_pinned = ?2 WHERE id = ?1")?;
+    statement.execute(params![state, is_pinned])?;
     Ok(())
 }
 
@@ -172,69 +277,6 @@ pub(crate) fn set_claim(connection: &Connection, id: i64, claim: &Claim) -> Step
     let mut statement = connection.prepare("UPDATE keys SET claim = ?2 WHERE id = ?1")?;
     statement.execute(params![id, text])?;
     Ok(())
-}
-
-/// All states of a key, newest first, with the texts that are not too long.
-pub(crate) fn states(connection: &Connection, id: i64, max_bytes: u64) -> Step<Vec<State>> {
-    let sql = format!("SELECT {STATE} FROM states s WHERE s.key = ?2 ORDER BY s.number DESC");
-    let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map(params![bound(max_bytes), id], |row| State::of(row, 0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-pub(crate) fn state(
-    connection: &Connection,
-    id: i64,
-    number: i64,
-    max_bytes: u64,
-) -> Step<Option<State>> {
-    let sql = format!("SELECT {STATE} FROM states s WHERE s.key = ?2 AND s.number = ?3");
-    let mut statement = connection.prepare(&sql)?;
-    let parameters = params![bound(max_bytes), id, number];
-    let found = statement.query_row(parameters, |row| State::of(row, 0));
-    Ok(found.optional()?)
-}
-
-pub(crate) fn pin(connection: &Connection, id: i64, number: i64, is_pinned: bool) -> Step<()> {
-    let sql = "UPDATE states SET is_pinned = ?3 WHERE key = ?1 AND number = ?2";
-    let mut statement = connection.prepare(sql)?;
-    statement.execute(params![id, number, is_pinned])?;
-    Ok(())
-}
-
-pub(crate) fn remove_state(connection: &Connection, id: i64, number: i64) -> Step<()> {
-    let sql = "DELETE FROM states WHERE key = ?1 AND number = ?2";
-    connection.prepare(sql)?.execute([id, number])?;
-    Ok(())
-}
-
-/// Removes the states before `present` that are beyond the limits, but for one that is spared, and lists them.
-pub(crate) fn prune(
-    connection: &Connection,
-    id: i64,
-    present: Option<i64>,
-    spared: Option<i64>,
-    keep: &Keep,
-    now: DateTime<Utc>,
-) -> Step<Vec<i64>> {
-    let sql = "SELECT number, modified, octet_length(text) FROM states \
-               WHERE key = ?1 AND NOT is_pinned AND number IS NOT ?2 ORDER BY number DESC";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map(params![id, present], |row| {
-        let bytes = row.get::<_, i64>(2)?.unsigned_abs();
-        Ok((row.get::<_, i64>(0)?, (Some(time(row.get(1)?)), bytes)))
-    })?;
-    let (numbers, entries): (Vec<i64>, Vec<_>) = rows
-        .collect::<rusqlite::Result<Vec<_>>>()?
-        .into_iter()
-        .unzip();
-    let beyond = keep.beyond(Keep::COUNT, &entries, SystemTime::from(now));
-    let gone = beyond.into_iter().map(|at| numbers[at]);
-    let gone: Vec<i64> = gone.filter(|number| Some(*number) != spared).collect();
-    for number in &gone {
-        remove_state(connection, id, *number)?;
-    }
-    Ok(gone)
 }
 
 pub(crate) fn add_dropped(connection: &Connection, id: i64, items: &[Dropped]) -> Step<()> {
@@ -301,7 +343,7 @@ pub(crate) fn names(
     after: &str,
     mut take: impl FnMut(String) -> bool,
 ) -> Step<()> {
-    let sql = "SELECT name FROM keys WHERE is_present AND name >= ?1 AND name > ?2 ORDER BY name";
+    let sql = "SELECT name FROM keys WHERE present IS NOT NULL AND name >= ?1 AND name > ?2 ORDER BY name";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([from, after])?;
     while let Some(row) = rows.next()? {

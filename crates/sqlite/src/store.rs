@@ -17,7 +17,7 @@ use rusqlite::Connection;
 
 use crate::database::Database;
 use crate::failure::Step;
-use crate::rows::{self, KeyRow};
+use crate::rows::{self, KeyRow, Wanted};
 
 /// Keeps documents in one SQLite database.
 ///
@@ -111,13 +111,12 @@ impl SqliteStore {
         self.clock.now()
     }
 
-    pub(crate) fn find(&self, connection: &Connection, key: &Key) -> Step<KeyRow> {
-        KeyRow::find(connection, key, self.max_bytes)
+    pub(crate) fn find(&self, connection: &Connection, key: &Key, wanted: Wanted) -> Step<KeyRow> {
+        KeyRow::find(connection, key, wanted, self.max_bytes)
     }
 
     pub(crate) fn stored(&self, row: &KeyRow) -> Result<Option<Stored>> {
-        let present = row.present.as_ref();
-        present
+        row.present()
             .map(|state| state.stored(self.max_bytes))
             .transpose()
     }
@@ -181,21 +180,14 @@ impl SqliteStore {
         let begins = outcome == Outcome::Created && !put.continues_task();
         if begins || put.ends_task(outcome) {
             rows::clear_dropped(connection, id)?;
-            rows::end_task(connection, id)?;
+            row.end_task();
         }
         if !put.dropped().is_empty() {
             rows::add_dropped(connection, id, put.dropped())?;
             saved.truncation.kept_in = Some(self.path().display().to_string());
         }
-        let fingerprints = put.fingerprints();
-        self.replace(
-            connection,
-            id,
-            &row,
-            put.skips_history(),
-            text,
-            fingerprints,
-        )?;
+        row.fingerprints = put.fingerprints().map(str::to_owned);
+        self.replace(connection, &mut row, id, put.skips_history(), text)?;
         Ok(saved)
     }
 
@@ -203,35 +195,27 @@ impl SqliteStore {
     pub(crate) fn replace(
         &self,
         connection: &Connection,
+        row: &mut KeyRow,
         id: i64,
-        row: &KeyRow,
         skips_history: bool,
         text: &str,
-        fingerprints: Option<&str>,
     ) -> Step<()> {
-        let now = self.now();
-        let loose = row.present.as_ref().filter(|present| !present.is_pinned);
-        let in_place = loose.filter(|_| skips_history);
-        let number = in_place.map_or(row.last + 1, |present| present.number);
-        rows::write_state(connection, id, number, in_place.is_some(), now, text)?;
-        rows::set_present(connection, id, number, fingerprints)?;
-        if in_place.is_none() {
-            rows::prune(connection, id, Some(number), None, &self.keep, now)?;
-        }
-        Ok(())
+        let loose = row.present().filter(|present| !present.is_pinned);
+        let in_place = loose.filter(|_| skips_history).map(|present| present.id);
+        row.write(connection, id, in_place, text, &self.keep, self.now())
     }
 }
 
 impl CheckpointStore for SqliteStore {
     fn load(&self, key: &Key) -> Result<Option<Stored>> {
         self.read(key, |connection| {
-            Ok(self.stored(&self.find(connection, key)?)?)
+            Ok(self.stored(&self.find(connection, key, Wanted::Present)?)?)
         })
     }
 
     fn put(&self, key: &Key, put: Put) -> Result<Saved> {
         self.write(key, |connection| {
-            let row = self.find(connection, key)?;
+            let row = self.find(connection, key, Wanted::States)?;
             let present = self.stored(&row)?;
             self.save(connection, key, row, present.as_ref(), &put)
         })
@@ -243,16 +227,16 @@ impl CheckpointStore for SqliteStore {
 
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         self.write(key, |connection| {
-            let row = self.find(connection, key)?;
+            let mut row = self.find(connection, key, Wanted::States)?;
             let present = self.stored(&row)?;
             check_expected(key, options.expect(), present.as_ref())?;
             self.check_fence(&row, options.fence())?;
-            let (Some(id), Some(_)) = (row.id, present) else {
-                return Ok(false);
-            };
-            rows::set_absent(connection, id)?;
-            rows::prune(connection, id, None, None, &self.keep, self.now())?;
-            Ok(true)
+            let is_there = present.is_some();
+            if is_there {
+                row.set_absent(connection)?;
+                row.prune(connection, None, &self.keep, self.now())?;
+            }
+            Ok(is_there)
         })
     }
 
@@ -315,7 +299,7 @@ impl Exclusive for SqliteStore {
         decide: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
     ) -> Result<Saved> {
         self.write(key, |connection| {
-            let row = self.find(connection, key)?;
+            let row = self.find(connection, key, Wanted::States)?;
             let present = self.stored(&row)?;
             match decide(present.as_ref())? {
                 Some(put) => self.save(connection, key, row, present.as_ref(), &put),
@@ -340,9 +324,9 @@ impl Beside for SqliteStore {
 
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         self.read(key, |connection| {
-            let row = self.find(connection, key)?;
+            let row = self.find(connection, key, Wanted::Present)?;
             let is_it = |state: &rows::State| Revision::of(state.text()) == *revision;
-            let is_there = row.present.as_ref().is_some_and(is_it);
+            let is_there = row.present().is_some_and(is_it);
             Ok(row.fingerprints.filter(|_| is_there))
         })
     }
@@ -355,7 +339,7 @@ impl Beside for SqliteStore {
 impl Claims for SqliteStore {
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
         self.write(key, |connection| {
-            let mut row = self.find(connection, key)?;
+            let mut row = self.find(connection, key, Wanted::Present)?;
             let claim = change.apply(row.claim()?.as_ref(), self.now())?;
             let id = row.id(connection, key)?;
             rows::set_claim(connection, id, &claim)?;
@@ -364,6 +348,8 @@ impl Claims for SqliteStore {
     }
 
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
-        self.read(key, |connection| Ok(self.find(connection, key)?.claim()?))
+        self.read(key, |connection| {
+            Ok(self.find(connection, key, Wanted::Present)?.claim()?)
+        })
     }
 }

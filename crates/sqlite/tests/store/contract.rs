@@ -50,7 +50,7 @@ impl Place for Database {
         let damaged = Connection::open(self.folder.path().join("a.db")).and_then(|database| {
             database.execute(
                 "UPDATE states SET text = '{\"n\": [1, 2' FROM keys \
-                 WHERE keys.name = ?1 AND states.key = keys.id AND number = last",
+                 WHERE keys.name = ?1 AND states.id = keys.present",
                 [key.as_str()],
             )
         });
