@@ -16,9 +16,10 @@ pub trait Exclusive {
     /// Reads, lets `decide` choose, and writes, under the lock of the key. `None` leaves what is there. What the
     /// put expects counts as for [`CheckpointStore::put`].
     ///
-    /// Where there is no checkpoint, a store may call `decide` before it takes the lock, so that a decision to write
-    /// nothing leaves no lock behind. `decide` is called again where a checkpoint appeared before the lock was taken, and
-    /// where a program that takes no lock wrote meanwhile, on what that program left.
+    /// `decide` is called at least once before this returns `Ok`, and its last call counts. It may be called more often:
+    /// where a program that takes no lock wrote meanwhile, on what that program left. Where there is no checkpoint, a store
+    /// may call it before it takes the lock, so that a decision to write nothing leaves no lock behind; what it put then
+    /// counts only if there is still none under the lock, else it is called again.
     ///
     /// # Errors
     ///
