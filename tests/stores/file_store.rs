@@ -1053,7 +1053,9 @@ fn the_fence_of_one_slot_gives_no_other_slot_to_another_task() {
     let host = folder.path().join("host.json");
     let text = r#"{"activeWork":{"currentStory":"US-1","checkpoint":{}},"adhocQueue":[{"id":"a","checkpoint":{}}]}"#;
     fs::write(&host, text).unwrap();
-    let slots = BuilderStateStore::open(&host);
+    // Also of two that are claimed at one time.
+    let now = agent_checkpoint::FixedClock(chrono::Utc::now());
+    let slots = BuilderStateStore::with_options(&host, FileOptions::default().with_clock(now));
     let whole = FileStore::single(&host, FileOptions::default()).unwrap();
     let of_whole = whole.key().unwrap().clone();
     let claimed = |slot: &str| {

@@ -128,6 +128,13 @@ impl ClaimsFile {
         let name = name(slot);
         // Written also when nothing changes: whoever wrote it may have been killed before it was on disk.
         let mut claim = change.apply(claims.get(name), now)?;
+        // Two slots that are first claimed in one millisecond would have one fence, which opens both.
+        let is_new = claims
+            .get(name)
+            .is_none_or(|last| last.fence != claim.fence);
+        let highest = claims.values().map(|last| last.fence.number()).max();
+        let above = highest.map(|highest| Fence::new(highest.saturating_add(1)));
+        let least = above.filter(|_| is_new).or(least);
         claim.fence = least.map_or(claim.fence, |least| claim.fence.max(least));
         claims.insert(name.to_owned(), claim.clone());
         let present = read.as_ref().map(|read| &read.stamp);
