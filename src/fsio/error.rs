@@ -2,7 +2,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Operation;
+use super::{OWN_FOLDER, Operation};
 
 /// What could not be done with a file.
 ///
@@ -210,12 +210,14 @@ impl FileError {
 
     /// An error of the operating system, told apart by what the user can do about it.
     pub(crate) fn io(operation: Operation, path: &Path, source: io::Error) -> Self {
-        let no_folder = || {
-            path.ancestors()
-                .find(|above| above.metadata().is_ok_and(|found| !found.is_dir()))
+        // What stands in the place of a folder of ours is for its owner to move; else the path itself is wrong.
+        let in_the_way = || {
+            let mut ours = path.ancestors();
+            ours.find(|above| above.metadata().is_ok_and(|found| !found.is_dir()))
+                .filter(|above| above.iter().any(|part| part == OWN_FOLDER))
         };
         if source.kind() == io::ErrorKind::NotADirectory
-            && let Some(path) = no_folder()
+            && let Some(path) = in_the_way()
         {
             let path = path.to_path_buf();
             return Self::NotAFolder { path };
@@ -290,6 +292,7 @@ fn next_step(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "check the permissions of the file and its folder, and which user runs this"
         }
+        io::ErrorKind::NotADirectory => "a part of the path is a file, correct the path",
         io::ErrorKind::IsADirectory => "it is a folder, correct the path",
         io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only",
         io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f)",

@@ -230,7 +230,7 @@ mod tests {
         let file = folder.path().join("a");
         fs::write(&file, "x").unwrap();
         let error = read_limited(&file.join("below"), 10).unwrap_err();
-        assert!(matches!(error, FileError::NotAFolder { .. }), "{error:?}");
+        assert!(matches!(error, FileError::Io { .. }), "{error:?}");
     }
 
     #[cfg(target_os = "linux")]
