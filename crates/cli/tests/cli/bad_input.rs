@@ -208,6 +208,8 @@ fn a_pipe_is_not_waited_for() {
         let run = project.expect(2, &arguments);
         assert!(run.error().contains("p.json"), "{run:?}");
     }
+    let all = project.expect(0, &["status", "."]);
+    assert!(all.err.contains("p.json is a pipe"), "{all:?}");
 }
 
 #[cfg(unix)]

@@ -128,11 +128,16 @@ fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
 /// The exit code, and what could not be read on standard error.
 fn judge(fleet: &Fleet, outcome: &mut Outcome) {
     for skipped in fleet.skipped() {
-        if let SkipReason::Unreadable(reason) = &skipped.why {
-            outcome.fail(&Failure::new(format!(
+        match &skipped.why {
+            SkipReason::Unreadable(reason) => outcome.fail(&Failure::new(format!(
                 "{}: {reason}; check the path and its rights",
                 skipped.what
-            )));
+            ))),
+            SkipReason::NotAFile => outcome.note(format!(
+                "{} is a pipe, a socket or a device, and was skipped; move it away if a checkpoint belongs there",
+                skipped.what
+            )),
+            _ => {}
         }
     }
     for row in fleet.rows() {
