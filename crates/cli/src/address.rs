@@ -305,28 +305,31 @@ impl Target {
     }
 
     /// What is said of a checkpoint that is gone and has a history, of its task or of those before.
-    fn of_the_past(&self, of_this_task: bool) -> Option<String> {
+    pub(crate) fn of_the_past(&self, of_this_task: bool) -> Option<String> {
         let entries = self.store().states(&self.key).ok()?;
         let newest = entries.iter().find(|entry| !entry.is_current())?;
         if of_this_task && newest.tasks_since > 0 {
             return None;
         }
+        // Without it another slot may be meant, which has a checkpoint.
+        let slot = self.slot.as_ref();
+        let slot = slot.map_or_else(String::new, |slot| format!(" --slot {slot}"));
         Some(match newest.tasks_since {
             // An empty slot is nothing to recover from.
             0 if self.slot.is_some() && self.is_file_there => format!(
-                "the checkpoint is gone; its history has earlier states, the newest is {0}: `ckpt restore --entry {0}` \
-                 brings it back, `ckpt history` lists them",
+                "the checkpoint is gone; its history has earlier states, the newest is {0}: `ckpt restore{slot} --entry \
+                 {0}` brings it back, `ckpt history{slot}` lists them",
                 newest.id
             ),
             0 => format!(
                 "the checkpoint is gone; its history has earlier states, the newest is {}: `ckpt recover` brings \
-                 it back, `ckpt history` lists them",
+                 it back, `ckpt history{slot}` lists them",
                 newest.id
             ),
             _ => format!(
                 "there is no checkpoint here now; the history has states of a task that ended, the newest is {}: \
-                 `ckpt start` begins the next task, `ckpt history` lists them, `ckpt restore --entry ENTRY` brings \
-                 one back",
+                 `ckpt start{slot}` begins the next task, `ckpt history{slot}` lists them, `ckpt restore{slot} --entry \
+                 ENTRY` brings one back",
                 newest.id
             ),
         })
@@ -551,7 +554,7 @@ pub(crate) fn newest_good(store: &dyn CheckpointStore, key: &Key) -> Option<Entr
 }
 
 /// The newest host that the history of a host file keeps, with which a recovery goes on.
-fn kept_host(path: &Path, global: &Global) -> Option<(EntryId, Document)> {
+pub(crate) fn kept_host(path: &Path, global: &Global) -> Option<(EntryId, Document)> {
     let options = FileOptions::read_only().with_max_bytes(global.max_bytes);
     let store = FileStore::single(path, options).ok()?;
     let entry = newest_good(&store, store.key()?)?;
@@ -559,13 +562,14 @@ fn kept_host(path: &Path, global: &Global) -> Option<(EntryId, Document)> {
     Some((entry, host.document))
 }
 
-/// The slot that is meant in a host file; of one that is damaged or gone, in the newest that is kept.
+/// The slot that is meant in a host file; of one that is damaged or gone, in the newest that is kept. A named one may
+/// have lost its place, and still have a history.
 fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot, Error> {
     match (&global.slot, host) {
-        (Some(slot), Some(host)) => {
-            slot.find(host).map_err(|error| error.with_path(path))?;
-            Ok(slot.clone())
-        }
+        (Some(slot), Some(host)) => match slot.find(host) {
+            Err(error) if !has_states(path, slot, global) => Err(error.with_path(path)),
+            _ => Ok(slot.clone()),
+        },
         (Some(slot), None) => Ok(slot.clone()),
         (None, Some(host)) => only_slot(path, host),
         (None, None) => match kept_host(path, global) {
@@ -573,6 +577,13 @@ fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot
             None => Ok(Slot::Top),
         },
     }
+}
+
+fn has_states(path: &Path, slot: &Slot, global: &Global) -> bool {
+    let options = FileOptions::read_only().with_max_bytes(global.max_bytes);
+    let states = Key::new(slot.to_string())
+        .and_then(|slot| BuilderStateStore::with_options(path, options).states(&slot));
+    states.is_ok_and(|states| !states.is_empty())
 }
 
 /// The slot of a host file that needs no name.

@@ -47,6 +47,11 @@ pub(super) fn run(
     }
     let target = Target::to_look_at(file, global)?;
     let rows: Vec<Row> = entries(&target)?.iter().map(row).collect();
+    if let (Some(slot), None) = (&target.slot, &global.slot) {
+        outcome.note(format!(
+            "these are the states of the slot {slot}; those of another are listed with --slot"
+        ));
+    }
     if global.json {
         outcome.json(&rows);
         return Ok(outcome);

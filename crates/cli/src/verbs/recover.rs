@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
-use agent_checkpoint::formats::builder_state::Slot;
+use agent_checkpoint::formats::builder_state::{Slot, SlotPlace};
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
 use agent_checkpoint::store::{EntryId, RecoverOptions, Recovered, Recovery};
 use agent_checkpoint::{Error, ErrorKind, Revision, RuleContext};
@@ -14,7 +14,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::diff;
-use crate::address::{Target, newest_good};
+use crate::address::{Target, kept_host, newest_good};
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -40,6 +40,16 @@ struct Report<'r> {
     left_out: Vec<Piece<'r>>,
     /// The newest state that the history keeps, where it plans steps that are not there now.
     planned: Option<Planned>,
+    /// The newest host that the history keeps, where it has checkpoints in slots that have none now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_slots: Option<LostSlots>,
+}
+
+/// Slots of a host file that have a checkpoint in an earlier state only.
+#[derive(Serialize)]
+struct LostSlots {
+    entry: EntryId,
+    slots: Vec<String>,
 }
 
 /// Steps that an earlier state plans and that are in no list now.
@@ -134,6 +144,9 @@ pub(super) fn run(
     let options = RecoverOptions::new(with).with_fence(global.fence);
     let recovered = target.store().recover(&target.key, &options);
     let recovered = recovered.map_err(|error| with_advice(error, &target))?;
+    let lost_slots = (with == Recovery::Salvage && recovered.damage.is_some())
+        .then(|| lost_slots(&target, global))
+        .flatten();
     let lost = lost(&target, &recovered);
     let planned = (with == Recovery::Salvage)
         .then(|| planned(&target, &recovered))
@@ -145,6 +158,7 @@ pub(super) fn run(
     let is_part_lost = !recovered.left_out.is_empty();
     let pieces = recovered.left_out.iter();
     let pieces: Vec<Piece<'_>> = pieces.map(|piece| Piece::of(piece, &target)).collect();
+    let has_lost = has_lost || lost_slots.is_some();
     if has_lost || is_part_lost || recovered.may_lack || !recovered.passed_over.is_empty() {
         outcome.found();
     }
@@ -162,10 +176,27 @@ pub(super) fn run(
             lost: lost.as_ref(),
             left_out: pieces,
             planned,
+            lost_slots,
         });
         return Ok(outcome);
     }
-    outcome.line(outcome_of(&recovered));
+    outcome.line(outcome_of(&recovered, target.require_file().is_ok()));
+    if target.slot.is_some()
+        && recovered.damage.is_none()
+        && recovered.entry.is_none()
+        && target.load()?.is_none()
+        && let Some(past) = target.of_the_past(false)
+    {
+        outcome.note(format!("that is so of the file as a whole; {past}"));
+    }
+    if let Some(LostSlots { entry, slots }) = lost_slots {
+        outcome.warn(format!(
+            "the newest earlier state, {entry}, has checkpoints that are not there now: {}; `ckpt history --slot SLOT` \
+             lists the states of each, `ckpt restore --slot SLOT --entry ENTRY` brings one back once its task is in the \
+             file again",
+            slots.join(", ")
+        ));
+    }
     if let (Some(_), None, Some(slot)) = (&recovered.entry, &recovered.saved, &global.slot) {
         outcome.warn(format!("it has no checkpoint in the slot {slot}"));
     }
@@ -237,11 +268,12 @@ fn with_advice(error: Error, target: &Target) -> Failure {
     failure
 }
 
-fn outcome_of(recovered: &Recovered) -> String {
-    match (&recovered.damage, &recovered.saved, &recovered.entry) {
-        (_, _, Some(entry)) => format!("went on with {entry}"),
-        (None, None, None) => "nothing is wrong with it; nothing was changed".to_owned(),
-        (Some(_), None, None) if recovered.with == Recovery::Fresh => {
+fn outcome_of(recovered: &Recovered, was_there: bool) -> String {
+    let is_healthy = recovered.damage.is_none() && was_there;
+    match (&recovered.saved, &recovered.entry) {
+        (_, Some(entry)) => format!("went on with {entry}"),
+        (None, None) if is_healthy => "nothing is wrong with it; nothing was changed".to_owned(),
+        (None, None) if recovered.with == Recovery::Fresh => {
             "nothing is there any more; the next save begins anew".to_owned()
         }
         _ => "went on with the good part of the damaged text".to_owned(),
@@ -261,11 +293,14 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
             "what can be read of it has no member that tells its format, so that it would be no checkpoint"
         }
         // Of a host file the other slots may be all that is left.
-        Ok(_) => match target.slot.as_ref().map(|slot| slot.find(&good)) {
-            Some(Ok(place)) if place.occupied => return Ok(()),
-            None => return Ok(()),
-            Some(_) => "no checkpoint can be read in it",
-        },
+        Ok(_) => {
+            let slot = |place: &SlotPlace| global.slot.as_ref().is_none_or(|it| *it == place.slot);
+            let is_occupied = |place: &SlotPlace| place.occupied && slot(place);
+            if target.slot.is_none() || Slot::places(&good).iter().any(is_occupied) {
+                return Ok(());
+            }
+            "no checkpoint can be read in it"
+        }
     };
     Err(Failure::exiting(
         Exit::Refused,
@@ -275,6 +310,26 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
             target.format.name()
         ),
     ))
+}
+
+/// The slots with a checkpoint in the newest host that is kept, and none in the present one.
+fn lost_slots(target: &Target, global: &Global) -> Option<LostSlots> {
+    target.slot.as_ref()?;
+    let (entry, before) = kept_host(&target.path, global)?;
+    let now = read::checkpoint(&target.path, global).ok().flatten()?;
+    let occupied = |host: &Document| {
+        let places = Slot::places(host).into_iter();
+        let slots = places
+            .filter(|place| place.occupied)
+            .map(|place| place.slot);
+        slots.collect::<Vec<Slot>>()
+    };
+    let now = occupied(&now);
+    let lost = occupied(&before)
+        .into_iter()
+        .filter(|slot| !now.contains(slot));
+    let slots: Vec<String> = lost.map(|slot| slot.to_string()).collect();
+    (!slots.is_empty()).then_some(LostSlots { entry, slots })
 }
 
 /// What the newest state of the history plans of which nothing is left.

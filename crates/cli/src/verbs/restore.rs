@@ -28,11 +28,23 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     let target = Target::to_change(file, global)?;
+    if target.slot.is_some() {
+        // A host that is gone comes back as a whole, not slot by slot.
+        target.require_file()?;
+    }
     let entry = find(&target, entry)?;
     let expect = expect.map_or(Expect::Any, Expect::Revision);
     let store = target.store();
     let saved = store.restore(&target.key, &entry, expect, global.fence);
-    let saved = saved.map_err(|error| target.error(error))?;
+    let saved = saved.map_err(|error| {
+        let has_lost_its_place = error.code() == "no-such-slot";
+        let mut failure = target.error(error);
+        if has_lost_its_place {
+            let or = ", or put the task of this one back into the file first";
+            failure.message.push_str(or);
+        }
+        failure
+    })?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Report {

@@ -213,13 +213,67 @@ fn a_slot_that_was_emptied_is_brought_back_from_its_history() {
     let active = ["--slot", "active", "--as", "aborted"];
     project.expect(0, &[&["archive", HOST], &active[..]].concat());
     let gone = project.expect(2, &["show", HOST, "--slot", "active"]);
-    let advice = "`ckpt restore --entry 5@active` brings it back";
+    let advice = "`ckpt restore --slot active --entry 5@active` brings it back";
     assert!(gone.error().contains(advice), "{gone:?}");
+    let recovered = project.expect(0, &["recover", HOST, "--slot", "active"]);
+    assert!(recovered.err.contains(advice), "{recovered:?}");
+    // Without --slot the one that has a checkpoint is meant, and that is said.
+    let listed = project.expect(0, &["history", HOST]);
+    assert!(listed.err.contains("of the slot adhoc:a1"), "{listed:?}");
     project.expect(
         0,
         &["restore", HOST, "--slot", "active", "--entry", "5@active"],
     );
     project.expect(0, &["show", HOST, "--slot", "active"]);
+}
+
+#[test]
+fn a_host_that_is_gone_is_recovered_and_not_restored_slot_by_slot() {
+    let project = host_of_two();
+    fs::remove_file(project.path(HOST)).unwrap();
+    let restored = project.expect(
+        2,
+        &["restore", HOST, "--slot", "active", "--entry", "3@active"],
+    );
+    assert!(
+        restored.error().contains("`ckpt recover` brings it back"),
+        "{restored:?}"
+    );
+}
+
+#[test]
+fn the_slots_that_a_salvage_loses_are_told_and_keep_their_history() {
+    let project = host_of_two();
+    let text = project.read(HOST);
+    project.write(HOST, &text[..text.find(r#""adhocQueue""#).unwrap()]);
+    let recovered = project.expect(1, &["recover", HOST, "--salvage"]);
+    let lost = "has checkpoints that are not there now: adhoc:a1;";
+    assert!(recovered.err.contains(lost), "{recovered:?}");
+    let of_lost = ["--slot", "adhoc:a1"];
+    let listed = project.expect(0, &[&["history", HOST], &of_lost[..]].concat());
+    assert!(listed.out.contains("4@adhoc%3Aa1"), "{listed:?}");
+    let restore = [&["restore", HOST, "--entry", "4@adhoc%3Aa1"], &of_lost[..]].concat();
+    let refused = project.expect(2, &restore);
+    assert!(
+        refused
+            .error()
+            .contains("put the task of this one back into the file first"),
+        "{refused:?}"
+    );
+    let healed = project.read(HOST);
+    let task = r#""adhocQueue": [{"id": "a1"}], "activeWork""#;
+    project.write(HOST, healed.replacen(r#""activeWork""#, task, 1));
+    project.expect(0, &restore);
+    project.expect(0, &[&["show", HOST], &of_lost[..]].concat());
+}
+
+#[test]
+fn a_deleted_checkpoint_that_begins_fresh_is_told_so() {
+    let project = Project::new();
+    saved(&project);
+    fs::remove_file(project.path("t.json")).unwrap();
+    let fresh = project.expect(0, &["recover", "t.json", "--fresh"]);
+    assert!(fresh.out.contains("the next save begins anew"), "{fresh:?}");
 }
 
 #[test]
