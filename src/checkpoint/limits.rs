@@ -170,7 +170,8 @@ pub enum DropReason {
     /// The checkpoint was larger than this many bytes.
     Bytes(usize),
     /// Another took its place before it was finished, or it was dropped.
-    PutAside,
+    #[serde(rename = "put-aside")]
+    Superseded,
     /// It could not be read, and was overwritten.
     Unreadable,
 }
@@ -181,7 +182,7 @@ impl std::fmt::Display for DropReason {
             DropReason::Characters(limit) => write!(f, "longer than {limit} characters"),
             DropReason::Elements(limit) => write!(f, "only the last {limit} are kept"),
             DropReason::Bytes(limit) => write!(f, "the checkpoint was over {limit} bytes"),
-            DropReason::PutAside => f.write_str("put aside unfinished"),
+            DropReason::Superseded => f.write_str("superseded before it was finished"),
             DropReason::Unreadable => f.write_str("it could not be read, and was overwritten"),
         }
     }

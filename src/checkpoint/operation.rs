@@ -342,6 +342,7 @@ pub enum Operation {
 }
 
 /// The names of the operations, once: for [`Operation::name`] and for the tables of the formats.
+// `$dollar` is the `$` of the inner macro's own repetition; written out, it would be one of the outer macro.
 macro_rules! names {
     ($dollar:tt: $($variant:ident $name:literal)*) => {
         impl Operation {

@@ -125,7 +125,7 @@ struct State {
 /// What a change left, for its caller.
 struct After {
     holder: Holder,
-    put_aside: Option<OpenItem>,
+    superseded: Option<OpenItem>,
     message: Option<String>,
 }
 
@@ -319,7 +319,7 @@ impl<C: Checkpoint> Recorder<C> {
         Ok(Recorded {
             saved,
             left_out: Vec::new(),
-            put_aside: after.put_aside,
+            superseded: after.superseded,
             message: after.message,
         })
     }
@@ -370,7 +370,7 @@ impl After {
         let aside = |item: &OpenItem| !goes_on(item) && now.pending.contains(&item.text);
         After {
             holder: Holder::of_outline(checkpoint, &now),
-            put_aside: before.into_iter().find(aside),
+            superseded: before.into_iter().find(aside),
             message: checkpoint.progress_report(),
         }
     }

@@ -12,7 +12,7 @@ pub struct Recorded {
     /// Files of finished steps that are no sources, and so are not in the checkpoint.
     pub left_out: Vec<String>,
     /// The step that went back to the plan for the one that was started, with its note.
-    pub put_aside: Option<OpenItem>,
+    pub superseded: Option<OpenItem>,
     /// What the protocol has the agent post after a checkpoint, such as
     /// `@orchestrator: Task T060 progress: 65%`.
     pub message: Option<String>,

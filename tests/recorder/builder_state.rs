@@ -137,7 +137,7 @@ fn every_other_report_of_the_format_is_one_call() {
     recorder.step_started("a").unwrap();
     recorder.note_partial("half of it").unwrap();
     let other = recorder.step_started("b").unwrap();
-    let aside = other.put_aside.unwrap();
+    let aside = other.superseded.unwrap();
     assert_eq!(
         (aside.text.as_str(), aside.note.as_deref()),
         ("a", Some("half of it"))

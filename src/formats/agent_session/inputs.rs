@@ -68,7 +68,7 @@ fn reassign(call: &VerbCall<'_>) -> Result<VerbDone> {
     }
     let taken = take_over(files, call.key, &by, call.now)?;
     let what = match &taken.archive {
-        Some(archive) => format!("its checkpoint was put aside as {}", archive.display()),
+        Some(archive) => format!("its checkpoint was archived as {}", archive.display()),
         None => format!("its checkpoint stays in {}", call.file.path.display()),
     };
     let who = taken.checkpoint.previous_agent.as_deref();

@@ -50,7 +50,7 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
         Error::new(ErrorKind::InvalidKey { text, reason })
     };
     let stem = plain_stem(key.as_str());
-    let is_put_aside = is_put_aside(&stem);
+    let is_put_aside = is_archive_or_backup(&stem);
     let stem = Key::new(stem).map_err(|_| refused("nothing of it is left for a file name"))?;
     let name = (Layout::default().file_name)(&stem)?;
     match name.strip_suffix(EXTENSION).and_then(split_last) {
@@ -113,7 +113,7 @@ pub fn same_agent(one: &str, other: &str) -> bool {
 }
 
 /// A backup copied beside the checkpoints is no second checkpoint of its agent.
-fn is_put_aside(stem: &str) -> bool {
+fn is_archive_or_backup(stem: &str) -> bool {
     archived(stem).is_some() || backed_up(stem).is_some()
 }
 
@@ -138,7 +138,7 @@ fn role(name: &str) -> FileRole {
     let Some(stem) = name.strip_suffix(EXTENSION) else {
         return FileRole::Foreign;
     };
-    if is_put_aside(stem) {
+    if is_archive_or_backup(stem) {
         return FileRole::Archive;
     }
     match (Layout::default().role)(name) {

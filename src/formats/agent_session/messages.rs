@@ -230,7 +230,7 @@ pub fn resume(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
 }
 
 /// The note in the handoff package of an agent that takes over, with the file that the old agent's checkpoint is in:
-/// its own, or the archive that it was put aside as, such as
+/// its own, or the archive of it, such as
 /// `agent_checkpoints/secondary_a_crashed_1768489200.json`.
 #[cfg(feature = "template")]
 #[must_use]

@@ -226,13 +226,13 @@ impl AgentCheckpoint {
 
     fn set_current(&mut self, text: String) {
         if self.current_step.as_ref() != Some(&text) {
-            self.put_aside();
+            self.return_to_plan();
         }
         self.current_step = Some(text);
     }
 
     /// The step that is current goes back to the head of the plan, unless it is in the plan.
-    fn put_aside(&mut self) {
+    fn return_to_plan(&mut self) {
         if let Some(aside) = self.current_step.take()
             && !self.next_steps.contains(&aside)
         {
@@ -357,7 +357,7 @@ impl AgentCheckpoint {
     /// from the beginning of the new one. Forced, the loop back to an earlier one: the stage it leaves is complete only
     /// where the new one follows it.
     ///
-    /// A step that was current is put aside: nobody said that it is finished. The step that is the transition itself
+    /// A step that was current goes back to the plan: no report finished it. The step that is the transition itself
     /// leaves the plan.
     fn stage(&mut self, stage: &str, force: bool) -> Result<()> {
         let follows = check_stage(self.stage.as_deref(), stage);
@@ -371,7 +371,7 @@ impl AgentCheckpoint {
             follows?;
         }
         self.go_on();
-        self.put_aside();
+        self.return_to_plan();
         let transition = format!("Transition to {stage}");
         if let Some(at) = self.next_steps.iter().position(|next| *next == transition) {
             self.next_steps.remove(at);

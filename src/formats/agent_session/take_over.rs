@@ -1,4 +1,4 @@
-//! Taking over from an agent that crashed, in one call: its checkpoint is put aside and the new agent's
+//! Taking over from an agent that crashed, in one call: its checkpoint is archived and the new agent's
 //! begun, and at no instant is there none.
 
 use std::path::PathBuf;
@@ -22,14 +22,14 @@ pub struct TakeOver {
     pub session_id: String,
     /// How the work came to be taken over.
     pub notes: String,
-    /// Whether the old file is put aside as crashed; else it stays beside that of the new agent.
+    /// Whether the old file is archived as crashed; else it stays beside that of the new agent.
     pub archive: bool,
     /// The fence of the caller's claim on the old checkpoint.
     pub fence: Option<Fence>,
 }
 
 impl TakeOver {
-    /// An agent that takes over. The old file is put aside as crashed.
+    /// An agent that takes over. The old file is archived as crashed.
     pub fn new(
         agent_id: impl Into<String>,
         session_id: impl Into<String>,
@@ -72,7 +72,7 @@ pub struct TakenOver {
     pub before: AgentCheckpoint,
     /// How that was saved.
     pub saved: Saved,
-    /// The old agent's file, where it was put aside.
+    /// The old agent's file, where it was archived.
     pub archive: Option<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ pub struct TakenOver {
 ///
 /// An agent that takes the old id changes the old file in one update, after a copy of it has its place
 /// as an archive; undeclared members stay in both. One with an id of its own gets its own file
-/// first, and then the old one is put aside. Whatever dies in between, a checkpoint to go on from is
+/// first, and then the old one is archived. Whatever dies in between, a checkpoint to go on from is
 /// there, and the call can be made again.
 ///
 /// # Errors
@@ -112,7 +112,7 @@ pub fn take_over(
         (true, true) => in_place(&agents, key, new, by, now),
         (true, false) => Err(Error::refused(
             "the new agent has the id of the old one, whose file is to stay; give it an id of its own, \
-             or put the old file aside",
+             or archive the old file",
         )
         .with_key(key)),
         (false, _) => beside(&agents, store, key, new, by, now),
@@ -168,7 +168,7 @@ fn beside(
         Err(error) => return Err(error),
     };
     let archive = if by.archive {
-        // One that was written meanwhile is not put aside: its agent has not crashed.
+        // One that was written meanwhile is not archived: its agent has not crashed.
         let mut as_it_was = DeleteOptions::new().with_expect(Expect::Revision(old.revision));
         as_it_was.fence = by.fence;
         match store.archive(key, Archive::Crashed, now, &as_it_was) {
@@ -228,7 +228,7 @@ fn refuse_second(
     Ok(())
 }
 
-/// What an earlier call left that did not come to put the old file aside: it stays, since the new agent
+/// What an earlier call left that did not come to archive the old file: it stays, since the new agent
 /// may have gone on. Any other checkpoint of the new agent is refused.
 fn begun_before(
     agents: &Checkpoints<AgentCheckpoint>,

@@ -111,7 +111,7 @@ pub(super) fn keep_put_aside(
         let whole = to_value(before).unwrap_or_default();
         truncation
             .dropped
-            .push(Dropped::new("", DropReason::PutAside, whole));
+            .push(Dropped::new("", DropReason::Superseded, whole));
     }
     truncation
 }

@@ -50,7 +50,7 @@ impl SitebuilderCheckpoint {
             .collect();
         serde_json::json!({
             "task": self.task(),
-            "percent": told(self.percent()),
+            "percent": percent_text(self.percent()),
             "command": self.dispatch_command(),
             "criteria": self.open_criteria(),
             "subtasks": subtasks,
@@ -121,7 +121,7 @@ impl SitebuilderCheckpoint {
 }
 
 /// Without counts the percentage is unknown, not 0 %.
-fn told(percent: Option<u8>) -> String {
+fn percent_text(percent: Option<u8>) -> String {
     percent.map_or_else(|| "unknown".to_owned(), |percent| format!("{percent}%"))
 }
 
@@ -130,7 +130,7 @@ fn row(agent: &str, task: &str, percent: Option<u8>, age: &str, status: &str) ->
         "| {} | {} | {} | {} | {} |",
         cell(agent),
         cell(task),
-        told(percent),
+        percent_text(percent),
         cell(age),
         cell(status)
     )

@@ -433,13 +433,13 @@ impl StoryCheckpoint {
             return Vec::new();
         }
         let pointer = pointer::join("", spelling::REMAINING.of(before.spelling()));
-        vec![Dropped::new(pointer, DropReason::PutAside, tasks.into())]
+        vec![Dropped::new(pointer, DropReason::Superseded, tasks.into())]
     }
 
     /// What the stage that ends has left, in a sentence: what leaves the checkpoint with it is told here.
     fn ending(&self, from: u8, next: &NextStep) -> String {
         let scores = self.scores();
-        let (left, told) = match (from, next) {
+        let (left, stated) = match (from, next) {
             (0, _) => {
                 let tasks = self.remaining().join(", ");
                 (format!("Stage 0 completed{scores}, tasks: {tasks}"), None)
@@ -460,7 +460,7 @@ impl StoryCheckpoint {
                 (format!("Stage 2 again{scores}: {next}"), issues)
             }
         };
-        left + &self.remarks(told)
+        left + &self.remarks(stated)
     }
 
     /// The scores that the checkpoint has, each after a comma.
@@ -475,13 +475,13 @@ impl StoryCheckpoint {
         .collect()
     }
 
-    /// The reason and the issues that the checkpoint has, but for those that were told already.
-    fn remarks(&self, told: Option<&str>) -> String {
+    /// The reason and the issues that the checkpoint has, but for those that were stated already.
+    fn remarks(&self, stated: Option<&str>) -> String {
         [("reason", &self.reason), ("issues", &self.issues)]
             .into_iter()
             .filter_map(|(name, text)| {
                 let text = said(text.as_deref())?;
-                (Some(text) != told).then(|| format!("; {name}: {text}"))
+                (Some(text) != stated).then(|| format!("; {name}: {text}"))
             })
             .collect()
     }
@@ -541,7 +541,7 @@ impl StoryCheckpoint {
 /// The tasks in a piece that a save kept, where it is one of those.
 fn planned_in(piece: &Dropped) -> Option<Vec<String>> {
     let Name { camel, snake } = spelling::REMAINING;
-    let is_plan = piece.reason == DropReason::PutAside
+    let is_plan = piece.reason == DropReason::Superseded
         && [camel, snake].contains(&piece.pointer.trim_start_matches('/'));
     serde_json::from_value(piece.value.clone())
         .ok()

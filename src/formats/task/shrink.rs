@@ -47,7 +47,7 @@ struct Shrinking<'s> {
 }
 
 impl Shrinking<'_> {
-    /// A step that was put aside for another goes back to the plan, which has no place for its note; one that was
+    /// A step that another superseded goes back to the plan, which has no place for its note; one that was
     /// dropped has no place at all. One in other words, with its note, is the same step.
     fn keep_put_aside(&mut self) {
         let Some(step) = self.before.and_then(|before| before.current_step.as_ref()) else {
@@ -64,7 +64,7 @@ impl Shrinking<'_> {
         });
         if step.partial_work.is_some() && is_left && !is_current {
             let value = serde_json::to_value(step).unwrap_or_default();
-            let dropped = Dropped::new("/currentStep", DropReason::PutAside, value);
+            let dropped = Dropped::new("/currentStep", DropReason::Superseded, value);
             self.truncation.dropped.push(dropped);
         }
     }
@@ -460,7 +460,10 @@ mod tests {
         after.apply(&start("two"), &context).unwrap();
         let truncation = shrink(&mut after, &Limits::default(), Some(&before));
         assert_eq!(truncation.dropped.len(), 1);
-        assert_eq!(truncation.dropped[0].reason, DropReason::PutAside);
+        assert_eq!(truncation.dropped[0].reason, DropReason::Superseded);
+        // Dropped logs of 0.1 have it under this name.
+        let written = serde_json::to_value(DropReason::Superseded).unwrap();
+        assert_eq!(written, "put-aside");
         assert_eq!(truncation.dropped[0].value["partialWork"], "half");
         // A step that was finished needs its note no more.
         let mut after = before.clone();

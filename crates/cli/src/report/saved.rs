@@ -128,7 +128,7 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
         parts.push(match dropped.pointer.as_str() {
             "" => "the checkpoint as it was before is kept".to_owned(),
             // A list is not work that other work took the place of, but a plan whose time comes.
-            pointer if dropped.reason == DropReason::PutAside && dropped.value.is_array() => {
+            pointer if dropped.reason == DropReason::Superseded && dropped.value.is_array() => {
                 format!("{pointer} has no place in this stage, and comes back in the one that has")
             }
             pointer => format!("cut {pointer} ({})", dropped.reason),

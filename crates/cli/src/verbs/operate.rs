@@ -19,9 +19,9 @@ use crate::output::Outcome;
 use crate::report::{plan, saved};
 use crate::reported;
 
-/// What a report did.
+/// What the command answers to a report.
 #[derive(Default)]
-struct Said {
+struct Answer {
     line: String,
     notes: Vec<String>,
     /// The texts that are no longer planned or in progress.
@@ -206,7 +206,7 @@ fn change(target: &Target, reports: &[Report], global: &Global) -> Result<Outcom
     }
     let mut lines = Vec::new();
     let mut left = Vec::new();
-    for Said {
+    for Answer {
         line,
         notes,
         left_plan,
@@ -244,7 +244,7 @@ fn apply(
     reports: &[Report],
     inputs: &Inputs,
     global: &Global,
-) -> Result<Reported<Said>, Failure> {
+) -> Result<Reported<Answer>, Failure> {
     target.require_file()?;
     let rules = RuleContext::none()
         .with_inputs(inputs)
@@ -258,7 +258,7 @@ fn apply(
     }
     let checkpoints = target.any_checkpoints(global);
     let reported = checkpoints.report(&target.key, reports, &context, |effect| {
-        tell(effect, inputs, global.agent.as_deref())
+        answer(effect, inputs, global.agent.as_deref())
     });
     reported.map_err(|error| {
         let operation = error.report().and_then(|index| reports.get(index));
@@ -306,23 +306,23 @@ fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
 }
 
 /// What a report did, in a line.
-fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Said {
+fn answer(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Answer {
     let (operation, is_changed) = (&effect.report.operation, effect.is_changed);
     let (before, after) = (effect.before, effect.after);
-    let mut said = Said::default();
+    let mut answer = Answer::default();
     if !matches!(operation, Operation::StepEdit { .. }) {
-        said.left_plan = plan::left_plan(before, after);
+        answer.left_plan = plan::left_plan(before, after);
     }
-    said.line = match operation {
+    answer.line = match operation {
         Operation::StepStart { text } if is_changed => {
-            said.notes.extend(gone_back(before, after));
+            answer.notes.extend(gone_back(before, after));
             format!("started: {text}")
         }
         Operation::StepStart { text } => format!("already in progress: {text}"),
         Operation::StepDone(step) => {
             let last = after.done.last().map(|item| item.text.as_str());
             let done = step.text().or(last).unwrap_or("step");
-            let left = said.left_plan.iter().map(String::as_str);
+            let left = answer.left_plan.iter().map(String::as_str);
             let left: Vec<&str> = left.filter(|step| *step != done).collect();
             let left = match left.is_empty() {
                 true => String::new(),
@@ -355,18 +355,21 @@ fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Said {
             }
         }
     };
-    said.notes.extend(plan::of_step(effect, &said.left_plan));
+    answer
+        .notes
+        .extend(plan::of_step(effect, &answer.left_plan));
     if let Operation::Complete = operation {
         // What a format has to be done once a task is complete.
         let known = |text: &&String| !before.instructions.contains(text);
-        said.notes
+        answer
+            .notes
             .extend(after.instructions.iter().filter(known).cloned());
     }
     if let (Operation::RateLimit { note: None }, Some(step)) =
         (operation, after.in_progress.first())
         && step.note.is_none()
     {
-        said.notes.push(format!(
+        answer.notes.push(format!(
             "nothing tells how far {} is; note it with: ckpt note TEXT",
             quoted(&step.text)
         ));
@@ -376,18 +379,20 @@ fn tell(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Said {
         && after.in_progress.is_empty()
         && let Some(note) = &step.note
     {
-        said.notes.push(format!("its partial work was: {note}"));
+        answer.notes.push(format!("its partial work was: {note}"));
     }
     if let Operation::StepDrop { .. } = operation
         && before.decisions.len() == after.decisions.len()
     {
-        said.notes
+        answer
+            .notes
             .push("this format has no place for the reason".to_owned());
     }
-    said.notes.extend(phase_stays(effect, inputs));
-    said.notes
+    answer.notes.extend(phase_stays(effect, inputs));
+    answer
+        .notes
         .extend(who_has_it(operation, reporter, before, after));
-    said
+    answer
 }
 
 /// That a gate was passed and no report said whether its phase is finished.

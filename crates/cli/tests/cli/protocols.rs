@@ -235,7 +235,7 @@ fn another_agent_takes_over_from_one_that_crashed() {
     let run = place.gives(0, &to);
     assert!(
         run.out.starts_with(
-            "Secondary-D takes over from Secondary-C; its checkpoint was put aside as "
+            "Secondary-D takes over from Secondary-C; its checkpoint was archived as "
         ),
         "{run:?}"
     );

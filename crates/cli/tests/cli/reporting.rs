@@ -151,7 +151,7 @@ fn start_makes_a_host_file_by_its_name() {
 }
 
 #[test]
-fn a_step_put_aside_is_told_with_its_note() {
+fn a_superseded_step_is_shown_with_its_note() {
     let project = Project::with("builder-state.json", EXAMPLE);
     let run = project.expect(
         0,
@@ -167,7 +167,7 @@ fn a_step_put_aside_is_told_with_its_note() {
         run.err.starts_with(
             "note: \"Wire toggle to ThemeContext\" was put back in the plan; its partial work was: Added useTheme \
              import, started onClick handler\n"
-        ) && run.err.contains("put aside unfinished"),
+        ) && run.err.contains("superseded before it was finished"),
         "{run:?}"
     );
 }
