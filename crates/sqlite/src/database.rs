@@ -87,9 +87,8 @@ impl Deadline {
 impl Database {
     /// A database in this file, which need not be there yet.
     pub(crate) fn new(path: &Path, is_read_only: bool) -> Result<Self> {
-        // SQLite gives some relative paths a meaning of their own.
-        let absolute = std::path::absolute(path);
-        let path = absolute
+        let resolved = resolve(path);
+        let path = resolved
             .map_err(|error| Error::new(ErrorKind::Io).with_path(path).with_source(error))?;
         Ok(Database {
             path,
@@ -223,6 +222,7 @@ impl Database {
         if self.is_read_only && self.beside("-wal").exists() && !self.beside("-shm").exists() {
             return Err(self.unindexed().into());
         }
+        self.refuse_several_names()?;
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.path, flags)?;
         let deadline = Deadline::new(until);
@@ -301,10 +301,20 @@ impl Database {
     }
 
     fn open_at_rest(&self) -> Step<Connection> {
+        self.refuse_several_names()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;
         Ok(Connection::open_with_flags(frozen_uri(&self.path), flags)?)
+    }
+
+    fn refuse_several_names(&self) -> Result<()> {
+        if has_several_names(&self.path) {
+            let message = "has more than one name (hard links), and SQLite keeps a log for each: what is written under one is \
+                           lost under the other; make a copy and remove the other names";
+            return Err(other("several-names", message).with_path(&self.path));
+        }
+        Ok(())
     }
 
     fn unindexed(&self) -> Error {
@@ -319,6 +329,36 @@ impl Database {
         name.push(ending);
         name.into()
     }
+}
+
+/// The file that a path leads to, for SQLite keeps its log beside that, and not beside a link. Absolute, since SQLite gives
+/// some relative paths a meaning of their own.
+fn resolve(path: &Path) -> std::io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(path);
+    };
+    match (std::fs::canonicalize(&path), std::fs::read_link(&path)) {
+        (Ok(found), _) => Ok(found),
+        // It leads nowhere.
+        (Err(error), Ok(_)) => Err(error),
+        (Err(_), Err(_)) => {
+            let folder = std::fs::canonicalize(folder);
+            Ok(folder.map_or_else(|_| path.clone(), |folder| folder.join(name)))
+        }
+    }
+}
+
+/// Whether the file has several names: SQLite keeps a log for each, so what one writes the other does not see.
+#[cfg(unix)]
+fn has_several_names(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}
+
+#[cfg(not(unix))]
+fn has_several_names(_: &Path) -> bool {
+    false
 }
 
 /// Which layout a database has; 0 where it is empty. One of another program is an error.

@@ -40,10 +40,11 @@ impl Failure {
         let Failure::Sqlite(error) = self else {
             return false;
         };
+        use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
         let code = error.sqlite_error_code();
         matches!(
             code,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed)
         )
     }
 

@@ -54,7 +54,8 @@
 //! Beside `checkpoints.db` lie the log, `checkpoints.db-wal`, and its index, `checkpoints.db-shm`. All three belong together: to copy a
 //! database that is in use, `VACUUM INTO` or SQLite's backup copy it whole. `PRAGMA user_version` is the number of the layout. A database
 //! with a higher one is that of a newer program: it is read, and every write is refused
-//! ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). A database of another program is refused.
+//! ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). Refused are a database of another program, and a file with
+//! several names (hard links): SQLite would keep a log for each.
 //!
 //! [`SqliteStore::read_only`] makes none of these files, also where the log is missing.
 //!

@@ -114,6 +114,35 @@ fn what_is_no_store_is_refused_and_left_as_it_is() {
     store.put(&key("a"), numbered(1)).unwrap();
 }
 
+/// The log lies beside the file, not beside a link to it.
+#[cfg(unix)]
+#[test]
+fn a_link_leads_to_the_same_database_and_a_second_name_to_none() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("inner")).unwrap();
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(at(to), at(name)).unwrap();
+    let store = SqliteStore::open(at("inner/a.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    link("inner/a.db", "link.db");
+    link("inner", "linked");
+    for name in ["link.db", "linked/a.db"] {
+        let reader = SqliteStore::read_only(at(name)).unwrap();
+        assert_eq!(number_at(&reader, "a"), Some(1), "{name}");
+        let writer = SqliteStore::open(at(name)).unwrap();
+        assert_eq!(number_at(&writer, "a"), Some(1), "{name}");
+    }
+    assert_eq!(files_in(folder.path()), ["inner", "link.db", "linked"]);
+    fs::hard_link(at("inner/a.db"), at("second.db")).unwrap();
+    assert_eq!(refused(&at("second.db")), "several-names");
+    let read = SqliteStore::read_only(at("second.db"))
+        .unwrap()
+        .load(&key("a"));
+    assert_eq!(read.unwrap_err().code(), "several-names");
+    link("nowhere.db", "dangling.db");
+    assert!(SqliteStore::open(at("dangling.db")).is_err());
+}
+
 /// As another user than root, who may write everywhere.
 #[cfg(unix)]
 #[test]
