@@ -153,8 +153,13 @@ impl Database {
                 _ => work(&connection),
             };
         }
-        let open = self.lend(until)?;
-        let found = work(&open.connection);
+        let mut open = self.lend(until)?;
+        // All of it is of one state of the database.
+        let found = open
+            .connection
+            .transaction()
+            .map_err(Failure::from)
+            .and_then(|transaction| work(&transaction));
         self.give_back(open);
         found
     }

@@ -7,7 +7,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Keep, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Key, Result, Revision};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::failure::Step;
 
@@ -56,16 +56,21 @@ pub(crate) enum Wanted {
 }
 
 impl State {
-    fn of(row: &Row<'_>, first: usize) -> rusqlite::Result<State> {
-        let text = row.get_ref(first + 6)?.as_bytes_or_null()?;
+    /// A row of the states. A text that is longer than this is not read.
+    fn of(row: &Row<'_>, max_bytes: Option<u64>) -> rusqlite::Result<State> {
+        let bytes = row.get::<_, i64>(5)?.unsigned_abs();
+        let text = match max_bytes.is_some_and(|most| bytes <= most) {
+            true => row.get_ref(6)?.as_bytes()?.to_vec(),
+            false => Vec::new(),
+        };
         Ok(State {
-            id: row.get(first)?,
-            number: row.get(first + 1)?,
-            task: row.get(first + 2)?,
-            is_pinned: row.get(first + 3)?,
-            modified: time(row.get(first + 4)?),
-            bytes: row.get::<_, i64>(first + 5)?.unsigned_abs(),
-            text: text.unwrap_or_default().to_vec(),
+            id: row.get(0)?,
+            number: row.get(1)?,
+            task: row.get(2)?,
+            is_pinned: row.get(3)?,
+            modified: time(row.get(4)?),
+            bytes,
+            text,
         })
     }
 
@@ -95,35 +100,38 @@ impl KeyRow {
         wanted: Wanted,
         max_bytes: u64,
     ) -> Step<KeyRow> {
-        let (states, is_read) = match wanted {
-            Wanted::Present => ("s.id = k.present", ""),
-            Wanted::States => (OF_KEY, "AND s.id = k.present"),
-            Wanted::Texts => (OF_KEY, ""),
+        let sql = "SELECT id, present, last, task, claim, fingerprints FROM keys WHERE name = ?1";
+        let mut statement = connection.prepare(sql)?;
+        let found = statement.query_row([key.as_str()], |row| {
+            Ok(KeyRow {
+                id: row.get(0)?,
+                present: row.get(1)?,
+                last: row.get(2)?,
+                task: row.get(3)?,
+                claim: row.get(4)?,
+                fingerprints: row.get(5)?,
+                states: Vec::new(),
+            })
+        });
+        let Some(mut found) = found.optional()? else {
+            return Ok(KeyRow::default());
         };
-        let sql = format!(
-            "SELECT k.id, k.present, k.last, k.task, k.claim, k.fingerprints, \
-             s.id, s.number, s.task, s.is_pinned, s.modified, octet_length(s.text), \
-             CASE WHEN octet_length(s.text) <= ?1 {is_read} THEN s.text END \
-             FROM keys k LEFT JOIN states s ON {states} WHERE k.name = ?2"
-        );
-        let mut statement = connection.prepare(&sql)?;
-        let mut rows = statement.query(params![bound(max_bytes), key.as_str()])?;
-        let mut found = KeyRow::default();
+        let first = found.id.unwrap_or_default() * PLACES;
+        let (first, last) = match (wanted, found.present) {
+            (Wanted::Present, None) => return Ok(found),
+            (Wanted::Present, Some(present)) => (present, present),
+            _ => (first, first + PLACES - 1),
+        };
+        // Two plain statements are prepared in less time than one that joins the tables.
+        let sql = "SELECT id, number, task, is_pinned, modified, octet_length(text), text FROM states \
+                   WHERE id BETWEEN ?1 AND ?2";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([first, last])?;
         while let Some(row) = rows.next()? {
-            if found.id.is_none() {
-                found = KeyRow {
-                    id: row.get(0)?,
-                    present: row.get(1)?,
-                    last: row.get(2)?,
-                    task: row.get(3)?,
-                    claim: row.get(4)?,
-                    fingerprints: row.get(5)?,
-                    states: Vec::new(),
-                };
-            }
-            if row.get::<_, Option<i64>>(6)?.is_some() {
-                found.states.push(State::of(row, 6)?);
-            }
+            let is_read = wanted != Wanted::States || row.get(0).ok() == found.present;
+            found
+                .states
+                .push(State::of(row, is_read.then_some(max_bytes))?);
         }
         found.states.sort_by_key(|state| Reverse(state.number));
         Ok(found)
@@ -250,9 +258,6 @@ impl KeyRow {
     }
 }
 
-/// Which states are those of a key, as the layout says.
-const OF_KEY: &str = "s.id >= k.id << 20 AND s.id < (k.id + 1) << 20";
-
 fn remove(connection: &Connection, states: Vec<&State>) -> Step<()> {
     for state in states {
         remove_state(connection, state.id)?;
@@ -352,11 +357,6 @@ pub(crate) fn names(
         }
     }
     Ok(())
-}
-
-/// A length as SQLite has them.
-fn bound(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 fn time(micros: i64) -> SystemTime {
