@@ -146,12 +146,13 @@ impl Database {
         if self.is_read_only && !is_there.map_err(failed)? {
             return Ok(T::default());
         }
+        // One that only reads may find a database that another program is just making.
+        let read = |connection: &Connection| match self.is_read_only && layout(connection)? == 0 {
+            true => Ok(T::default()),
+            false => work(connection),
+        };
         if is_at_rest {
-            let connection = self.open_at_rest()?;
-            return match layout(&connection)? {
-                0 => Ok(T::default()),
-                _ => work(&connection),
-            };
+            return read(&self.open_at_rest()?);
         }
         let mut open = self.lend(until)?;
         // All of it is of one state of the database.
@@ -159,7 +160,7 @@ impl Database {
             .connection
             .transaction()
             .map_err(Failure::from)
-            .and_then(|transaction| work(&transaction));
+            .and_then(|transaction| read(&transaction));
         self.give_back(open);
         found
     }

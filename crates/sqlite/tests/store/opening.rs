@@ -110,6 +110,15 @@ fn what_is_no_store_is_refused_and_left_as_it_is() {
     fs::write(at("empty.db"), "").unwrap();
     let reader = SqliteStore::read_only(at("empty.db")).unwrap();
     assert_eq!(number_at(&reader, "a"), None, "of an empty file");
+    let begun = Connection::open(at("empty.db")).unwrap();
+    begun
+        .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+        .unwrap();
+    assert_eq!(
+        number_at(&reader, "a"),
+        None,
+        "of one that is just being made"
+    );
     let store = SqliteStore::open(at("empty.db")).unwrap();
     store.put(&key("a"), numbered(1)).unwrap();
 }
