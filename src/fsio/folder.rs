@@ -3,12 +3,12 @@ use std::path::Path;
 
 use super::folder_handle::sync_folder;
 use super::resolve::{look, parent_of};
-use super::{FileError, Operation, Present, known_synced, system};
+use super::{Durability, FileError, Operation, Present, Replace, known_synced, system};
 
 /// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
 pub(crate) const OWN_FOLDER: &str = ".agent-checkpoint";
 
-/// Creates a folder and its missing parents.
+/// Creates a folder and its missing parents; of our own also what [`ignore`] writes.
 ///
 /// # Durability
 ///
@@ -21,20 +21,21 @@ pub(crate) const OWN_FOLDER: &str = ".agent-checkpoint";
 /// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`],
 /// [`FileError::Io`].
 pub(crate) fn create_folder_durably(path: &Path) -> Result<(), FileError> {
-    create(path, true)
+    create(path, Durability::Full)
 }
 
-/// Creates a folder and its missing parents, without waiting for the disk: for what may be lost in a power
-/// cut.
+/// Creates a folder and its missing parents; of our own also what [`ignore`] writes. Without waiting for the disk: for
+/// what may be lost in a power cut.
 ///
 /// # Errors
 ///
 /// As [`create_folder_durably`].
 pub(crate) fn create_folder(path: &Path) -> Result<(), FileError> {
-    create(path, false)
+    create(path, Durability::None)
 }
 
-fn create(path: &Path, durably: bool) -> Result<(), FileError> {
+fn create(path: &Path, durability: Durability) -> Result<(), FileError> {
+    let durably = durability != Durability::None;
     let mut missing = Vec::new();
     let mut at = path;
     loop {
@@ -75,7 +76,7 @@ fn create(path: &Path, durably: bool) -> Result<(), FileError> {
         }
         // Also where somebody removed it since the lock was taken.
         if is_own(folder) {
-            ignore(folder)?;
+            ignore(folder, durability)?;
         }
     }
     Ok(())
@@ -114,7 +115,7 @@ const ALL_IGNORED: [&[u8]; 2] = [b"*\n", b"*"];
 /// As [`create_folder_durably`] and [`ignore`].
 pub(crate) fn own_folder(own: &Path) -> Result<(), FileError> {
     create_folder_durably(own)?;
-    ignore(own)?;
+    ignore(own, Durability::Full)?;
     if let Ok(found) = system::metadata(own) {
         known_synced::note(&found);
     }
@@ -126,8 +127,8 @@ pub(crate) fn own_folder(own: &Path) -> Result<(), FileError> {
 ///
 /// # Errors
 ///
-/// As [`replace`](super::replace()).
-pub(crate) fn ignore(own: &Path) -> Result<(), FileError> {
+/// As [`Replace::write`].
+pub(crate) fn ignore(own: &Path, durability: Durability) -> Result<(), FileError> {
     let stamp;
     let path = own.join(".gitignore");
     let present = match look(&path)? {
@@ -141,7 +142,8 @@ pub(crate) fn ignore(own: &Path) -> Result<(), FileError> {
             _ => return Ok(()),
         },
     };
-    match super::replace(&path, IGNORED.as_bytes(), present) {
+    let replace = Replace::new(&path, present).durability(durability);
+    match replace.write(IGNORED.as_bytes()) {
         // Somebody was faster: it is there, which is all that was wanted.
         Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
         Err(error) => Err(error),
@@ -150,8 +152,40 @@ pub(crate) fn ignore(own: &Path) -> Result<(), FileError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::cell::RefCell;
     use std::fs;
+    use std::rc::Rc;
+
+    use super::super::seam::{Call, Watch, watched};
+    use super::*;
+
+    struct Syncs(usize);
+
+    impl Watch for Syncs {
+        fn after(&mut self, call: &Call<'_>) {
+            let waits = matches!(call.operation, Operation::Sync | Operation::SyncFolder);
+            self.0 += usize::from(waits);
+        }
+    }
+
+    #[test]
+    fn only_a_folder_that_is_to_last_waits_for_the_disk() {
+        for (create, waits) in [
+            (create_folder as fn(&Path) -> _, false),
+            (create_folder_durably, true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let own = folder.path().join(OWN_FOLDER);
+            let syncs = Rc::new(RefCell::new(Syncs(0)));
+            let watch = Rc::clone(&syncs) as Rc<RefCell<dyn Watch>>;
+            watched(watch, || create(&own.join("history")).unwrap());
+            assert_eq!(syncs.borrow().0 > 0, waits);
+            assert_eq!(
+                fs::read(own.join(".gitignore")).unwrap(),
+                IGNORED.as_bytes()
+            );
+        }
+    }
 
     #[test]
     fn missing_parents_are_created_and_existing_ones_are_fine() {

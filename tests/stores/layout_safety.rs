@@ -9,8 +9,8 @@ use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::agent_session::{TakeOver, take_over};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, Put, RecoverOptions, Recovery,
-    Stored,
+    BuilderStateStore, CheckpointStore, DeleteOptions, FileOptions, FileStore, Keep, Put,
+    RecoverOptions, Recovery, Stored,
 };
 use agent_checkpoint::{Checkpoint, ClaimRequest, DropReason, Dropped, ErrorKind};
 
@@ -180,6 +180,7 @@ fn what_stands_where_our_own_folders_belong_is_named() {
     let own = ".agent-checkpoint";
     for (name, leads_to, is_read, code) in [
         ("", None, true, "not-a-folder"),
+        ("", Some("nowhere"), true, "dangling-link"),
         ("locks", None, false, "not-a-folder"),
         ("history", None, true, "not-a-folder"),
         ("history", Some("nowhere"), true, "dangling-link"),
@@ -197,15 +198,27 @@ fn what_stands_where_our_own_folders_belong_is_named() {
             Some(nowhere) => symlink(nowhere, &place).unwrap(),
             None => fs::write(&place, "x").unwrap(),
         }
-        let store = FileStore::open(folder.path());
-        let mut errors = vec![put(&store, "a", "{\"b\":2}").unwrap_err()];
-        if is_read {
-            errors.push(store.states(&key("a")).unwrap_err());
-        }
-        for error in errors {
-            assert_eq!(error.code(), code, "{name}: {error}");
-            assert_eq!(error.path(), Some(&*place), "{name}: {error}");
-            assert!(error.to_string().contains("; "), "{name}: {error}");
+        let file = folder.path().join("a.json");
+        let single = FileStore::single(&file, FileOptions::default()).unwrap();
+        let stores: [(Box<dyn CheckpointStore>, &str); 3] = [
+            (Box::new(FileStore::open(folder.path())), "a"),
+            (Box::new(single), "a"),
+            (Box::new(BuilderStateStore::open(&file)), "top"),
+        ];
+        for (store, of) in stores {
+            let next = Put::new(Document::from_text("{\"b\":2}").unwrap());
+            let mut errors = vec![store.put(&key(of), next).unwrap_err()];
+            if is_read {
+                errors.push(store.states(&key(of)).unwrap_err());
+            }
+            if code == "dangling-link" {
+                errors.push(store.claimed(&key(of)).unwrap_err());
+            }
+            for error in errors {
+                assert_eq!(error.code(), code, "{name}, {of}: {error}");
+                assert_eq!(error.path(), Some(&*place), "{name}, {of}: {error}");
+                assert!(error.to_string().contains("; "), "{name}, {of}: {error}");
+            }
         }
     }
 }

@@ -35,10 +35,15 @@ pub(super) mod folders {
 /// The name of the file that tells when our folder was last swept.
 pub(super) const SWEPT: &str = "swept";
 
-/// Refuses a folder in our own that is a link to nowhere or out of the store. Our files are opened without following
-/// links.
+/// Refuses a folder in our own that is a link to nowhere or out of the store, and our own that is one to nowhere. Our
+/// files are opened without following links.
 pub(super) fn refuse_links(folder: &Path) -> Result<(), FileError> {
-    for entry in fsio::list(&folder.join(fsio::OWN_FOLDER))? {
+    let own = folder.join(fsio::OWN_FOLDER);
+    let entries = fsio::list(&own)?;
+    if entries.is_empty() {
+        fsio::resolve(&own)?;
+    }
+    for entry in entries {
         let is_link = entry.file_type().is_ok_and(|found| found.is_symlink());
         if is_link && entry.file_name() != SWEPT {
             fsio::within(folder, &entry.path())?;

@@ -47,7 +47,8 @@ impl DurableFile<'_> {
             None => (None, None),
         };
         let beside = self.beside(&target);
-        // The file is mended as a whole, with all slots that it may have: while it is damaged, none has anything to lose.
+        // The file is mended as a whole, with all slots that it may have: the fence of any claim opens that. What a slot
+        // loses by it is in the quarantined text.
         let claims = &beside.claims;
         claims.check_whole(fence, beside.now, &|_| false)?;
         Ok(Some(Damaged {

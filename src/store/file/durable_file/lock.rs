@@ -52,7 +52,7 @@ impl DurableFile<'_> {
         } else if !is_known {
             is_laid_out = layout::is_present(&own)?;
             own_file::refuse_links(folder)?;
-            fsio::ignore(&own)?;
+            fsio::ignore(&own, Durability::Full)?;
         }
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let lock = self.acquire(folder, &name)?;

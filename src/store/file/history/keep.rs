@@ -101,6 +101,8 @@ impl<'o> History<'o> {
             return Ok(None);
         };
         // A folder that is changed twice within a tick of the clock looks the same; a file that is replaced does not.
+        // So this misses one entry: of a process that worked on another slot within the tick of our save, and was
+        // killed before it replaced the file. The entry made here then has the same number.
         let is_as_left = recent.file.same_contents(file)
             && stamp_of(folder)?.is_some_and(|now| now == recent.folder);
         if !is_as_left || fsio::look(&self.pins())?.is_some() {
