@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::formats::AnyCheckpoints;
 use agent_checkpoint::formats::CheckpointFile;
-use agent_checkpoint::formats::builder_state::Slot;
+use agent_checkpoint::formats::builder_state::{Slot, SlotPlace};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Format, Layout};
 use agent_checkpoint::json::Document;
@@ -314,11 +314,15 @@ impl Target {
         // Without it another slot may be meant, which has a checkpoint.
         let slot = self.slot.as_ref();
         let slot = slot.map_or_else(String::new, |slot| format!(" --slot {slot}"));
+        let once = match self.place() {
+            Some(Err(_)) => " once its task is in the file again",
+            _ => "",
+        };
         Some(match newest.tasks_since {
             // An empty slot is nothing to recover from.
             0 if self.slot.is_some() && self.is_file_there => format!(
                 "the checkpoint is gone; its history has earlier states, the newest is {0}: `ckpt restore{slot} --entry \
-                 {0}` brings it back, `ckpt history{slot}` lists them",
+                 {0}` brings it back{once}, `ckpt history{slot}` lists them",
                 newest.id
             ),
             0 => format!(
@@ -328,8 +332,8 @@ impl Target {
             ),
             _ => format!(
                 "there is no checkpoint here now; the history has states of a task that ended, the newest is {}: \
-                 `ckpt start{slot}` begins the next task, `ckpt history{slot}` lists them, `ckpt restore{slot} --entry \
-                 ENTRY` brings one back",
+                 `ckpt start{slot}` begins the next task{once}, `ckpt history{slot}` lists them, `ckpt restore{slot} \
+                 --entry ENTRY` brings one back{once}",
                 newest.id
             ),
         })
@@ -337,11 +341,16 @@ impl Target {
 
     /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
     pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
-        let host = read_document(&self.path, u64::MAX).ok().flatten();
-        let place = self.slot.as_ref().zip(host);
-        let place = place.and_then(|(slot, host)| slot.find(&host).ok());
+        let place = self.place().and_then(Result::ok);
         let base = place.map_or_else(String::new, |place| place.pointer);
         format!("{base}{pointer}")
+    }
+
+    /// The place of the slot in the host file, or that it has none; `None` where no host can be read.
+    fn place(&self) -> Option<Result<SlotPlace, Error>> {
+        let slot = self.slot.as_ref()?;
+        let host = read_document(&self.path, u64::MAX).ok().flatten()?;
+        Some(slot.find(&host))
     }
 
     /// The key, where the file itself is not the address.

@@ -162,6 +162,14 @@ pub(super) fn run(
     if has_lost || is_part_lost || recovered.may_lack || !recovered.passed_over.is_empty() {
         outcome.found();
     }
+    if target.slot.is_some()
+        && recovered.damage.is_none()
+        && recovered.entry.is_none()
+        && matches!(target.load(), Ok(None))
+        && let Some(past) = target.of_the_past(false)
+    {
+        outcome.note(format!("that is so of the file as a whole; {past}"));
+    }
     if global.json {
         outcome.json(&Report {
             file: target.path.display().to_string(),
@@ -181,14 +189,6 @@ pub(super) fn run(
         return Ok(outcome);
     }
     outcome.line(outcome_of(&recovered, target.require_file().is_ok()));
-    if target.slot.is_some()
-        && recovered.damage.is_none()
-        && recovered.entry.is_none()
-        && target.load()?.is_none()
-        && let Some(past) = target.of_the_past(false)
-    {
-        outcome.note(format!("that is so of the file as a whole; {past}"));
-    }
     if let Some(LostSlots { entry, slots }) = lost_slots {
         outcome.warn(format!(
             "the newest earlier state, {entry}, has checkpoints that are not there now: {}; `ckpt history --slot SLOT` \
@@ -312,23 +312,18 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
     ))
 }
 
-/// The slots with a checkpoint in the newest host that is kept, and none in the present one.
+/// The slots with a checkpoint in the newest host that is kept, of which the present one has nothing. One that is `null`
+/// in it was archived or deleted, and not lost.
 fn lost_slots(target: &Target, global: &Global) -> Option<LostSlots> {
     target.slot.as_ref()?;
     let (entry, before) = kept_host(&target.path, global)?;
     let now = read::checkpoint(&target.path, global).ok().flatten()?;
-    let occupied = |host: &Document| {
-        let places = Slot::places(host).into_iter();
-        let slots = places
-            .filter(|place| place.occupied)
-            .map(|place| place.slot);
-        slots.collect::<Vec<Slot>>()
-    };
-    let now = occupied(&now);
-    let lost = occupied(&before)
-        .into_iter()
-        .filter(|slot| !now.contains(slot));
-    let slots: Vec<String> = lost.map(|slot| slot.to_string()).collect();
+    let told = Slot::places(&now).into_iter();
+    let told = told.filter(|place| now.get(&place.pointer).is_some());
+    let told: Vec<Slot> = told.map(|place| place.slot).collect();
+    let places = Slot::places(&before).into_iter();
+    let lost = places.filter(|place| place.occupied && !told.contains(&place.slot));
+    let slots: Vec<String> = lost.map(|place| place.slot.to_string()).collect();
     (!slots.is_empty()).then_some(LostSlots { entry, slots })
 }
 

@@ -217,6 +217,8 @@ fn a_slot_that_was_emptied_is_brought_back_from_its_history() {
     assert!(gone.error().contains(advice), "{gone:?}");
     let recovered = project.expect(0, &["recover", HOST, "--slot", "active"]);
     assert!(recovered.err.contains(advice), "{recovered:?}");
+    let recovered = project.expect(0, &["recover", HOST, "--slot", "active", "--json"]);
+    assert!(recovered.err.contains(advice), "{recovered:?}");
     // Without --slot the one that has a checkpoint is meant, and that is said.
     let listed = project.expect(0, &["history", HOST]);
     assert!(listed.err.contains("of the slot adhoc:a1"), "{listed:?}");
@@ -252,6 +254,9 @@ fn the_slots_that_a_salvage_loses_are_told_and_keep_their_history() {
     let of_lost = ["--slot", "adhoc:a1"];
     let listed = project.expect(0, &[&["history", HOST], &of_lost[..]].concat());
     assert!(listed.out.contains("4@adhoc%3Aa1"), "{listed:?}");
+    let gone = project.expect(2, &[&["show", HOST], &of_lost[..]].concat());
+    let advice = "brings it back once its task is in the file again";
+    assert!(gone.error().contains(advice), "{gone:?}");
     let restore = [&["restore", HOST, "--entry", "4@adhoc%3Aa1"], &of_lost[..]].concat();
     let refused = project.expect(2, &restore);
     assert!(
@@ -265,6 +270,19 @@ fn the_slots_that_a_salvage_loses_are_told_and_keep_their_history() {
     project.write(HOST, healed.replacen(r#""activeWork""#, task, 1));
     project.expect(0, &restore);
     project.expect(0, &[&["show", HOST], &of_lost[..]].concat());
+}
+
+#[test]
+fn a_slot_that_was_archived_is_not_lost_by_a_salvage() {
+    let project = host_of_two();
+    let active = ["--slot", "active", "--as", "aborted"];
+    project.expect(0, &[&["archive", HOST], &active[..]].concat());
+    let text = project.read(HOST);
+    project.write(HOST, text.trim_end().strip_suffix('}').unwrap());
+    let recovered = project.expect(1, &["recover", HOST, "--salvage", "--json"]);
+    let report = recovered.json();
+    assert_ne!(report["damage"], serde_json::Value::Null, "{recovered:?}");
+    assert!(report.get("lost_slots").is_none(), "{recovered:?}");
 }
 
 #[test]
