@@ -67,18 +67,18 @@
 //!
 //! # Layers
 //!
-//! Each imports only those below it.
+//! Each imports only those below it; `docs/design.md` has the few exceptions.
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`recorder`] | what an orchestrator holds while an agent works |
-//! | [`resume`] | plan and prompt |
 //! | [`fleet`] | many checkpoints of any formats, judged together |
-//! | [`liveness`] | heartbeats and progress against a clock |
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
+//! | [`resume`] | plan and prompt |
+//! | [`liveness`] | heartbeats and progress against a clock |
 //! | [`staleness`] | files against a checkpoint |
-//! | [`store`] | documents under keys: memory, folder, host file |
 //! | [`difference`] | what changed between two states of a checkpoint |
+//! | [`store`] | documents under keys: memory, folder, host file |
 //! | [`formats`] | the formats and their registry |
 //! | this page | the [`Checkpoint`] trait and the vocabulary all formats share |
 //! | [`json`] | the ground floor: a lossless document |
