@@ -198,7 +198,8 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`Checkpoint::apply`], with the place of the report ([`Error::report`](crate::Error::report)); those of
+    /// Those of [`Checkpoint::apply`], with the place of the report ([`Error::report`](crate::Error::report)), but where the
+    /// view's fence, or that it has none, would let no write through, those of [`Claims`](crate::store::Claims); those of
     /// [`try_update`](Checkpoints::try_update).
     pub fn report<T>(
         &self,
@@ -222,7 +223,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     ) -> Result<(Saved, Vec<String>)> {
         let batch = Batch::new(self, reports, context.sources);
         let view = self.clone().archiving(batch.archive.or(self.archive));
-        let saved = view.try_update_knowing(key, |checkpoint, unreadable| {
+        let saved = view.update_by_report(key, |checkpoint, unreadable| {
             let context = context.with_rules(context.rules.with_unreadable(unreadable));
             batch.apply_observed(checkpoint, &context, observe)
         })?;

@@ -61,24 +61,45 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// # Errors
     ///
     /// Those of [`try_update`](Checkpoints::try_update).
-    pub(crate) fn try_update_knowing(
+    fn try_update_knowing(
+        &self,
+        key: &Key,
+        mut change: impl FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
+    ) -> Result<Saved> {
+        self.transact(key, &mut |stored| {
+            let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
+            stored.context.refuse_former_task()?;
+            self.changed(key, stored, &mut change)
+        })
+    }
+
+    /// Changes a checkpoint by what an agent reports. Where a rule refuses that and the fence, or that there is none,
+    /// would let no write through, the error is that of the fence: an agent that was replaced is to stop, not to heed
+    /// the advice of a rule. The store checks the fence only where it writes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_update`](Checkpoints::try_update).
+    pub(crate) fn update_by_report(
         &self,
         key: &Key,
         mut change: impl FnMut(&mut C, &[UnreadableItem]) -> Result<()>,
     ) -> Result<Saved> {
         let mut is_refused = false;
-        let saved = self.transact(key, &mut |stored| {
-            let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
-            stored.context.refuse_former_task()?;
-            self.changed(key, stored, &mut |checkpoint, unreadable| {
-                let changed = change(checkpoint, unreadable);
-                is_refused = changed.is_err();
-                changed
-            })
+        let saved = self.try_update_knowing(key, |checkpoint, unreadable| {
+            let changed = change(checkpoint, unreadable);
+            is_refused = changed.is_err();
+            changed
         });
-        // The store checks a fence where it writes. An agent that was replaced is to stop, not to heed the advice of a rule.
-        if is_refused && saved.is_err() {
-            self.check_fence(key)?;
+        if is_refused
+            && saved.is_err()
+            && let Err(error) = self.check_fence(key)
+            && matches!(
+                error.kind(),
+                ErrorKind::Claimed { .. } | ErrorKind::Fenced { .. } | ErrorKind::TakenOver { .. }
+            )
+        {
+            return Err(error);
         }
         saved
     }

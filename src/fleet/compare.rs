@@ -19,6 +19,9 @@ type CheckoutFile<'r> = (&'r InRepository, &'r OsStr, &'r str);
 /// An id: its project, its format, and the name of the file for it.
 type Id = (usize, &'static str, String);
 
+/// The id of an agent, and the task it was at: it may be at another by now.
+type Work = (Id, Option<String>);
+
 /// The checkpoints by what makes two of them one task.
 pub(super) struct Copies {
     by_id: BTreeMap<Id, Holders>,
@@ -139,8 +142,10 @@ impl Copies {
                 let Some(old) = rows.get(*number).filter(|row| !is_finished(row)) else {
                     continue;
                 };
-                let next = newest.get(id).and_then(|next| rows.get(*next));
-                let Some(next) = next.filter(|next| time(next) >= time(old)) else {
+                let next = newest.get(&(id.clone(), old.task.clone()));
+                let next = next.and_then(|next| rows.get(*next));
+                let went_on = |next: &&Row| time(old).is_some_and(|old| time(next) >= Some(old));
+                let Some(next) = next.filter(went_on) else {
                     continue;
                 };
                 let by = next.agent.clone().unwrap_or_else(|| next.place.to_string());
@@ -166,9 +171,9 @@ impl Copies {
         findings
     }
 
-    /// For each agent from which others took over, the row of those that changed last.
-    fn newest_successors(&self, rows: &[Row], formats: &Formats) -> BTreeMap<Id, usize> {
-        let mut newest: BTreeMap<Id, usize> = BTreeMap::new();
+    /// For each agent from which others took over, and each task, the row of those that changed last.
+    fn newest_successors(&self, rows: &[Row], formats: &Formats) -> BTreeMap<Work, usize> {
+        let mut newest: BTreeMap<Work, usize> = BTreeMap::new();
         for ((project, format, name), holders) in &self.by_id {
             let Ok(format) = formats.get(format) else {
                 continue;
@@ -183,7 +188,8 @@ impl Copies {
                 };
                 let before = row.previous_agents.iter().filter_map(file_of);
                 for file in before.filter(|file| file != name) {
-                    let last = newest.entry((*project, format.name(), file));
+                    let of = (*project, format.name(), file);
+                    let last = newest.entry((of, row.task.clone()));
                     let last = last.or_insert(*number);
                     if rows.get(*last).is_none_or(|last| time(row) >= time(last)) {
                         *last = *number;

@@ -72,13 +72,13 @@ impl<'o> Scan<'o> {
     }
 
     pub(super) fn push(&mut self, row: Row) {
-        if row
-            .place
-            .file
-            .as_ref()
-            .is_some_and(|file| file.to_str().is_none())
+        // The slots of a host file follow one another.
+        let last = self.rows.last().and_then(|last| last.place.file.as_ref());
+        if let Some(file) = &row.place.file
+            && file.to_str().is_none()
+            && last != Some(file)
         {
-            let place = row.place.to_string();
+            let place = file.display().to_string();
             self.findings.push(Finding::NameNotUtf8 { place });
         }
         self.rows.push(row);

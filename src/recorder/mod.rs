@@ -341,7 +341,7 @@ impl<C: Checkpoint> Recorder<C> {
         if archive.is_some() {
             fenced = fenced.archiving(archive);
         }
-        let saved = fenced.try_update_knowing(&self.key, |checkpoint, unreadable| {
+        let saved = fenced.update_by_report(&self.key, |checkpoint, unreadable| {
             let before = checkpoint.outline();
             hold.check(&Holder::of_outline(checkpoint, &before))?;
             let context = context.with_rules(known.with_unreadable(unreadable));
@@ -367,10 +367,10 @@ impl After {
     fn of<C: Checkpoint>(checkpoint: &C, before: Vec<OpenItem>) -> After {
         let now = checkpoint.outline();
         let goes_on = |item: &OpenItem| now.in_progress.iter().any(|open| open.text == item.text);
-        let aside = |item: &OpenItem| !goes_on(item) && now.pending.contains(&item.text);
+        let is_superseded = |item: &OpenItem| !goes_on(item) && now.pending.contains(&item.text);
         After {
             holder: Holder::of_outline(checkpoint, &now),
-            superseded: before.into_iter().find(aside),
+            superseded: before.into_iter().find(is_superseded),
             message: checkpoint.progress_report(),
         }
     }

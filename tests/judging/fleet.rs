@@ -53,9 +53,11 @@ impl Project {
     }
 }
 
+/// An agent whose id ends with `-New` is at the feature of the one before it.
 fn agent(id: &str, status: &str, last: &str, more: &str) -> String {
+    let feature = id.trim_end_matches("-New");
     format!(
-        r#"{{"agent_id":"{id}","agent_type":"secondary","feature":"feature_{id}","stage":"S2.P2",
+        r#"{{"agent_id":"{id}","agent_type":"secondary","feature":"feature_{feature}","stage":"S2.P2",
             "last_checkpoint":"{last}","status":"{status}","can_resume":true{more}}}"#
     )
 }
@@ -374,7 +376,7 @@ fn a_file_that_two_active_agents_changed_is_found() {
         "{},\"previous_agent\":\"Secondary-A\"",
         changed(r#"["src/b.rs"]"#)
     );
-    project.agent("secondary_b.json", "Secondary-B", &more);
+    project.agent("secondary_a_new.json", "Secondary-A-New", &more);
     assert_eq!(shared(&project), None);
     // In two projects a path is two files and a name two agents; an absolute path is one file everywhere.
     let (one, other) = (Project::new(), Project::new());
@@ -524,6 +526,38 @@ fn work_that_was_taken_over_is_not_offered_to_a_third() {
     );
     project.write("agent_checkpoints/secondary_a_new.json", before);
     assert_eq!(results(&project.scan()), ["active", "active"]);
+    // So they are where it is at another feature, or where its stamp is no time, whoever wrote last.
+    project.agent("secondary_a_new.json", "Secondary-A-New", more);
+    assert_eq!(results(&project.scan()), ["taken_over", "active"]);
+    let old = project.path("agent_checkpoints/secondary_a.json");
+    let text = fs::read_to_string(&old).unwrap();
+    fs::write(&old, text.replace("feature_Secondary-A", "feature_b")).unwrap();
+    assert_eq!(results(&project.scan()), ["active", "active"]);
+    fs::write(&old, text.replace("2026-03-02T08:00:00Z", "noon")).unwrap();
+    assert_ne!(results(&project.scan())[0], "taken_over");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_host_file_whose_name_is_not_utf_8_is_one_finding() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let project = Project::new();
+    let name = std::ffi::OsStr::from_bytes(b"s\xff.json");
+    let step = r#"{"pendingSteps":["one"]}"#;
+    let host = format!(
+        r#"{{"activePrd":{{"id":"p","currentStory":"US-1","checkpoint":{step}}},
+            "adhocQueue":[{{"id":"x","checkpoint":{step}}}]}}"#
+    );
+    fs::write(project.0.path().join(name), host).unwrap();
+    let fleet = project.scan();
+    assert_eq!(fleet.rows().len(), 2);
+    let unwritten = |it: &&Finding| matches!(it, Finding::NameNotUtf8 { .. });
+    let unwritten: Vec<_> = fleet.findings().iter().filter(unwritten).collect();
+    let [Finding::NameNotUtf8 { place }] = unwritten.as_slice() else {
+        panic!("{unwritten:?}");
+    };
+    assert!(place.ends_with("s\u{fffd}.json"), "{place}");
 }
 
 #[test]

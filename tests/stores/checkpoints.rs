@@ -10,7 +10,8 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Outcome, Put,
 };
 use agent_checkpoint::{
-    CheckpointStoreExt, Checkpoints, ErrorKind, Expect, Operation, PutMode, Redaction,
+    CheckpointStoreExt, Checkpoints, ClaimRequest, Error, ErrorKind, Expect, Operation,
+    OperationContext, PutMode, Redaction,
 };
 
 /// A memory store with one document.
@@ -568,4 +569,24 @@ fn unreadable_elements_keep_their_places_when_their_neighbours_go() {
         update(r#"["zero",7,"two",5,null,"three"]"#),
         r#"["zero",7,5,null,"three"]"#
     );
+}
+
+#[test]
+fn only_a_reports_refusal_gives_way_to_that_of_a_claim() {
+    let store = store_with(r#"{"pendingSteps": ["one"]}"#);
+    let tasks = tasks(&store);
+    let request = ClaimRequest::new("other", std::time::Duration::from_secs(3600));
+    store.claim(&key("a"), &request).unwrap();
+    let own = |_: &mut TaskCheckpoint| Err(Error::refused("the caller's own rule"));
+    let error = tasks.try_update(&key("a"), own).unwrap_err();
+    assert!(
+        error.to_string().contains("the caller's own rule"),
+        "{error}"
+    );
+    let context = OperationContext::at(time("2026-03-02T09:00:00Z"));
+    let complete = [Operation::Complete.into()];
+    let error = tasks
+        .report(&key("a"), &complete, &context, |_| {})
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Claimed { .. }), "{error}");
 }

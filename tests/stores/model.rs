@@ -224,8 +224,9 @@ proptest! {
         follow(&mut in_a_folder(), &steps);
     }
 
+    // Half as many steps outside of continuous integration, since it takes the longest.
     #[test]
-    fn a_host_file_does_what_the_model_says(steps in steps(50)) {
+    fn a_host_file_does_what_the_model_says(steps in steps(cases_now(128).min(50) as usize)) {
         follow(&mut in_a_host_file(), &steps);
     }
 }

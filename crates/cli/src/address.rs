@@ -262,11 +262,11 @@ impl Target {
         now: DateTime<Utc>,
         options: &DeleteOptions,
     ) -> Result<PathBuf, Failure> {
-        let aside = match &self.store {
+        let archived = match &self.store {
             Store::Files(store) => store.archive(&self.key, why, now, options),
             Store::Host(store) => store.archive(&self.key, why, now, options),
         };
-        aside.map_err(|error| self.error(error))
+        archived.map_err(|error| self.error(error))
     }
 
     /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.

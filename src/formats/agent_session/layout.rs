@@ -50,11 +50,11 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
         Error::new(ErrorKind::InvalidKey { text, reason })
     };
     let stem = plain_stem(key.as_str());
-    let is_put_aside = is_archive_or_backup(&stem);
+    let reads_like_archive = is_archive_or_backup(&stem);
     let stem = Key::new(stem).map_err(|_| refused("nothing of it is left for a file name"))?;
     let name = (Layout::default().file_name)(&stem)?;
     match name.strip_suffix(EXTENSION).and_then(split_last) {
-        Some((start, last)) if is_put_aside => Ok(format!("{start}%{last:02X}{EXTENSION}")),
+        Some((start, last)) if reads_like_archive => Ok(format!("{start}%{last:02X}{EXTENSION}")),
         _ => Ok(name),
     }
 }
@@ -66,7 +66,7 @@ fn split_last(stem: &str) -> Option<(&str, u8)> {
 }
 
 /// The stem of which [`file_name`] made this one because it reads like an archive or a backup.
-fn encoded_put_aside(stem: &str) -> Option<String> {
+fn plain_of_encoded(stem: &str) -> Option<String> {
     let (start, hex) = stem.rsplit_once('%')?;
     let last = u8::from_str_radix(hex, 16).ok()?;
     let plain = format!("{start}{}", char::from(last));
@@ -144,7 +144,7 @@ fn role(name: &str) -> FileRole {
     match (Layout::default().role)(name) {
         // A name is no id: who the agent is stands in the file.
         FileRole::Current(Some(key)) if plain(key.as_str()) => FileRole::Current(None),
-        _ if encoded_put_aside(stem).is_some() => FileRole::Current(None),
+        _ if plain_of_encoded(stem).is_some() => FileRole::Current(None),
         _ => FileRole::Foreign,
     }
 }

@@ -89,7 +89,10 @@ pub struct TakenOver {
 /// # Errors
 ///
 /// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
-/// one, when the new agent has a checkpoint already or another agent took the work over, and when the old file is to stay although the new agent has its id;
+/// one, and when the old file is to stay although the new agent has its id. An agent that begins a file of its own is
+/// refused also when it has a checkpoint already, and when another agent's checkpoint of this feature names the old agent
+/// as the one before and was written since: that is looked up before anything is written, so of two calls at the same
+/// time both may succeed, and an agent that took over from that other one is not found once the other's file is archived;
 /// [`ErrorKind::Conflict`] when the old agent wrote its own meanwhile: it has not crashed;
 /// [`ErrorKind::Claimed`] while another's claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
 /// these cases nothing is changed.
@@ -201,7 +204,8 @@ fn beside(
 }
 
 /// Refuses to take work over that another agent than the new one took over already, in a file of its own. An old agent
-/// that wrote since then has its work still.
+/// that wrote since then has its work still, and so has one that is at another feature by now. Where the old stamp is no
+/// time, nothing states that the other went on since.
 fn refuse_second(
     agents: &Checkpoints<AgentCheckpoint>,
     old: (&Key, &AgentCheckpoint),
@@ -218,7 +222,9 @@ fn refuse_second(
             continue;
         };
         let there = there.checkpoint;
-        if there.previous_agent.as_ref().is_some_and(is_old) && written(&there) >= written(old) {
+        let went_on = written(old).is_some_and(|old| written(&there) >= Some(old));
+        let is_successor = there.previous_agent.as_ref().is_some_and(is_old);
+        if is_successor && there.feature == old.feature && went_on {
             return Err(Error::refused(format!(
                 "{other} took the work over; take over from {other}, or archive its checkpoint first"
             ))

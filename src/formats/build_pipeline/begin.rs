@@ -102,7 +102,7 @@ impl BuildCheckpoint {
 }
 
 /// What was done before a build began anew has no place in it: the record keeps the whole of it.
-pub(super) fn keep_put_aside(
+pub(super) fn keep_superseded(
     build: &BuildCheckpoint,
     before: Option<&BuildCheckpoint>,
 ) -> Truncation {

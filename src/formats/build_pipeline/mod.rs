@@ -420,7 +420,7 @@ impl Checkpoint for BuildCheckpoint {
     }
 
     fn shrink(&mut self, _limits: &Limits, before: Option<&Self>) -> Truncation {
-        begin::keep_put_aside(self, before)
+        begin::keep_superseded(self, before)
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn shrink(
         moved_out: 0,
         truncation: Truncation::default(),
     };
-    shrinking.keep_put_aside();
+    shrinking.keep_superseded();
     shrinking.cut_note();
     shrinking.cut_rationales();
     shrinking.keep_newest_steps();
@@ -49,7 +49,7 @@ struct Shrinking<'s> {
 impl Shrinking<'_> {
     /// A step that another superseded goes back to the plan, which has no place for its note; one that was
     /// dropped has no place at all. One in other words, with its note, is the same step.
-    fn keep_put_aside(&mut self) {
+    fn keep_superseded(&mut self) {
         let Some(step) = self.before.and_then(|before| before.current_step.as_ref()) else {
             return;
         };

@@ -295,18 +295,18 @@ fn a_deleted_checkpoint_that_begins_fresh_is_told_so() {
 }
 
 #[test]
-fn a_checkpoint_that_is_put_aside_frees_its_key() {
+fn a_checkpoint_that_is_archived_frees_its_key() {
     let project = Project::new();
     let store = ["--store", "checkpoints", "--key", "US-1"];
     project.expect(
         0,
         &[&["start", "--agent", "a", "--plan", "x"], &store[..]].concat(),
     );
-    let aside = project
+    let archived = project
         .expect(0, &[&["archive", "--as", "aborted"], &store[..]].concat())
         .out;
-    let aside = aside.trim_end().strip_prefix("archived as ").unwrap();
-    assert!(project.read(aside).contains("\"x\""));
+    let archived = archived.trim_end().strip_prefix("archived as ").unwrap();
+    assert!(project.read(archived).contains("\"x\""));
     project.expect(
         0,
         &[&["start", "--agent", "a", "--plan", "y"], &store[..]].concat(),
