@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::{Error, ErrorKind, Result};
-use rusqlite::{Connection, FileControl, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, FileControl, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::failure::{Failure, Step, locked, other, write_protected};
 use crate::turn::Turn;
@@ -20,8 +21,12 @@ const APPLICATION: i64 = 0x4143_4b50;
 /// A step that was published never changes.
 const LAYOUT: [&str; 1] = [include_str!("layout.sql")];
 
-/// How many connections that nobody uses stay open.
-const IDLE: usize = 8;
+/// At each multiple of this many bytes the log is begun anew, although there are readers. SQLite does so by itself at a quarter,
+/// when nobody reads.
+const LOG_BYTES: u64 = 16 << 20;
+
+/// How long that waits for the readers.
+const LOG_PATIENCE: Duration = Duration::from_millis(50);
 
 /// How long a writer or reader waits where nothing else is said.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +39,10 @@ pub(crate) struct Database {
     path: PathBuf,
     is_read_only: bool,
     lock_timeout: AtomicU64,
+    /// As many as were in use at once.
     idle: Mutex<Vec<Open>>,
+    /// Those of all connections that are open now.
+    files: Mutex<Weak<Files>>,
     turn: Turn,
 }
 
@@ -43,6 +51,29 @@ pub(crate) struct Database {
 struct Open {
     connection: Connection,
     deadline: Deadline,
+    files: Arc<Files>,
+}
+
+/// What SQLite keeps beside the database.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+/// Which files these were when a connection was made.
+type Files = [Option<FileId>; BESIDE.len()];
+
+/// A device and the number of a file on it.
+type FileId = (u64, u64);
+
+/// Where the files of a connection are now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// At the path.
+    Here,
+    /// No longer at the path; what is there is whole.
+    Gone,
+    /// There is another database at the path, and beside it the log of this one.
+    Replaced,
+    /// The database is at the path, and what was beside it is not.
+    Lost(&'static str),
 }
 
 /// Until when a connection waits for the locks of others.
@@ -95,6 +126,7 @@ impl Database {
             is_read_only,
             lock_timeout: AtomicU64::new(LOCK_TIMEOUT.as_millis() as u64),
             idle: Mutex::default(),
+            files: Mutex::default(),
             turn: Turn::default(),
         })
     }
@@ -177,10 +209,42 @@ impl Database {
                 return Err(locked(began.elapsed()).with_path(&self.path).into());
             };
             let mut open = self.lend(until)?;
-            let written = in_transaction(&mut open.connection, work);
+            let written = self.in_transaction(&mut open, work);
             self.give_back(open);
             written
         })
+    }
+
+    fn in_transaction<T>(
+        &self,
+        open: &mut Open,
+        work: impl FnOnce(&Connection) -> Step<T>,
+    ) -> Step<T> {
+        let check = |connection: &Connection, files: &Files| -> Step<()> {
+            match self.place(connection, files)? {
+                Place::Here => Ok(()),
+                place => Err(self.misplaced(place).into()),
+            }
+        };
+        // Dropped without a commit it is rolled back.
+        let transaction = Transaction::new(&mut open.connection, TransactionBehavior::Immediate)?;
+        // It has waited for other writers, and `work` takes its time.
+        check(&transaction, &open.files)?;
+        let number = layout_number(&transaction)?;
+        refuse_newer(number).map_err(|error| about(&transaction, error))?;
+        let done = work(&transaction)?;
+        check(&transaction, &open.files)?;
+        let before = self.log_bytes();
+        if let Err(failed) = transaction.commit() {
+            return Err(take_back(&open.connection, number, failed));
+        }
+        if self.log_bytes() / LOG_BYTES > before / LOG_BYTES {
+            open.deadline.set(Instant::now() + LOG_PATIENCE);
+            let begin_anew = "PRAGMA wal_checkpoint(RESTART)";
+            // With a reader that stays it is tried again later.
+            let _or_not = open.connection.query_row(begin_anew, [], |_| Ok(()));
+        }
+        Ok(done)
     }
 
     fn within_timeout<T>(&self, work: impl FnOnce(Instant) -> Step<T>) -> Result<T> {
@@ -200,19 +264,81 @@ impl Database {
                 return self.connect(until);
             };
             // One to a file that was removed or replaced would go on in a file that nobody finds.
-            if !has_moved(&open.connection)? {
-                open.deadline.set(until);
-                return Ok(open);
+            let place = self.place(&open.connection, &open.files)?;
+            match place {
+                Place::Here => {
+                    open.deadline.set(until);
+                    return Ok(open);
+                }
+                Place::Gone => continue,
+                // It stays, and knows the old log also next time.
+                Place::Replaced => self.give_back(open),
+                Place::Lost(_) => {
+                    self.give_back(open);
+                    self.end_idle();
+                }
             }
+            return Err(self.misplaced(place).into());
         }
     }
 
     /// Keeps a connection for the next call, unless something in it could not be ended.
     fn give_back(&self, open: Open) {
-        let mut idle = self.idle();
-        if idle.len() < IDLE && open.connection.is_autocommit() {
-            idle.push(open);
+        if open.connection.is_autocommit() {
+            self.idle().push(open);
         }
+    }
+
+    /// Ends the connections that lost their log. The last one moves what is in it into the database, unless others have
+    /// begun one at the path: what they wrote is newer.
+    fn end_idle(&self) {
+        for open in self.idle().drain(..) {
+            let mut pairs = self.files_now().into_iter().zip(*open.files);
+            if pairs.any(|(now, then)| now.is_some() && now != then) {
+                let no_checkpoint = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+                let _only_a_flag = open.connection.set_db_config(no_checkpoint, true);
+            }
+        }
+    }
+
+    fn files_now(&self) -> Files {
+        BESIDE.map(|ending| file_id(&self.beside(ending)))
+    }
+
+    fn place(&self, connection: &Connection, then: &Files) -> Step<Place> {
+        let now = self.files_now();
+        if has_moved(connection)? {
+            let is_replaced = self.path.exists() && now[0] == then[0] && self.log_bytes() > 0;
+            return Ok(match is_replaced {
+                true => Place::Replaced,
+                false => Place::Gone,
+            });
+        }
+        let lost = (0..BESIDE.len()).find(|at| then[*at].is_some() && now[*at] != then[*at]);
+        Ok(lost.map_or(Place::Here, |at| Place::Lost(BESIDE[at])))
+    }
+
+    /// The error where a connection is not at its place.
+    fn misplaced(&self, place: Place) -> Error {
+        let error = match place {
+            Place::Here | Place::Gone => other(
+                "replaced",
+                "was moved or removed in the middle of a write; nothing was written, try again",
+            ),
+            Place::Replaced => other(
+                "replaced",
+                "was replaced while it was open, and the log beside it is of the file before; end all programs that have it \
+                 open, remove its `-wal` and `-shm`, and try again",
+            ),
+            Place::Lost(ending) => other(
+                "log-removed",
+                format!(
+                    "its `{ending}` was removed or replaced while it was open; nothing was written, end all programs that have \
+                     it open before the next one"
+                ),
+            ),
+        };
+        error.with_path(&self.path)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Open>> {
@@ -239,18 +365,36 @@ impl Database {
         if !self.is_read_only && connection.is_readonly("main")? {
             return Err(write_protected().with_path(&self.path).into());
         }
-        if !self.is_read_only && found <= LAYOUT.len() as i64 {
+        let is_writer = !self.is_read_only && found <= LAYOUT.len() as i64;
+        if is_writer {
             self.use_log(&connection, &deadline)?;
             // Only then: it would wait for a writer.
             if found < LAYOUT.len() as i64 {
                 lay_out(&mut connection)?;
             }
-            self.sync_what_was_found()?;
         }
         Ok(Open {
             connection,
             deadline,
+            files: self.synced_files(is_writer)?,
         })
+    }
+
+    /// The files beside the database. What was found in the log may be from a writer that was killed before its sync, and
+    /// its name from one that was killed before it synced that: they are synced before anything is built on them. While
+    /// there is another connection, they have been.
+    fn synced_files(&self, is_writer: bool) -> Step<Arc<Files>> {
+        let now = self.files_now();
+        let mut known = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = known.upgrade().filter(|files| **files == now) {
+            return Ok(files);
+        }
+        if is_writer {
+            self.sync_log()?;
+        }
+        let files = Arc::new(now);
+        *known = Arc::downgrade(&files);
+        Ok(files)
     }
 
     /// Writes go to a log first (`-wal`), and each is synced there before it is acknowledged.
@@ -274,15 +418,19 @@ impl Database {
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; \
              PRAGMA trusted_schema = OFF",
         )?;
-        // The log stays when the last program ends: one that only reads needs it, and must not make it.
+        // A log that stays is shortened to this at times, and emptied when the last program ends: what is in it would be read
+        // as part of a copy that is put in the place of the database.
+        let limit = LOG_BYTES / 2;
+        connection.execute_batch(&format!("PRAGMA journal_size_limit = {limit}"))?;
+        // It stays when the last program ends: one that only reads needs it, and must not make it.
         let mut is_kept = 1;
         connection.file_control(Some("main"), FileControl::PersistWal(&mut is_kept))?;
+        // In a database that had no log before, it is made by the next read.
+        layout_number(connection)?;
         Ok(())
     }
 
-    /// What was found in the log may be from a writer that was killed before its sync, and its name from one that was
-    /// killed before it synced that: they are synced before anything is built on them.
-    fn sync_what_was_found(&self) -> Step<()> {
+    fn sync_log(&self) -> Step<()> {
         let log = self.beside("-wal");
         let synced = OpenOptions::new()
             .write(true)
@@ -327,6 +475,10 @@ impl Database {
         let message = "has a log and no index of it (`-shm`), as after a crash of the machine or in a copy; open it once \
                        for writing";
         other("no-index", message).with_path(&self.path)
+    }
+
+    fn log_bytes(&self) -> u64 {
+        std::fs::metadata(self.beside("-wal")).map_or(0, |log| log.len())
     }
 
     /// A file that SQLite keeps beside the database.
@@ -423,17 +575,20 @@ fn lay_out(connection: &mut Connection) -> Step<()> {
     Ok(transaction.commit()?)
 }
 
-fn in_transaction<T>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Connection) -> Step<T>,
-) -> Step<T> {
-    // Dropped without a commit it is rolled back.
-    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-    let found = layout_number(&transaction)?;
-    refuse_newer(found).map_err(|error| about(&transaction, error))?;
-    let done = work(&transaction)?;
-    transaction.commit()?;
-    Ok(done)
+/// Takes back what a commit wrote that failed. It may lie whole in the log, where the next program would find it: any page
+/// that is written over its first one ends that.
+fn take_back(connection: &Connection, number: i64, failed: rusqlite::Error) -> Failure {
+    let taken_back = connection.pragma_update(None, "user_version", number);
+    let code = failed.sqlite_error().map(|error| error.extended_code);
+    // What could not be written lacks its end, and does not count.
+    let is_cut = failed.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || code == Some(rusqlite::ffi::SQLITE_IOERR_WRITE);
+    if taken_back.is_ok() || is_cut {
+        return failed.into();
+    }
+    about(connection, Error::new(ErrorKind::NotDurable))
+        .with_source(failed)
+        .into()
 }
 
 /// Whether the file of a connection is no longer where it was.
@@ -444,7 +599,19 @@ fn has_moved(connection: &Connection) -> Step<bool> {
     Ok(moved != 0)
 }
 
+#[cfg(unix)]
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
 /// Elsewhere an open file cannot be removed.
+#[cfg(not(unix))]
+fn file_id(_: &Path) -> Option<FileId> {
+    None
+}
+
 #[cfg(not(unix))]
 fn has_moved(_: &Connection) -> Step<bool> {
     Ok(false)

@@ -40,6 +40,8 @@
 //! lock for a change, claims, history and recovery.
 //!
 //! * A save that returned survives a loss of power. The log is synced once for each; what a crash leaves behind the last sync is not seen.
+//!   The first save through a connection syncs the folder, too, and one that moves the log into the database, each thousand pages, the
+//!   log and the database.
 //! * Every text comes back to the byte. Its revision is the SHA-256 of its bytes, as in all stores.
 //! * Writers take turns: the threads of a store and its clones in the order in which they came, processes by asking again and again. Who
 //!   waits for longer than [`with_lock_timeout`](SqliteStore::with_lock_timeout) gets
@@ -47,12 +49,15 @@
 //! * There is one lock, not one for each key. A closure of
 //!   [`transact`](agent_checkpoint::CheckpointStoreExt::transact) holds it until it returns: it may read the store, and a write by it would wait for
 //!   itself, until it is refused.
-//! * What is removed is not found again, and what was moved is not written: a store whose file is gone makes it anew.
+//! * A store whose database was removed or moved away begins a new one at its path. One whose log was removed, or whose database was
+//!   replaced by another file, refuses: nothing is written where nobody would find it.
 //!
 //! # The files
 //!
 //! Beside `checkpoints.db` lie the log, `checkpoints.db-wal`, and its index, `checkpoints.db-shm`. All three belong together: to copy a
-//! database that is in use, `VACUUM INTO` or SQLite's backup copy it whole. `PRAGMA user_version` is the number of the layout. A database
+//! database that is in use, `VACUUM INTO` or SQLite's backup copy it whole. To bring a copy back, end all programs, remove `-wal` and `-shm`,
+//! then put the copy in the place of the database: the log of the one before would be read as part of it. The log grows while another
+//! program keeps one reading transaction open. A process that forks uses the store on one side only. `PRAGMA user_version` is the number of the layout. A database
 //! with a higher one is that of a newer program: it is read, and every write is refused
 //! ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). Refused are a database of another program, and a file with
 //! several names (hard links): SQLite would keep a log for each.

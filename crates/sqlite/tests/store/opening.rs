@@ -264,6 +264,123 @@ fn a_database_that_was_removed_is_made_anew_and_none_is_written_that_nobody_find
     assert_eq!(number_at(&store, "a"), Some(2));
 }
 
+fn back_up(path: &Path, copy: &Path) {
+    let other = Connection::open(path).unwrap();
+    other
+        .execute("VACUUM INTO ?1", [copy.to_str().unwrap()])
+        .unwrap();
+}
+
+#[test]
+fn a_copy_that_is_put_in_the_place_of_the_database_is_read_as_it_was() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let store = SqliteStore::open(at("a.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    back_up(&at("a.db"), &at("copy.db"));
+    for number in 2..9 {
+        store.put(&key("a"), numbered(number)).unwrap();
+    }
+    assert!(at("a.db-wal").metadata().unwrap().len() > 0);
+    drop(store);
+    assert_eq!(at("a.db-wal").metadata().unwrap().len(), 0);
+    fs::rename(at("copy.db"), at("a.db")).unwrap();
+    let store = SqliteStore::open(at("a.db")).unwrap();
+    assert_eq!(number_at(&store, "a"), Some(1));
+    store.put(&key("a"), numbered(2)).unwrap();
+    assert_eq!(number_at(&store, "a"), Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_database_that_was_replaced_while_it_was_open_is_not_mixed_with_the_log_of_the_one_before() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let store = SqliteStore::open(at("a.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    back_up(&at("a.db"), &at("copy.db"));
+    store.put(&key("a"), numbered(2)).unwrap();
+    fs::rename(at("copy.db"), at("a.db")).unwrap();
+    let copy = fs::read(at("a.db")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(store.load(&key("a")).unwrap_err().code(), "replaced");
+        let error = store.put(&key("a"), numbered(3)).unwrap_err();
+        assert_eq!(error.code(), "replaced", "{error}");
+    }
+    assert_eq!(fs::read(at("a.db")).unwrap(), copy);
+    for ending in ["-wal", "-shm"] {
+        fs::remove_file(at(&format!("a.db{ending}"))).unwrap();
+    }
+    assert_eq!(number_at(&store, "a"), Some(1));
+    store.put(&key("a"), numbered(4)).unwrap();
+    drop(store);
+    let store = SqliteStore::open(at("a.db")).unwrap();
+    assert_eq!(number_at(&store, "a"), Some(4));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_save_into_a_log_that_was_removed_is_refused_and_what_it_had_is_kept() {
+    for gone in [&["-wal"][..], &["-shm"], &["-wal", "-shm"]] {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let store = SqliteStore::open(&path).unwrap();
+        store.put(&key("a"), numbered(1)).unwrap();
+        for ending in gone {
+            fs::remove_file(folder.path().join(format!("a.db{ending}"))).unwrap();
+        }
+        let error = store.put(&key("a"), numbered(2)).unwrap_err();
+        assert_eq!(error.code(), "log-removed", "{error}");
+        assert!(error.to_string().contains(gone[0]), "{error}");
+        assert_eq!(number_at(&store, "a"), Some(1), "without {gone:?}");
+        store.put(&key("a"), numbered(3)).unwrap();
+        drop(store);
+        let store = SqliteStore::open(&path).unwrap();
+        assert_eq!(number_at(&store, "a"), Some(3), "without {gone:?}");
+    }
+}
+
+/// What others wrote into a log of their own is newer.
+#[cfg(unix)]
+#[test]
+fn a_log_that_was_removed_is_not_written_over_what_came_after_it() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    for ending in ["-wal", "-shm"] {
+        fs::rename(
+            folder.path().join(format!("a.db{ending}")),
+            folder.path().join(format!("old{ending}")),
+        )
+        .unwrap();
+        fs::write(folder.path().join(format!("a.db{ending}")), "").unwrap();
+    }
+    let before = fs::read(&path).unwrap();
+    assert_eq!(store.load(&key("a")).unwrap_err().code(), "log-removed");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_database_that_is_moved_in_the_middle_of_a_save_is_not_written() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    let saved = store.transact(&key("a"), |_| {
+        for name in files_in(folder.path()) {
+            let moved = format!("moved{}", name.strip_prefix("a").unwrap());
+            fs::rename(folder.path().join(name), folder.path().join(moved)).unwrap();
+        }
+        Ok(Some(numbered(2)))
+    });
+    assert_eq!(saved.unwrap_err().code(), "replaced");
+    assert_eq!(number_at(&store, "a"), None);
+    let moved = SqliteStore::open(folder.path().join("moved.db")).unwrap();
+    assert_eq!(number_at(&moved, "a"), Some(1));
+}
+
 #[test]
 fn a_text_is_kept_to_the_byte_also_a_damaged_one() {
     let folder = tempdir().unwrap();

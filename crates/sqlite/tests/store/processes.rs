@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, Put};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, ErrorKind, Fence, Key};
 use agent_checkpoint_sqlite::SqliteStore;
+use rusqlite::Connection;
 use tempfile::tempdir;
 
 use crate::children::{Given, Running, open_gate, say, wait_at_gate};
@@ -67,6 +70,39 @@ fn a_writer_that_waits_too_long_gets_the_store_s_own_error() {
     });
     saved.unwrap();
     other.put(&key("b"), numbered(1)).unwrap();
+}
+
+/// With one reader or another at any time, SQLite by itself only ever adds to the log.
+#[test]
+fn the_log_stays_small_also_while_there_are_always_readers() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let is_done = AtomicBool::new(false);
+    let begun = Barrier::new(5);
+    let text = format!("{{\"n\":1,\"x\":\"{}\"}}", "x".repeat(400_000));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut reader = Connection::open(&path).unwrap();
+                begun.wait();
+                while !is_done.load(Ordering::Relaxed) {
+                    let reading = reader.transaction().unwrap();
+                    let count = "SELECT count(*) FROM keys";
+                    reading.query_row(count, [], |_| Ok(())).unwrap();
+                    std::thread::sleep(Duration::from_millis(6));
+                }
+            });
+        }
+        begun.wait();
+        for number in 0..120 {
+            let document = Document::from_text(text.replace('1', &number.to_string()));
+            store.put(&key("a"), Put::new(document.unwrap())).unwrap();
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    let log = folder.path().join("a.db-wal").metadata().unwrap().len();
+    assert!(log < 24 << 20, "{log} bytes");
 }
 
 const PROCESSES: usize = 6;

@@ -41,6 +41,16 @@ fn child_saves() {
     store.load(&key).unwrap();
     mark("delete");
     store.delete(&key, &DeleteOptions::new()).unwrap();
+    mark("readers");
+    let start = std::sync::Barrier::new(12);
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                start.wait();
+                store.load(&key).unwrap();
+            });
+        }
+    });
     mark("end");
 }
 
@@ -75,10 +85,10 @@ fn a_save_waits_for_the_disk_once_and_one_that_changes_nothing_never() {
         .collect();
     let (first, rest) = counts.split_first().unwrap();
     assert!(first.1 >= 1, "the first save syncs the log's header, too");
-    let wanted = |name: &str| usize::from(!matches!(name, "unchanged" | "load"));
+    let wanted = |name: &str| usize::from(!matches!(name, "unchanged" | "load" | "readers"));
     // The last to close a database moves what is in the log into the file.
     for (name, syncs) in rest.iter().filter(|(name, _)| *name != "end") {
         assert_eq!(*syncs, wanted(name), "{name}, of {counts:?}");
     }
-    assert_eq!(rest.len() as u64, SAVES - 1 + 6);
+    assert_eq!(rest.len() as u64, SAVES - 1 + 7);
 }
