@@ -11,15 +11,25 @@ use agent_checkpoint::{
     Checkpoint, FixedClock, Key, Operation, OperationContext, Report, Result, Timestamp,
 };
 use chrono::{DateTime, Utc};
+use proptest::test_runner::Config as ProptestConfig;
 
 /// The example of the builder-state protocol: a host file with one checkpoint.
 pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
 
-/// How many of the cases that continuous integration tries are tried now: all of them by proptest's own 256 in
-/// `PROPTEST_CASES`, a part by the 50 of `.cargo/config.toml`.
-pub(crate) fn cases(in_ci: u32) -> u32 {
-    let now = proptest::test_runner::Config::default().cases;
-    (in_ci * now.min(256) / 256).max(1)
+/// How many of the cases that `scripts/test` tries are tried now: as many of 256 as `AGENT_CHECKPOINT_CASES` says. Not by
+/// `PROPTEST_CASES`: that is the number of every property, whatever its configuration says.
+pub(crate) fn cases(of: u32) -> u32 {
+    let now = std::env::var("AGENT_CHECKPOINT_CASES").ok();
+    let now = now.map_or(256, |now| now.parse().unwrap());
+    (of * now.min(256) / 256).max(1)
+}
+
+/// As many tries of a property. No file of failures: what fails here becomes a test of its own.
+pub(crate) fn tries(of: u32) -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases(of))
+    }
 }
 
 /// The places of a long row that are tried now: the first, and then each one in so many.

@@ -1,6 +1,6 @@
 //! The testkit's rules for checkpoint types, on every format of the library.
 
-use crate::common::cases;
+use crate::common::tries;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::build_pipeline::BuildCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
@@ -10,7 +10,7 @@ use agent_checkpoint::testkit::checkpoint::check_all;
 use agent_checkpoint::{Checkpoint, checkpoint_conformance};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 
 /// A few of what the strategies make, always the same.
 fn some<C: Checkpoint + Arbitrary>() -> Vec<C> {
@@ -28,7 +28,7 @@ checkpoint_conformance!(story_pipeline_state, PipelineState, some());
 checkpoint_conformance!(build_pipeline, BuildCheckpoint, some());
 
 proptest! {
-    #![proptest_config(Config { cases: cases(8), failure_persistence: None, ..Config::default() })]
+    #![proptest_config(tries(8))]
 
     #[test]
     fn the_rules_can_be_a_property(task in any::<TaskCheckpoint>()) {

@@ -1404,6 +1404,8 @@ fn messy_agent() -> impl Strategy<Value = Value> {
 
 #[cfg(feature = "schema")]
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn whatever_is_written_fits_the_schema(agent in any::<AgentCheckpoint>()) {
         use agent_checkpoint::schema::schema;
@@ -1418,6 +1420,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(agent in any::<AgentCheckpoint>()) {
         let document = Document::new(&agent).unwrap();

@@ -991,6 +991,8 @@ fn operations() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_valid_build_comes_back_from_its_text_equal_and_valid(build in any::<BuildCheckpoint>()) {
         let document = Document::new(&build).unwrap();

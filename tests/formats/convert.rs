@@ -14,6 +14,8 @@ use agent_checkpoint::{Checkpoint, DoneItem, Handoff};
 use proptest::prelude::*;
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_task_holds_what_a_task_had(mut task in any::<TaskCheckpoint>()) {
         // A current step that is not in the plan joins it: it is not lost when it is put aside.
@@ -73,6 +75,8 @@ fn into_every_format(handoff: &Handoff) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_task_into_every_format(from in any::<TaskCheckpoint>()) {
         into_every_format(&from.handoff())?;
@@ -109,6 +113,8 @@ fn stays_as_it_is<C: Checkpoint>(from: &C) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_checkpoint_stays_as_it_is_in_its_own_format(
         task in any::<TaskCheckpoint>(),

@@ -1053,6 +1053,8 @@ fn the_valid_examples_fit_the_schema_and_broken_ones_do_not() {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(
         checkpoint in any::<SitebuilderCheckpoint>(),

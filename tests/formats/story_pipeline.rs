@@ -911,6 +911,8 @@ fn the_handoff_tells_what_the_protocol_tells() {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
         let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
@@ -1110,7 +1112,7 @@ mod schemas {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(crate::common::cases(64)))]
 
         #[test]
         fn whatever_is_written_fits_the_schemas(

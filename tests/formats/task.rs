@@ -392,6 +392,8 @@ fn operations() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn an_operation_keeps_the_rules_or_is_refused_unchanged(
         before in any::<TaskCheckpoint>(),

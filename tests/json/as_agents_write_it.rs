@@ -69,6 +69,8 @@ fn collect(node: Node<'_>, into: &mut Vec<(String, std::ops::Range<usize>)>) {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn task(text in as_agents_write_it::<TaskCheckpoint>()) {
         holds::<TaskCheckpoint>(&text)?;

@@ -195,16 +195,8 @@ fn assert_style_kept(style: &Style, text: &str) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Edits
 
-/// No file of failures: what fails here becomes a test of its own.
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(crate::common::cases(cases))
-    }
-}
-
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(crate::common::tries(400))]
 
     #[test]
     fn setting_changes_only_the_value(
@@ -347,7 +339,7 @@ proptest! {
 // Damage
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(crate::common::tries(400))]
 
     #[test]
     fn what_is_saved_of_a_cut_text_was_in_it(
@@ -583,7 +575,7 @@ fn near_plan() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(cases(600))]
+    #![proptest_config(crate::common::tries(600))]
 
     #[test]
     fn any_text_reads_and_says_what_it_left_out(value in near_plan(), style in style()) {
@@ -769,7 +761,7 @@ enum Adjacent {
 }
 
 proptest! {
-    #![proptest_config(cases(600))]
+    #![proptest_config(crate::common::tries(600))]
 
     #[test]
     fn unusual_types_are_read_or_refused(value in near_plan(), style in style(), wild in root()) {
@@ -930,7 +922,7 @@ fn mutate(bytes: &mut Vec<u8>, mutation: &Mutation) {
 }
 
 proptest! {
-    #![proptest_config(cases(8000))]
+    #![proptest_config(crate::common::tries(8000))]
 
     #[test]
     fn what_is_json_is_agreed_upon(

@@ -42,6 +42,8 @@ fn an_empty_object_is_every_struct() {
 }
 
 proptest! {
+    #![proptest_config(crate::common::tries(256))]
+
     #[test]
     fn a_valid_checkpoint_comes_back_from_its_text_equal_and_valid(task in any::<TaskCheckpoint>()) {
         let document = Document::new(&task).unwrap();
@@ -296,6 +298,8 @@ fn one_slip_costs_one_member(
 macro_rules! one_slip {
     ($($name:ident: $type:ty),*) => {$(
         proptest! {
+            #![proptest_config(crate::common::tries(256))]
+
             #[test]
             fn $name(value in valid::<$type>(), slip in slip(), index in any::<prop::sample::Index>()) {
                 one_slip_costs_one_member(&serde_json::to_string(&value).unwrap(), slip, index)?;

@@ -569,17 +569,10 @@ fn in_all_formats(before: &Document, after: &Document) -> Vec<Difference> {
     all
 }
 
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(crate::common::cases(cases))
-    }
-}
-
 macro_rules! formats {
     ($($name:ident: $type:ty;)*) => {$(
         proptest! {
-            #![proptest_config(cases(48))]
+            #![proptest_config(crate::common::tries(48))]
 
             #[test]
             fn $name(before in any::<$type>(), after in any::<$type>()) {
@@ -614,7 +607,7 @@ formats! {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(crate::common::tries(100))]
 
     #[test]
     fn no_change_is_invisible((before, after) in two_objects()) {

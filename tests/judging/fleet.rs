@@ -1235,7 +1235,7 @@ mod any_files {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(crate::common::cases(64)))]
 
         #[test]
         fn no_file_makes_the_scan_fail_and_each_is_a_row_or_listed(

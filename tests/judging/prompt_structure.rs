@@ -268,7 +268,7 @@ fn check<C: Checkpoint>(bent: &Value, plain: &Value) -> Result<(), TestCaseError
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
+    #![proptest_config(ProptestConfig::with_cases(crate::common::cases(160)))]
 
     #[test]
     fn no_text_of_a_task_adds_to_the_structure_of_a_prompt((bent, plain, _) in pair(any::<TaskCheckpoint>())) {

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::common::cases as cases_now;
 use crate::common::only_swaps::OnlySwaps;
+use crate::common::tries;
 use crate::model_of_a_store::{Subject, follow, steps};
 use agent_checkpoint::Key;
 use agent_checkpoint::store::{
@@ -28,12 +28,7 @@ fn cases(few: u32) -> Config {
         Some(_) => 20,
         None => 1,
     };
-    Config {
-        cases: cases_now(few) * times,
-        // A failure is shown with its steps: nothing is written into the checkout.
-        failure_persistence: None,
-        ..Config::default()
-    }
+    tries(few * times)
 }
 
 struct InMemory {
@@ -224,9 +219,8 @@ proptest! {
         follow(&mut in_a_folder(), &steps);
     }
 
-    // Half as many steps outside of continuous integration, since it takes the longest.
     #[test]
-    fn a_host_file_does_what_the_model_says(steps in steps(cases_now(128).min(50) as usize)) {
+    fn a_host_file_does_what_the_model_says(steps in steps(50)) {
         follow(&mut in_a_host_file(), &steps);
     }
 }

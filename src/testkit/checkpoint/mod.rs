@@ -21,6 +21,7 @@ pub use reading::*;
 pub use reporting::*;
 pub use writing::*;
 
+use std::collections::HashSet;
 use std::iter::once;
 
 use serde_json::{Value, json};
@@ -28,8 +29,10 @@ use serde_json::{Value, json};
 use crate::checkpoint::Checkpoint;
 use crate::json::{Document, Kind, Node, Reading};
 
-/// Values of one document that are tried, spread over it: each costs some whole readings.
-const MOST: usize = 100;
+/// Values of one document that are tried, spread over it: each costs some whole readings, so of a large one fewer are.
+fn most_values(document: &Document) -> usize {
+    (400_000 / document.text().len().max(1)).clamp(10, 100)
+}
 
 /// Tries every rule on these samples.
 ///
@@ -77,28 +80,35 @@ fn with_value(document: &Document, pointer: &str, value: &Value) -> Document {
     changed
 }
 
-/// The pointers to all values, without the root; of a list to its first, second and last element, which are alike.
+/// The pointers to all values, without the root. What lies alike in several elements of a list is taken twice, in the
+/// first and in a later one.
 fn pointers(document: &Document) -> Vec<String> {
-    fn walk(node: Node<'_>, found: &mut Vec<String>) {
-        let members = node.members().map(|(_, child)| child);
-        let children: Vec<Node<'_>> = match node.kind() {
-            Kind::Object => members.collect(),
-            Kind::Array => {
-                let mut elements = node.elements();
-                let first = elements.by_ref().take(2).collect::<Vec<_>>();
-                first.into_iter().chain(elements.last()).collect()
+    fn walk(
+        node: Node<'_>,
+        place: &str,
+        seen: &mut HashSet<(String, Kind)>,
+        found: &mut Vec<String>,
+    ) {
+        let members = node
+            .members()
+            .map(|(name, child)| (format!("{place}/{name}"), child));
+        let elements = node.elements().enumerate().map(|(index, child)| {
+            let which = if index == 0 { "first" } else { "later" };
+            (format!("{place}/{which}"), child)
+        });
+        for (place, child) in members.chain(elements) {
+            if seen.insert((place.clone(), child.kind())) {
+                found.push(child.pointer());
             }
-            _ => Vec::new(),
-        };
-        for child in children {
-            found.push(child.pointer());
-            walk(child, found);
+            walk(child, &place, seen, found);
         }
     }
     let mut found = Vec::new();
-    walk(document.root(), &mut found);
-    let every = found.len().div_ceil(MOST).max(1);
-    found.into_iter().step_by(every).collect()
+    walk(document.root(), "", &mut HashSet::new(), &mut found);
+    let most = found.len().min(most_values(document));
+    (0..most)
+        .map(|which| found[which * found.len() / most].clone())
+        .collect()
 }
 
 /// The document with a value of each type at each pointer, one at a time.

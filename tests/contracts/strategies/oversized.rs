@@ -57,7 +57,7 @@ fn it_is_large_in_texts_and_in_lists() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(crate::common::cases(64)))]
 
     /// What a save of a format with limits cuts is in its record, whole, and what it does not cut is said.
     #[test]

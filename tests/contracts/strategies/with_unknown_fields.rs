@@ -87,7 +87,7 @@ fn the_shares_are_those_of_the_page() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(crate::common::cases(64)))]
 
     #[test]
     fn an_edit_keeps_them(text in with_unknown_fields::<super::TaskCheckpoint>()) {
