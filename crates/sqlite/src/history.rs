@@ -27,7 +27,9 @@ impl History for SqliteStore {
 
     fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
         let found = self.read(key, |connection| {
-            let row = self.find(connection, key, Wanted::Texts)?;
+            let number = entry.as_str().parse();
+            let wanted = number.map_or(Wanted::Present, Wanted::Numbered);
+            let row = self.find(connection, key, wanted)?;
             Ok(named(&row, entry)
                 .map(|state| state.stored(self.max_bytes))
                 .transpose()?)
@@ -40,7 +42,12 @@ impl History for SqliteStore {
             let row = self.find(connection, key, Wanted::States)?;
             let state = named(&row, entry).ok_or_else(|| no_such(entry))?;
             rows::pin(connection, state.id, pinned)?;
-            Ok(id_of(state.number)?)
+            // The state that is there now is an entry only while it is pinned.
+            let is_present = row.present().is_some_and(|present| present.id == state.id);
+            match pinned || !is_present {
+                true => Ok(id_of(state.number)?),
+                false => Ok(EntryId::current()),
+            }
         })
     }
 
@@ -89,8 +96,9 @@ fn named<'r>(row: &'r KeyRow, entry: &EntryId) -> Option<&'r State> {
     if entry.is_current() {
         return row.present();
     }
-    let number: i64 = entry.as_str().parse().ok()?;
-    row.past().find(|state| state.number == number)
+    // As it is written: `+1` is no other name of 1.
+    row.past()
+        .find(|state| state.number.to_string() == entry.as_str())
 }
 
 pub(crate) fn id_of(number: i64) -> Result<EntryId> {

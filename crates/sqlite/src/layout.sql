@@ -10,7 +10,11 @@ CREATE TABLE keys (
     task INTEGER NOT NULL DEFAULT 0,
     -- The last claim, as JSON.
     claim TEXT,
-    fingerprints TEXT
+    -- The highest fence that was given out, also where the claim cannot be read.
+    fence INTEGER NOT NULL DEFAULT 0,
+    fingerprints TEXT,
+    -- The revision that they are of.
+    fingerprints_of TEXT
 ) STRICT;
 
 -- The documents: of each key the present one and its history. The id of the key, shifted left by 20 bits, and the place among

@@ -70,9 +70,6 @@ impl SqliteStore {
             Some(_) => Outcome::Replaced,
             None => Outcome::Created,
         };
-        if outcome == Outcome::Replaced {
-            row.fingerprints = None;
-        }
         self.replace(connection, row, id, true, text)?;
         let revision = Revision::of(text.as_bytes());
         recovered.saved = Some(Saved::new(outcome, revision, None));

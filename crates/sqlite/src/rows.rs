@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Keep, Stored};
-use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Key, Result, Revision};
+use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::failure::Step;
+use crate::failure::{Step, other};
 
 /// How many damaged documents are kept of one key, the newest.
 const QUARANTINED: usize = 8;
@@ -26,7 +26,9 @@ pub(crate) struct KeyRow {
     pub(crate) last: i64,
     pub(crate) task: i64,
     claim: Option<String>,
-    pub(crate) fingerprints: Option<String>,
+    fence: i64,
+    /// With the revision that they are of.
+    pub(crate) fingerprints: Option<(String, String)>,
     /// Newest first.
     states: Vec<State>,
 }
@@ -39,7 +41,7 @@ pub(crate) struct State {
     pub(crate) task: i64,
     pub(crate) is_pinned: bool,
     pub(crate) modified: SystemTime,
-    /// Of the whole text, also where that was too long to be read.
+    /// Of the whole text, also where that was not read.
     pub(crate) bytes: u64,
     text: Vec<u8>,
 }
@@ -51,26 +53,23 @@ pub(crate) enum Wanted {
     Present,
     /// All states, and the text of the present one.
     States,
+    /// All states, and the text of the one with this number.
+    Numbered(i64),
     /// All states with their texts.
     Texts,
 }
 
 impl State {
-    /// A row of the states. A text that is longer than this is not read.
-    fn of(row: &Row<'_>, max_bytes: Option<u64>) -> rusqlite::Result<State> {
-        let bytes = row.get::<_, i64>(5)?.unsigned_abs();
-        let text = match max_bytes.is_some_and(|most| bytes <= most) {
-            true => row.get_ref(6)?.as_bytes()?.to_vec(),
-            false => Vec::new(),
-        };
+    fn of(row: &Row<'_>) -> rusqlite::Result<State> {
+        let text = row.get_ref(6)?.as_bytes_or_null()?;
         Ok(State {
             id: row.get(0)?,
             number: row.get(1)?,
             task: row.get(2)?,
             is_pinned: row.get(3)?,
             modified: time(row.get(4)?),
-            bytes,
-            text,
+            bytes: row.get::<_, i64>(5)?.unsigned_abs(),
+            text: text.unwrap_or_default().to_vec(),
         })
     }
 
@@ -100,7 +99,7 @@ impl KeyRow {
         wanted: Wanted,
         max_bytes: u64,
     ) -> Step<KeyRow> {
-        let sql = "SELECT id, present, last, task, claim, fingerprints FROM keys WHERE name = ?1";
+        let sql = "SELECT id, present, last, task, claim, fence, fingerprints_of, fingerprints FROM keys WHERE name = ?1";
         let mut statement = connection.prepare(sql)?;
         let found = statement.query_row([key.as_str()], |row| {
             Ok(KeyRow {
@@ -109,7 +108,8 @@ impl KeyRow {
                 last: row.get(2)?,
                 task: row.get(3)?,
                 claim: row.get(4)?,
-                fingerprints: row.get(5)?,
+                fence: row.get(5)?,
+                fingerprints: row.get::<_, Option<_>>(6)?.zip(row.get(7)?),
                 states: Vec::new(),
             })
         });
@@ -122,19 +122,33 @@ impl KeyRow {
             (Wanted::Present, Some(present)) => (present, present),
             _ => (first, first + PLACES - 1),
         };
-        // Two plain statements are prepared in less time than one that joins the tables.
-        let sql = "SELECT id, number, task, is_pinned, modified, octet_length(text), text FROM states \
-                   WHERE id BETWEEN ?1 AND ?2";
+        let (all, place, number) = match wanted {
+            Wanted::Texts => (true, None, None),
+            Wanted::Numbered(number) => (false, None, Some(number)),
+            Wanted::Present | Wanted::States => (false, found.present, None),
+        };
+        // Two plain statements are prepared in less time than one that joins the tables. A text that is a column of the result
+        // is read from the disk whole, wanted or not.
+        let sql = "SELECT id, number, task, is_pinned, modified, octet_length(text), \
+                   CASE WHEN octet_length(text) <= ?3 AND (?4 OR id = ?5 OR number = ?6) THEN text END \
+                   FROM states WHERE id BETWEEN ?1 AND ?2";
         let mut statement = connection.prepare(sql)?;
-        let mut rows = statement.query([first, last])?;
+        let most = i64::try_from(max_bytes).unwrap_or(i64::MAX);
+        let mut rows = statement.query(params![first, last, most, all, place, number])?;
         while let Some(row) = rows.next()? {
-            let is_read = wanted != Wanted::States || row.get(0).ok() == found.present;
-            found
-                .states
-                .push(State::of(row, is_read.then_some(max_bytes))?);
+            found.states.push(State::of(row)?);
         }
         found.states.sort_by_key(|state| Reverse(state.number));
-        Ok(found)
+        match (found.present, found.present()) {
+            (Some(place), None) => {
+                let detail = format!(
+                    "row {place} of the table `states`, its document, is missing; bring the database back from a copy, or set \
+                     `present` of its row in `keys` to NULL"
+                );
+                Err(Error::new(ErrorKind::Unreadable { detail }).into())
+            }
+            _ => Ok(found),
+        }
     }
 
     /// The document that is there.
@@ -155,6 +169,11 @@ impl KeyRow {
         claim
             .transpose()
             .map_err(|error| unreadable("claim", error))
+    }
+
+    /// A fence that is higher than all before.
+    pub(crate) fn next_fence(&self) -> Fence {
+        Fence::new(self.fence.unsigned_abs() + 1)
     }
 
     /// The row's id; there is one from now on.
@@ -191,9 +210,10 @@ impl KeyRow {
                 self.last += 1;
                 let mut gone = self.beyond(None, keep, now);
                 // A row that is written over costs less than one that goes and one that comes.
-                let place = gone
-                    .pop()
-                    .map_or_else(|| self.free_place(id), |state| state.id);
+                let place = match gone.pop() {
+                    Some(state) => state.id,
+                    None => self.free_place(id)?,
+                };
                 remove(connection, gone)?;
                 place
             }
@@ -209,15 +229,17 @@ impl KeyRow {
     /// From now on there is no document; its last state is in the history.
     pub(crate) fn set_absent(&mut self, connection: &Connection) -> Step<()> {
         self.present = None;
+        self.fingerprints = None;
         self.update(connection)
     }
 
     fn update(&self, connection: &Connection) -> Step<()> {
-        let sql =
-            "UPDATE keys SET present = ?2, last = ?3, task = ?4, fingerprints = ?5 WHERE id = ?1";
+        let sql = "UPDATE keys SET present = ?2, last = ?3, task = ?4, fingerprints_of = ?5, fingerprints = ?6 WHERE id = ?1";
         let mut statement = connection.prepare(sql)?;
         let (id, present, last) = (self.id, self.present, self.last);
-        statement.execute(params![id, present, last, self.task, self.fingerprints])?;
+        let of = self.fingerprints.as_ref().map(|(of, _)| of);
+        let fingerprints = self.fingerprints.as_ref().map(|(_, text)| text);
+        statement.execute(params![id, present, last, self.task, of, fingerprints])?;
         Ok(())
     }
 
@@ -249,12 +271,21 @@ impl KeyRow {
     }
 
     /// The first place among the states of a key where none is.
-    fn free_place(&self, id: i64) -> i64 {
+    fn free_place(&self, id: i64) -> Result<i64> {
         let mut taken: Vec<i64> = self.states.iter().map(|state| state.id).collect();
         taken.sort_unstable();
         let first = id * PLACES;
         let free = (first..).zip(&taken).find(|(place, taken)| place != *taken);
-        free.map_or(first + taken.len() as i64, |(place, _)| place)
+        let place = free.map_or(first + taken.len() as i64, |(place, _)| place);
+        // The next one is that of another key.
+        match place - first {
+            PLACES.. => {
+                let message =
+                    format!("has {PLACES} states, and room for no more; prune its history");
+                Err(other("history-full", message))
+            }
+            _ => Ok(place),
+        }
     }
 }
 
@@ -279,8 +310,10 @@ pub(crate) fn pin(connection: &Connection, state: i64, is_pinned: bool) -> Step<
 
 pub(crate) fn set_claim(connection: &Connection, id: i64, claim: &Claim) -> Step<()> {
     let text = serde_json::to_string(claim).map_err(|error| unreadable("claim", error))?;
-    let mut statement = connection.prepare("UPDATE keys SET claim = ?2 WHERE id = ?1")?;
-    statement.execute(params![id, text])?;
+    let sql = "UPDATE keys SET claim = ?2, fence = max(fence, ?3) WHERE id = ?1";
+    let mut statement = connection.prepare(sql)?;
+    let fence = i64::try_from(claim.fence.number()).unwrap_or(i64::MAX);
+    statement.execute(params![id, text, fence])?;
     Ok(())
 }
 
@@ -372,4 +405,32 @@ fn time(micros: i64) -> SystemTime {
 fn unreadable(what: &str, error: serde_json::Error) -> Error {
     let detail = format!("the {what} in the database cannot be read; correct it there");
     Error::new(ErrorKind::Unreadable { detail }).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_never_takes_a_place_of_another_key() {
+        let of_place = |id| State {
+            id,
+            number: id,
+            task: 0,
+            is_pinned: false,
+            modified: UNIX_EPOCH,
+            bytes: 0,
+            text: Vec::new(),
+        };
+        let mut row = KeyRow {
+            states: (2 * PLACES..3 * PLACES).map(of_place).collect(),
+            ..KeyRow::default()
+        };
+        assert!(
+            row.free_place(2)
+                .is_err_and(|error| error.code() == "history-full")
+        );
+        row.states.remove(7);
+        assert!(row.free_place(2).is_ok_and(|place| place == 2 * PLACES + 7));
+    }
 }

@@ -186,7 +186,8 @@ impl SqliteStore {
             rows::add_dropped(connection, id, put.dropped())?;
             saved.truncation.kept_in = Some(self.path().display().to_string());
         }
-        row.fingerprints = put.fingerprints().map(str::to_owned);
+        let of = saved.revision.to_string();
+        row.fingerprints = put.fingerprints().map(|text| (of, text.to_owned()));
         self.replace(connection, &mut row, id, put.skips_history(), text)?;
         Ok(saved)
     }
@@ -325,9 +326,10 @@ impl Beside for SqliteStore {
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
         self.read(key, |connection| {
             let row = self.find(connection, key, Wanted::Present)?;
-            let is_it = |state: &rows::State| Revision::of(state.text()) == *revision;
-            let is_there = row.present().is_some_and(is_it);
-            Ok(row.fingerprints.filter(|_| is_there))
+            let of_it = row
+                .fingerprints
+                .filter(|(of, _)| *of == revision.to_string());
+            Ok(of_it.map(|(_, fingerprints)| fingerprints))
         })
     }
 
@@ -340,7 +342,15 @@ impl Claims for SqliteStore {
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
         self.write(key, |connection| {
             let mut row = self.find(connection, key, Wanted::Present)?;
-            let claim = change.apply(row.claim()?.as_ref(), self.now())?;
+            let claim = match row.claim() {
+                // Whoever may take the key from any owner takes it from one that cannot be read.
+                Err(_) if change.takes_over() => {
+                    let mut claim = change.apply(None, self.now())?;
+                    claim.fence = row.next_fence();
+                    claim
+                }
+                last => change.apply(last?.as_ref(), self.now())?,
+            };
             let id = row.id(connection, key)?;
             rows::set_claim(connection, id, &claim)?;
             Ok(claim)

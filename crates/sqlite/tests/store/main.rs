@@ -14,6 +14,7 @@ mod log;
 mod opening;
 mod processes;
 mod syncs;
+mod tables;
 
 use std::path::Path;
 

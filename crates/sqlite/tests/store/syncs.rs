@@ -1,10 +1,11 @@
-//! How often a save waits for the disk, counted in its system calls: this very program, started again under strace.
+//! How often a save waits for the disk, and how much it reads, counted in its system calls: this very program, started again under strace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use agent_checkpoint::store::{CheckpointStore, DeleteOptions};
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Put};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest};
 use agent_checkpoint_sqlite::SqliteStore;
 use tempfile::tempdir;
@@ -51,6 +52,20 @@ fn child_saves() {
             });
         }
     });
+    mark("filling");
+    let filling = "x".repeat(400_000);
+    for number in 0..10 {
+        let document = Document::from_text(format!("{{\"n\":{number},\"x\":\"{filling}\"}}"));
+        store.put(&key, Put::new(document.unwrap())).unwrap();
+    }
+    let past = store.states(&key).unwrap().swap_remove(1).id;
+    // Stores that have nothing in memory yet.
+    let opened = || SqliteStore::open(folder.join("a.db")).unwrap();
+    let (one, two) = (opened(), opened());
+    mark("large put");
+    one.put(&key, numbered(0)).unwrap();
+    mark("large load");
+    two.load_revision(&key, &past).unwrap();
     mark("end");
 }
 
@@ -86,9 +101,21 @@ fn a_save_waits_for_the_disk_once_and_one_that_changes_nothing_never() {
     let (first, rest) = counts.split_first().unwrap();
     assert!(first.1 >= 1, "the first save syncs the log's header, too");
     let wanted = |name: &str| usize::from(!matches!(name, "unchanged" | "load" | "readers"));
-    // The last to close a database moves what is in the log into the file.
-    for (name, syncs) in rest.iter().filter(|(name, _)| *name != "end") {
+    // A log of a thousand pages is moved into the database.
+    let filling = rest
+        .iter()
+        .position(|(name, _)| *name == "filling")
+        .unwrap();
+    for (name, syncs) in &rest[..filling] {
         assert_eq!(*syncs, wanted(name), "{name}, of {counts:?}");
     }
-    assert_eq!(rest.len() as u64, SAVES - 1 + 7);
+    assert_eq!(filling as u64, SAVES - 1 + 6);
+    // Each of the ten states has a hundred pages.
+    for section in sections
+        .iter()
+        .filter(|section| section.starts_with("large"))
+    {
+        let reads = section.matches("pread64(").count();
+        assert!((100..200).contains(&reads), "{reads}: {:.10}", section);
+    }
 }
