@@ -11,7 +11,7 @@ use agent_checkpoint::{Error, ErrorKind, Result};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, FileControl, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::failure::{Failure, Step, locked, other, write_protected};
+use crate::failure::{Failure, Step, cannot_make, locked, other, write_protected};
 use crate::turn::Turn;
 
 /// What marks a database as one of ours (`PRAGMA application_id`): "ACKP".
@@ -20,6 +20,10 @@ const APPLICATION: i64 = 0x4143_4b50;
 /// The steps from an empty database to the present layout. `PRAGMA user_version` is the number of those that were made.
 /// A step that was published never changes.
 const LAYOUT: [&str; 1] = [include_str!("layout.sql")];
+
+/// How long a path and the name at its end may be, so that SQLite has room for the endings of what it keeps beside it.
+const PATH_BYTES: usize = 504;
+const NAME_BYTES: usize = 247;
 
 /// At each multiple of this many bytes the log is begun anew, although there are readers. SQLite does so by itself at a quarter,
 /// when nobody reads.
@@ -348,13 +352,16 @@ impl Database {
 
     fn connect(&self, until: Instant) -> Step<Open> {
         let access = match self.is_read_only {
-            false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            false => OpenFlags::SQLITE_OPEN_READ_WRITE,
             true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
         if self.is_read_only && self.beside("-wal").exists() && !self.beside("-shm").exists() {
             return Err(self.unindexed().into());
         }
-        self.refuse_several_names()?;
+        self.refuse_unfit()?;
+        if !self.is_read_only {
+            self.make()?;
+        }
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.path, flags)?;
         let deadline = Deadline::new(until);
@@ -438,6 +445,11 @@ impl Database {
             .and_then(|log| log.sync_all());
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let synced = synced.and_then(|()| sync_folder(folder));
+        // Nor is the folder's own name known to be on the disk.
+        let synced = synced.and_then(|()| match folder.parent().map_or(Ok(()), sync_folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        });
         let failed = |error: std::io::Error| {
             let failed = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => write_protected(),
@@ -455,14 +467,46 @@ impl Database {
     }
 
     fn open_at_rest(&self) -> Step<Connection> {
-        self.refuse_several_names()?;
+        self.refuse_unfit()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;
         Ok(Connection::open_with_flags(frozen_uri(&self.path), flags)?)
     }
 
-    fn refuse_several_names(&self) -> Result<()> {
+    /// Makes the file, where there is none, with the rights that its user gives to new files. SQLite would let nobody else
+    /// write it, and gives those of the file to what it keeps beside it.
+    fn make(&self) -> Result<()> {
+        // SQLite's locks on a file end when its own process closes that file anywhere: another thread opens it after that.
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _held = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut options = OpenOptions::new();
+        let made = options.write(true).create_new(true).open(&self.path);
+        match made.map(drop) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(cannot_make(&self.path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what SQLite does not open, or not as one database, and gives no reason for.
+    fn refuse_unfit(&self) -> Result<()> {
+        let length = |name: &std::ffi::OsStr| name.len();
+        let is_too_long = length(self.path.as_os_str()) > PATH_BYTES
+            || self.path.file_name().map_or(0, length) > NAME_BYTES;
+        if cfg!(unix) && is_too_long {
+            let message = format!(
+                "SQLite takes no path of more than {PATH_BYTES} bytes, and of no more than {NAME_BYTES} for the name at its end; \
+                 name a shorter one"
+            );
+            return Err(other("path-too-long", message).with_path(&self.path));
+        }
+        // To open one that is no file, such as a pipe, might wait for ever.
+        if self.path.exists() && !self.path.is_file() {
+            let message = "is no file; name the file that is to be the database";
+            return Err(other("not-a-file", message).with_path(&self.path));
+        }
         if has_several_names(&self.path) {
             let message = "has more than one name (hard links), and SQLite keeps a log for each: what is written under one is \
                            lost under the other; make a copy and remove the other names";

@@ -1,5 +1,7 @@
 //! What fails below the store, as the errors that the library has.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,8 +65,7 @@ impl Failure {
                 "the disk is full; nothing was written, free some space and try again",
             ),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => write_protected(),
-            Some(ErrorCode::CannotOpen) => cannot_open(path),
-            _ if path.is_dir() => cannot_open(path),
+            Some(ErrorCode::CannotOpen) => return cannot_open(path, error),
             Some(ErrorCode::NotADatabase) => other(
                 "not-a-database",
                 "is no SQLite database; nothing was written, name another file",
@@ -102,28 +103,34 @@ pub(crate) fn write_protected() -> Error {
     )
 }
 
-/// Why SQLite cannot open a file. It says no more than that, so the file system is asked.
-fn cannot_open(path: &Path) -> Error {
+/// Why the file of a database could not be made.
+pub(crate) fn cannot_make(path: &Path, error: io::Error) -> Error {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_file() => write_protected(),
-        Ok(_) => other(
-            "not-a-file",
-            "is no file; name the file that is to be the database",
-        ),
-        Err(_) if !folder.is_dir() => other(
+    let shown = folder.display();
+    let error_here = match error.kind() {
+        _ if !folder.is_dir() => other(
             "not-a-folder",
-            format!(
-                "its folder {} is not there; make it first",
-                folder.display()
-            ),
+            format!("its folder {shown} is not there; make it first"),
         ),
-        Err(_) => other(
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => other(
             "write-protected",
-            format!(
-                "cannot be made, for this user may not write to {}; name another place",
-                folder.display()
-            ),
+            format!("cannot be made, for this user may not write to {shown}; name another place"),
         ),
+        _ => Error::new(ErrorKind::Io),
+    };
+    error_here.with_path(path).with_source(error)
+}
+
+/// Why SQLite cannot open a file. It says no more than that, so it is tried whether the system opens as many as it needs.
+fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    // Another file: SQLite's locks on the database end when its own process closes that anywhere.
+    let opened: io::Result<Vec<_>> = (0..4).map(|_| File::open(folder)).collect();
+    match opened {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+            let error_here = Error::new(ErrorKind::Io);
+            error_here.with_path(path).with_source(error)
+        }
+        _ => write_protected().with_path(path).with_source(error),
     }
 }

@@ -74,6 +74,64 @@ fn a_save_for_which_there_is_no_room_changes_nothing_and_the_next_one_works() {
     assert!(number_at(&store, "a").is_some());
 }
 
+#[cfg(unix)]
+#[test]
+fn child_has_no_descriptors() {
+    let Some(given) = Given::find() else { return };
+    let at = |name: &str| given.folder.join(name);
+    drop(SqliteStore::open(at("a.db")).unwrap());
+    let open = |_| std::fs::File::open("/dev/null").ok();
+    let mut held: Vec<_> = (0..).map_while(open).collect();
+    for spare in 0..4 {
+        for path in [at("a.db"), at("new.db")] {
+            let error = SqliteStore::open(&path).unwrap_err();
+            assert_eq!(error.code(), "io", "{error}, with {spare} to spare");
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(cause.contains("os error 24"), "{cause}");
+        }
+        held.pop();
+    }
+    drop(held);
+    SqliteStore::open(at("a.db")).unwrap();
+    say("done");
+}
+
+/// A folder that a group shares.
+#[cfg(unix)]
+#[test]
+fn child_makes_a_database_for_its_group() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(given) = Given::find() else { return };
+    let store = SqliteStore::open(given.folder.join("a.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    for name in crate::files_in(&given.folder) {
+        let found = given.folder.join(&name).metadata().unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o664, "{name}");
+    }
+    say("done");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_shell_allows_counts() {
+    for (script, test) in [
+        ("ulimit -n 40", "faults::child_has_no_descriptors"),
+        ("umask 002", "faults::child_makes_a_database_for_its_group"),
+    ] {
+        let folder = tempdir().unwrap();
+        let script = format!("{script}; exec \"$0\" --exact {test} --nocapture");
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .arg(std::env::current_exe().unwrap())
+            .env(FOLDER, folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("CHILD done"), "{said}{errors}");
+    }
+}
+
 #[test]
 fn child_saves_until_one_is_refused() {
     let Some(given) = Given::find() else { return };

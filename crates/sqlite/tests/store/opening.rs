@@ -264,6 +264,28 @@ fn a_database_that_was_removed_is_made_anew_and_none_is_written_that_nobody_find
     assert_eq!(number_at(&store, "a"), Some(2));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_sqlite_cannot_open_is_refused_with_the_reason() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    assert_eq!(refused(Path::new("/dev/null")), "not-a-file");
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let error = SqliteStore::open(at("pipe")).unwrap_err();
+    assert_eq!(error.code(), "not-a-file", "{error}");
+    SqliteStore::open(at(&"n".repeat(247))).unwrap();
+    assert_eq!(refused(&at(&"n".repeat(248))), "path-too-long");
+    let deep = at(&"d".repeat(200)).join("d".repeat(200));
+    fs::create_dir_all(&deep).unwrap();
+    let name = |bytes| "n".repeat(bytes - deep.as_os_str().len() - 1);
+    let store = SqliteStore::open(deep.join(name(504))).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    assert_eq!(refused(&deep.join(name(505))), "path-too-long");
+}
+
 fn back_up(path: &Path, copy: &Path) {
     let other = Connection::open(path).unwrap();
     other

@@ -74,7 +74,7 @@ fn a_save_waits_for_the_disk_once_and_one_that_changes_nothing_never() {
     let folder = tempdir().unwrap();
     let trace = folder.path().join("trace");
     let output = Command::new("strace")
-        .args(["-f", "-o"])
+        .args(["-f", "-y", "-o"])
         .arg(&trace)
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "syncs::child_saves"])
@@ -98,6 +98,10 @@ fn a_save_waits_for_the_disk_once_and_one_that_changes_nothing_never() {
             (name, section.matches("sync(").count())
         })
         .collect();
+    let parent = folder.path().parent().unwrap().display();
+    let opening = trace.split("/agent-checkpoint-mark/").next().unwrap();
+    let is_synced = |line: &str| line.contains("sync(") && line.contains(&format!("<{parent}>"));
+    assert!(opening.lines().any(is_synced), "the folder's own name");
     let (first, rest) = counts.split_first().unwrap();
     assert!(first.1 >= 1, "the first save syncs the log's header, too");
     let wanted = |name: &str| usize::from(!matches!(name, "unchanged" | "load" | "readers"));
