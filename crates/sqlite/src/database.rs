@@ -58,11 +58,11 @@ struct Open {
     files: Arc<Files>,
 }
 
-/// What SQLite keeps beside the database.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
+/// How the names of the files end: the database, its log, and the index of that.
+const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Which files these were when a connection was made.
-type Files = [Option<FileId>; BESIDE.len()];
+type Files = [Option<FileId>; ENDINGS.len()];
 
 /// A device and the number of a file on it.
 type FileId = (u64, u64);
@@ -306,20 +306,25 @@ impl Database {
     }
 
     fn files_now(&self) -> Files {
-        BESIDE.map(|ending| file_id(&self.beside(ending)))
+        ENDINGS.map(|ending| file_id(&self.beside(ending)))
     }
 
     fn place(&self, connection: &Connection, then: &Files) -> Step<Place> {
         let now = self.files_now();
         if has_moved(connection)? {
-            let is_replaced = self.path.exists() && now[0] == then[0] && self.log_bytes() > 0;
-            return Ok(match is_replaced {
+            return Ok(match now[0].is_some() && self.has_log_of(then) {
                 true => Place::Replaced,
                 false => Place::Gone,
             });
         }
-        let lost = (0..BESIDE.len()).find(|at| then[*at].is_some() && now[*at] != then[*at]);
-        Ok(lost.map_or(Place::Here, |at| Place::Lost(BESIDE[at])))
+        let lost = (1..ENDINGS.len()).find(|at| then[*at].is_some() && now[*at] != then[*at]);
+        Ok(lost.map_or(Place::Here, |at| Place::Lost(ENDINGS[at])))
+    }
+
+    /// Whether the log at the path is that of a connection, and there is something in it.
+    fn has_log_of(&self, then: &Files) -> bool {
+        let now = self.files_now();
+        then[1].is_some() && now[1] == then[1] && self.log_bytes() > 0
     }
 
     /// The error where a connection is not at its place.
@@ -359,6 +364,16 @@ impl Database {
             return Err(self.unindexed().into());
         }
         self.refuse_unfit()?;
+        // Those that are in use show no longer what is at the path.
+        let in_use = self
+            .files
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .upgrade();
+        let is_other = |then: &Files| self.path.exists() && self.files_now()[0] != then[0];
+        if in_use.is_some_and(|then| is_other(&then) && self.has_log_of(&then)) {
+            return Err(self.misplaced(Place::Replaced).into());
+        }
         if !self.is_read_only {
             self.make()?;
         }

@@ -57,10 +57,12 @@
 //! Beside `checkpoints.db` lie the log, `checkpoints.db-wal`, and its index, `checkpoints.db-shm`. All three belong together: to copy a
 //! database that is in use, `VACUUM INTO` or SQLite's backup copy it whole. To bring a copy back, end all programs, remove `-wal` and `-shm`,
 //! then put the copy in the place of the database: the log of the one before would be read as part of it. The log grows while another
-//! program keeps one reading transaction open. A process that forks uses the store on one side only. `PRAGMA user_version` is the number of the layout. A database
-//! with a higher one is that of a newer program: it is read, and every write is refused
-//! ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). Refused are a database of another program, and a file with
-//! several names (hard links): SQLite would keep a log for each.
+//! program keeps one reading transaction open. A store that was opened before a fork is for one of the two processes only: SQLite
+//! does not know the other.
+//!
+//! `PRAGMA user_version` is the number of the layout. A database with a higher one is that of a newer program: it is read, and every
+//! write is refused ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). Refused are a database of another program,
+//! and a file with several names (hard links): SQLite would keep a log for each.
 //!
 //! [`SqliteStore::read_only`] makes none of these files, also where the log is missing.
 //!

@@ -362,6 +362,26 @@ fn a_save_into_a_log_that_was_removed_is_refused_and_what_it_had_is_kept() {
     }
 }
 
+/// Another connection is made while the first is in use.
+#[cfg(unix)]
+#[test]
+fn a_database_that_was_replaced_in_the_middle_of_a_save_is_not_mixed_with_the_log_either() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let store = SqliteStore::open(at("a.db")).unwrap();
+    store.put(&key("a"), numbered(1)).unwrap();
+    back_up(&at("a.db"), &at("copy.db"));
+    store.put(&key("a"), numbered(2)).unwrap();
+    let copy = fs::read(at("copy.db")).unwrap();
+    let saved = store.transact(&key("a"), |_| {
+        fs::rename(at("copy.db"), at("a.db")).unwrap();
+        assert_eq!(store.load(&key("a")).unwrap_err().code(), "replaced");
+        Ok(Some(numbered(3)))
+    });
+    assert_eq!(saved.unwrap_err().code(), "replaced");
+    assert_eq!(fs::read(at("a.db")).unwrap(), copy);
+}
+
 /// What others wrote into a log of their own is newer.
 #[cfg(unix)]
 #[test]
