@@ -310,15 +310,16 @@ impl Database {
     }
 
     fn place(&self, connection: &Connection, then: &Files) -> Step<Place> {
-        let now = self.files_now();
         if has_moved(connection)? {
-            return Ok(match now[0].is_some() && self.has_log_of(then) {
+            return Ok(match self.path.exists() && self.has_log_of(then) {
                 true => Place::Replaced,
                 false => Place::Gone,
             });
         }
-        let lost = (1..ENDINGS.len()).find(|at| then[*at].is_some() && now[*at] != then[*at]);
-        Ok(lost.map_or(Place::Here, |at| Place::Lost(ENDINGS[at])))
+        let mut beside = ENDINGS.into_iter().zip(then).skip(1);
+        let lost =
+            beside.find(|(ending, then)| then.is_some() && file_id(&self.beside(ending)) != **then);
+        Ok(lost.map_or(Place::Here, |(ending, _)| Place::Lost(ending)))
     }
 
     /// Whether the log at the path is that of a connection, and there is something in it.
