@@ -36,8 +36,9 @@
 //!
 //! # What it promises
 //!
-//! All that [`CheckpointStore`](agent_checkpoint::store::CheckpointStore) asks for: the testkit runs on it whole. It has a
-//! lock for a change, claims, history and recovery.
+//! All that [`CheckpointStore`](agent_checkpoint::store::CheckpointStore) asks for, and the testkit shows it, but for its
+//! four rules that make calls to the file system fail: SQLite's own calls cannot be watched. It has a lock for a change, claims, history and
+//! recovery.
 //!
 //! * A save that returned survives a loss of power. The log is synced once for each; what a crash leaves behind the last sync is not seen.
 //!   The first save through a connection syncs the folder, too, and one that moves the log into the database, each thousand pages, the
