@@ -49,6 +49,7 @@ fn example() -> (tempfile::TempDir, Resume) {
     let store = BuilderStateStore::open(&host);
     let resume = store
         .checkpoints::<TaskCheckpoint>()
+        .with_clock(clock("2026-03-02T08:10:00Z"))
         .resume(&key("active"), &ResumeOptions::new(project.path()))
         .unwrap();
     (project, resume)

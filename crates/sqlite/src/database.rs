@@ -30,7 +30,7 @@ const NAME_BYTES: usize = 247;
 const LOG_BYTES: u64 = 16 << 20;
 
 /// How long that waits for the readers.
-const LOG_PATIENCE: Duration = Duration::from_millis(50);
+const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a writer or reader waits where nothing else is said.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);

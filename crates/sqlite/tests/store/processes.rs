@@ -101,8 +101,9 @@ fn the_log_stays_small_also_while_there_are_always_readers() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
+    // It would be over 90 MB. Where a busy machine lets a reader sleep on, one try in 16 MB may fail.
     let log = folder.path().join("a.db-wal").metadata().unwrap().len();
-    assert!(log < 24 << 20, "{log} bytes");
+    assert!(log < 40 << 20, "{log} bytes");
 }
 
 const PROCESSES: usize = 6;
