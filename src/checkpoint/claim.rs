@@ -48,9 +48,9 @@ impl FromStr for Fence {
 /// A claim on a checkpoint, as the store keeps it.
 ///
 /// A store keeps the last claim of each key for good, also when it ran out or was released: the next
-/// fence must be greater. A store keeps this record, in one step with no other writer of
-/// the key between, and asks it: [`Claim::granted`], [`Claim::renewed`], [`Claim::given_back`],
-/// [`Claim::check`].
+/// fence must be greater. Of a task that was forgotten the [fence](Claim::only_fence) alone stays. A store keeps this
+/// record, in one step with no other writer of the key between, and asks it: [`Claim::granted`], [`Claim::renewed`],
+/// [`Claim::given_back`], [`Claim::check`], [`Claim::check_forget`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -248,6 +248,44 @@ impl Claim {
         }
     }
 
+    /// What is left of a claim when its task is forgotten, or is taken along from another store: the fence, since the
+    /// next one must be greater. It is given back, has no owner, and its fence opens nothing.
+    #[must_use]
+    pub fn only_fence(fence: Fence) -> Claim {
+        Claim {
+            owner: String::new(),
+            fence,
+            since: DateTime::UNIX_EPOCH,
+            expires: DateTime::UNIX_EPOCH,
+            released: true,
+            agent: None,
+            process: None,
+        }
+    }
+
+    /// Whether nothing but the fence is known.
+    #[must_use]
+    pub fn is_only_fence(&self) -> bool {
+        self.owner.is_empty()
+    }
+
+    /// Whether a forget that shows `given` may go through. One that was interrupted may have left nothing of the
+    /// claim but the fence, and goes on with that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Claim::check).
+    pub fn check_forget(
+        last: Option<&Claim>,
+        given: Option<Fence>,
+        now: DateTime<Utc>,
+    ) -> Result<()> {
+        match last {
+            Some(last) if last.is_only_fence() && given == Some(last.fence) => Ok(()),
+            last => Claim::check(last, given, now),
+        }
+    }
+
     /// The error for a fence of a key that was never claimed.
     #[must_use]
     pub fn unknown(fence: Fence) -> Error {
@@ -321,8 +359,8 @@ impl Claim {
     }
 
     fn expect_unreleased(&self, fence: Fence) -> Result<()> {
-        if self.fence != fence {
-            let why = if fence < self.fence {
+        if self.fence != fence || self.is_only_fence() {
+            let why = if fence < self.fence && !self.is_only_fence() {
                 Fenced::TakenOver {
                     by: self.owner.clone(),
                 }

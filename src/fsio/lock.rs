@@ -82,6 +82,11 @@ impl Lock {
         }
     }
 
+    /// Names nobody any more as the last holder.
+    pub(crate) fn forget_holder(&self) {
+        let _ = system::write_at(&self.file, &self.sidecar, &padded(""), 0);
+    }
+
     /// What the file is called that the lock is for, as its first user wrote it: sidecars of names that
     /// differ only in upper and lower case are one. `None` where nobody had written it, or it cannot be read.
     #[must_use]

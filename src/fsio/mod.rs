@@ -55,7 +55,7 @@ pub(crate) use replace::{Present, Replace, Replaced, replace};
 pub(crate) use resolve::{is_plain, look, parent_of, resolve, target_of, within};
 pub(crate) use seam::Operation;
 pub(crate) use stamp::FileStamp;
-pub(crate) use sweep::{ABANDONED_AFTER, sweep};
+pub(crate) use sweep::{ABANDONED_AFTER, is_temporary, sweep};
 pub(crate) use synced::{distrust, ensure_synced, sync_now};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.

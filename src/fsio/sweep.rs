@@ -1,3 +1,4 @@
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +20,7 @@ pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
     let now = SystemTime::now();
     entries
         .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_ours))
+        .filter(|entry| is_temporary(&entry.file_name()))
         .filter(|entry| {
             // This does not follow links: a link of that name is none of ours.
             entry.metadata().is_ok_and(|found| {
@@ -34,8 +35,10 @@ pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
         .count()
 }
 
-fn is_ours(name: &str) -> bool {
-    name.strip_prefix(TEMP_PREFIX)
+/// Whether this is the name of a temporary file of ours.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    name.to_str()
+        .and_then(|name| name.strip_prefix(TEMP_PREFIX))
         .and_then(|rest| rest.strip_suffix(TEMP_SUFFIX))
         .is_some_and(|random| {
             random.len() == TEMP_RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())

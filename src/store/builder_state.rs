@@ -76,6 +76,10 @@ impl CheckpointStore for BuilderStateStore {
         self.0.delete(key, options)
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.0.forget(key, options)
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         self.0.list(query)
     }

@@ -141,6 +141,24 @@ impl CheckpointStore for MemoryStore {
         Ok(entry.remember(&self.keep, SystemTime::from(self.clock.now())))
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        let mut entries = self.entries();
+        let entry = entries.by_key.entry(key.clone()).or_default();
+        Claim::check_forget(entry.claim.as_ref(), options.fence, self.clock.now())
+            .map_err(|error| error.with_key(key))?;
+        check_expected(key, &options.expect, entry.document.as_ref())?;
+        let Entry {
+            document,
+            dropped,
+            history,
+            claim,
+            ..
+        } = std::mem::take(entry);
+        let is_owned = claim.as_ref().is_some_and(|claim| !claim.is_only_fence());
+        entry.claim = claim.map(|claim| Claim::only_fence(claim.fence));
+        Ok(document.is_some() || !dropped.is_empty() || !history.is_empty() || is_owned)
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         let entries = self.entries();
         let after = query.after.as_ref().map_or(Unbounded, Excluded);

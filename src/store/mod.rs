@@ -53,14 +53,16 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 /// * A document that is there but corrupt is [`ErrorKind::Corrupt`] for every operation, also for a
 ///   put that expects [`Expect::Any`].
 /// * After every error what was there is still there, but for [`ErrorKind::NotDurable`]: then the new
-///   document is in place and may not survive a loss of power.
+///   document is in place and may not survive a loss of power. A [`forget`](CheckpointStore::forget) that failed may
+///   have removed a part.
 /// * What was left out of a document is kept until a checkpoint is created anew under its key.
 /// * While a claim on a key stands ([`Claims`]), a write goes through only with its fence;
 ///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences
 ///   of a key only grow, also over reloads, releases, and deletes.
 /// * What a write replaces or deletes is in the history afterwards ([`History`]), where a
 ///   failed write leaves nothing; the newest entry, and those that are pinned, never go. Only a
-///   heartbeat ([`Put::skip_history`]) replaces without that.
+///   heartbeat ([`Put::skip_history`]) replaces without that, and only [`forget`](CheckpointStore::forget) removes
+///   all of it.
 /// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where none was
 ///   end the one before: the history has its states ([`HistoryEntry::tasks_since`]), and they come back by their
 ///   names, but no recovery goes back to them. A mere deletion ends nothing yet, and a put may bring the task back
@@ -104,6 +106,22 @@ pub trait CheckpointStore: Send + Sync {
     /// As [`put`](CheckpointStore::put).
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
 
+    /// Removes everything that the store has of a key: the document, whatever it is, its history with what is pinned,
+    /// what was quarantined and archived, dropped items, fingerprints, and the claim but for its
+    /// [fence](crate::Claim::only_fence). `false` when there was nothing. Afterwards the bytes are in none of the
+    /// store's files, and the key is as if it had never been used, but that fences go on growing.
+    ///
+    /// This is the one call that removes what is pinned or damaged. It is not whole: one that fails or is killed may
+    /// have removed a part. The document goes last, so that the key is listed until then, and the same call again
+    /// removes the rest.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](CheckpointStore::put), but that a document that cannot be read is removed where any is
+    /// [expected](DeleteOptions::expect); [`ErrorKind::NotOffered`] in a store that keeps documents inside a larger
+    /// file, of which the history has whole copies.
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
+
     /// The keys there are, in order, a page at a time. Holds no lock.
     ///
     /// # Errors
@@ -144,6 +162,10 @@ macro_rules! forward {
 
             fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
                 (**self).delete(key, options)
+            }
+
+            fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+                (**self).forget(key, options)
             }
 
             fn list(&self, query: &Query) -> Result<Page> {

@@ -144,6 +144,8 @@ macro_rules! __store_rules {
             recovery_of_a_good_document_changes_nothing
             recovery_brings_a_deleted_document_back
 
+            a_forgotten_task_leaves_only_its_fence
+
             a_failed_put_leaves_the_old_or_the_new_document
             a_failed_delete_is_complete_or_does_nothing
             a_failed_read_is_an_error

@@ -67,6 +67,12 @@
 //!         Ok(present.take().is_some())
 //!     }
 //!
+//!     fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+//!         let was_there = self.delete(key, options)?;
+//!         let left = self.0.lock().unwrap().remove(key);
+//!         Ok(was_there || left.is_some_and(|(_, dropped)| !dropped.is_empty()))
+//!     }
+//!
 //!     fn list(&self, query: &Query) -> Result<Page> {
 //!         let rows = self.0.lock().unwrap();
 //!         let there = rows.iter().filter(|(_, (stored, _))| stored.is_some());
@@ -135,7 +141,7 @@
 //!
 //! A store with more to prove offers more: [`address`](Place::address) and [`connect`](Place::connect) for writers
 //! in several processes, [`damage`](Place::damage) for documents that cannot be read, a [`clock`](Place::clock)
-//! that the rules move, [`fail`](Place::fail) for calls that fail. The page `docs/testkit.md` has a table.
+//! that the rules move, [`raw`](Place::raw) for what may not be left of a forgotten task, [`fail`](Place::fail) for calls that fail. The page `docs/testkit.md` has a table.
 //!
 //! # A checkpoint type
 //!

@@ -63,6 +63,12 @@ pub trait Place: Send + Sync {
         true
     }
 
+    /// All bytes that are kept in this place, in any order: of a store of files the contents of each, of a database also
+    /// those of its log. What was forgotten is searched for in them.
+    fn raw(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The clock of the stores that are opened here, where they take one.
     fn clock(&self) -> Option<MovableClock> {
         None

@@ -48,6 +48,10 @@ impl CheckpointStore for OnlySwaps {
         self.store.delete(key, &options.clone().with_fence(None))
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.store.forget(key, &options.clone().with_fence(None))
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         self.store.list(query)
     }

@@ -114,6 +114,19 @@ impl Files {
     }
 }
 
+/// The contents of all files below a folder.
+pub(crate) fn raw(folder: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        bytes.extend(match path.is_dir() {
+            true => raw(&path),
+            false => fs::read(path).unwrap(),
+        });
+    }
+    bytes
+}
+
 pub(crate) struct FilesPlace {
     files: Files,
     pub(crate) folder: TempDir,
@@ -151,6 +164,10 @@ impl Place for FilesPlace {
     fn damage(&self, key: &Key) -> Result<bool> {
         fs::write(self.store().path(key)?, DAMAGE).unwrap();
         Ok(true)
+    }
+
+    fn raw(&self) -> Option<Vec<u8>> {
+        Some(raw(self.folder.path()))
     }
 
     fn clock(&self) -> Option<MovableClock> {

@@ -98,6 +98,9 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         recovery_of_a_good_document_changes_nothing() RecoversWhatIsGood "a recovery with Newest"
         recovery_brings_a_deleted_document_back() ForgetsDroppedItems "the number of dropped items"
 
+        a_forgotten_task_leaves_only_its_fence() ForgetsTheDocument "dropped items of a task that was forgotten"
+        a_forgotten_task_leaves_only_its_fence() ForgetsNoFile "after a forget the place still has \"forget-this-last"
+
         a_failed_put_leaves_the_old_or_the_new_document() HidesFailures "the put returned Ok"
         a_failed_delete_is_complete_or_does_nothing() HidesFailures "the delete returned Ok(true)"
         a_failed_read_is_an_error() HidesFailures "the load returned Ok(None)"

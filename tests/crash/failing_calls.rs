@@ -380,6 +380,32 @@ fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
     assert!(synced.load(Ordering::Relaxed) > 0, "nothing was waited for");
 }
 
+/// A forget is the one act that is not whole: what failed is finished by the next.
+#[test]
+fn a_forget_that_fails_is_finished_by_the_next() {
+    let scenario = scenarios::forgotten();
+    let folder = scratch();
+    (scenario.before)(folder.path());
+    let initial = Tree::read(folder.path());
+    let calls = with_fault(EIO, |_, _| false, || run(&scenario, folder.path())).calls;
+    let mut parts = 0;
+    for number in places().take_while(|&number| number < calls) {
+        let folder = scratch();
+        let root = folder.path();
+        initial.write(root);
+        let dead = move |call, _: &Call<'_>| call >= number;
+        let failed = with_fault(EIO, dead, || run(&scenario, root));
+        if failed.result.is_ok() {
+            assert!(!scenarios::is_kept_somewhere(root), "call {number}");
+        }
+        parts += usize::from(Tree::read(root).names.len() < initial.names.len());
+        scenarios::forget(root).unwrap();
+        assert!(!scenarios::is_kept_somewhere(root), "call {number}");
+        next_save_works(&*(scenario.open)(root), &scenario.key).unwrap();
+    }
+    assert!(parts > 0, "nothing was removed by any that failed");
+}
+
 /// From each call on everything fails, as if the process had been killed there. What it saved, and what it was
 /// about to save, is ours.
 #[test]

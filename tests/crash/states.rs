@@ -58,6 +58,7 @@ mod crash_after_each_call {
         foreign_unchanged,
         foreign_healthy,
         emptied_slot,
+        forgotten,
     );
 }
 
@@ -85,6 +86,7 @@ mod kill_after_each_call {
         recovered_fresh,
         foreign_deleted,
         foreign_pinned,
+        forgotten,
     );
 }
 

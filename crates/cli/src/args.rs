@@ -281,6 +281,21 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "REV")]
         expect: Option<String>,
     },
+    /// Remove everything that is kept of a task, for good; without --apply, say what that would be
+    ///
+    /// The checkpoint and its archives, its history with what is pinned, damaged texts, dropped items and the claim go. The
+    /// number of the last fence stays, so that no earlier owner writes again.
+    Forget {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Remove it; nothing brings it back
+        #[arg(long)]
+        apply: bool,
+        /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
+        #[arg(long, value_name = "REV", requires = "apply")]
+        expect: Option<String>,
+    },
     /// Remove old entries of the history; the newest and those that are pinned stay
     Prune {
         /// The checkpoint file; or --store

@@ -47,6 +47,10 @@ impl CheckpointStore for Team {
         outside(key, self.files.delete(&self.inside(key)?, options))
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        outside(key, self.files.forget(&self.inside(key)?, options))
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         let all = self.files.list(&Query::all().with_prefix(&self.prefix))?;
         let names = all

@@ -251,6 +251,25 @@ impl Database {
         Ok(done)
     }
 
+    /// Moves what is in the log into the database, and cuts the log to nothing: what was removed there is in neither then.
+    pub(crate) fn empty_log(&self) -> Result<()> {
+        self.within_timeout(|until| {
+            let began = Instant::now();
+            let Some(_held) = self.turn.wait(until) else {
+                return Err(locked(began.elapsed()).with_path(&self.path).into());
+            };
+            let open = self.lend(until)?;
+            let cut = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let is_busy = open.connection.query_row(cut, [], |row| row.get(0));
+            self.give_back(open);
+            match is_busy? {
+                false => self.sync_log(),
+                // A reader of an older state still needs it.
+                true => Err(locked(began.elapsed()).with_path(&self.path).into()),
+            }
+        })
+    }
+
     fn within_timeout<T>(&self, work: impl FnOnce(Instant) -> Step<T>) -> Result<T> {
         let began = Instant::now();
         let timeout = Duration::from_millis(self.lock_timeout.load(Ordering::Relaxed));
@@ -439,7 +458,7 @@ impl Database {
         }
         connection.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; \
-             PRAGMA trusted_schema = OFF",
+             PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON",
         )?;
         // A log that stays is shortened to this at times, and emptied when the last program ends: what is in it would be read
         // as part of a copy that is put in the place of the database.

@@ -67,6 +67,11 @@
 //!
 //! [`SqliteStore::read_only`] makes none of these files, also where the log is missing.
 //!
+//! [`forget`](agent_checkpoint::store::CheckpointStore::forget) removes the rows of a key, overwrites what they were in (`PRAGMA
+//! secure_delete`, on in all connections of a store), and then empties the log. While another connection reads an older state the log is still
+//! needed: then it is [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked) after the timeout, the rows are gone, and the same call again
+//! empties the log.
+//!
 //! # What is not here
 //!
 //! * Archives: archiving ends the task, and its states stay in the history.

@@ -226,6 +226,30 @@ impl KeyRow {
         self.update(connection)
     }
 
+    /// Removes all rows of the key but for the fence, and says whether there was more than that.
+    pub(crate) fn forget(&self, connection: &Connection, claim: Option<&Claim>) -> Step<bool> {
+        let Some(id) = self.id else {
+            return Ok(false);
+        };
+        let first = id * PLACES;
+        let mut gone = connection.execute(
+            "DELETE FROM states WHERE id BETWEEN ?1 AND ?2",
+            [first, first + PLACES - 1],
+        )?;
+        gone += connection.execute("DELETE FROM dropped WHERE key = ?1", [id])?;
+        gone += connection.execute("DELETE FROM quarantine WHERE key = ?1", [id])?;
+        let Some(claim) = claim else {
+            connection.execute("DELETE FROM keys WHERE id = ?1", [id])?;
+            return Ok(gone > 0);
+        };
+        connection.execute(
+            "UPDATE keys SET present = NULL, last = 0, task = 0, fingerprints = NULL, fingerprints_of = NULL WHERE id = ?1",
+            [id],
+        )?;
+        set_claim(connection, id, &Claim::only_fence(claim.fence))?;
+        Ok(gone > 0 || !claim.is_only_fence())
+    }
+
     /// From now on there is no document; its last state is in the history.
     pub(crate) fn set_absent(&mut self, connection: &Connection) -> Step<()> {
         self.present = None;

@@ -10,7 +10,7 @@ use agent_checkpoint::store::{
     Heartbeat, History, Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
 };
 use agent_checkpoint::{
-    Claim, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision, SystemClock,
+    Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
 };
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
@@ -239,6 +239,21 @@ impl CheckpointStore for SqliteStore {
             }
             Ok(is_there)
         })
+    }
+
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        let was_there = self.write(key, |connection| {
+            let row = self.find(connection, key, Wanted::States)?;
+            if *options.expect() != Expect::Any {
+                check_expected(key, options.expect(), self.stored(&row)?.as_ref())?;
+            }
+            let claim = row.claim()?;
+            Claim::check_forget(claim.as_ref(), options.fence(), self.now())?;
+            row.forget(connection, claim.as_ref())
+        })?;
+        // Also where nothing was there: who removed it may not have come to this.
+        self.database.empty_log()?;
+        Ok(was_there)
     }
 
     fn list(&self, query: &Query) -> Result<Page> {

@@ -1,6 +1,6 @@
 //! The checkpoint of a key in its file: the whole of it, or a slot of a host file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
@@ -163,6 +163,23 @@ impl CheckpointFile<'_> {
         }
         let check = &mut |present: Option<&Stored>| self.check_expected(options, present);
         self.file.delete(options.fence, check)
+    }
+
+    /// Removes everything of the checkpoint. Not of a slot: other slots and the builder's own state are in every entry
+    /// of its history, and in what is quarantined of its host.
+    pub(super) fn forget(
+        &self,
+        options: &DeleteOptions,
+        is_archive: &dyn Fn(&Path, &str, &str) -> bool,
+    ) -> Result<bool> {
+        if self.slot.is_some() {
+            let what =
+                "way to forget one slot of a host file, of which its history has whole copies";
+            return Err(Error::new(ErrorKind::NotOffered { what }));
+        }
+        let any = options.expect == Expect::Any;
+        let check = &mut |present: Option<&Stored>| self.check_expected(options, present);
+        self.file.forget(options.fence, check, any, is_archive)
     }
 
     fn check_expected(&self, options: &DeleteOptions, present: Option<&Stored>) -> Result<()> {

@@ -88,6 +88,32 @@ impl ClaimsFile {
         check(in_the_way, None)
     }
 
+    /// Whether a forget of the whole file that shows this fence may go through.
+    pub(super) fn check_forget(&self, fence: Option<Fence>, now: DateTime<Utc>) -> Result<()> {
+        let claims = self.read()?;
+        let is_left = |claim: &Claim| claim.is_only_fence() && fence == Some(claim.fence);
+        match claims.values().any(is_left) && claims.values().all(Claim::is_only_fence) {
+            true => Ok(()),
+            false => self.check_whole(fence, now, &|_| true),
+        }
+    }
+
+    /// Leaves nothing of the claims but their fences, and says whether there was more.
+    pub(super) fn forget(&self, durability: Durability) -> Result<bool> {
+        let (claims, read) = RECORD.read::<Claims>(&self.0)?;
+        let (mut claims, Some(read)) = (claims?, read) else {
+            return Ok(false);
+        };
+        let is_more = claims.values().any(|claim| !claim.is_only_fence());
+        for claim in claims.values_mut() {
+            *claim = Claim::only_fence(claim.fence);
+        }
+        // Also when nothing changes: whoever wrote it may have been killed before it was on disk.
+        let present = Present::Same(&read.stamp);
+        self.0.write(&RECORD.text(&claims)?, present, durability)?;
+        Ok(is_more)
+    }
+
     /// Puts what `change` makes of the last claim in its place. A take-over begins a record that cannot be read
     /// again.
     pub(super) fn change(

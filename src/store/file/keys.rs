@@ -41,7 +41,7 @@ impl FileStore {
 
     /// What a file is, by its name; but a file that bears its own id as its name is no archive, although
     /// the id reads like one.
-    fn role(&self, folder: &Path, layout: &Layout, name: &str) -> FileRole {
+    pub(super) fn role(&self, folder: &Path, layout: &Layout, name: &str) -> FileRole {
         let role = (layout.role)(name);
         let bears_its_id = || {
             let id = self.key_inside(&folder.join(name), layout);

@@ -257,6 +257,15 @@ impl CheckpointStore for FileStore {
         self.at(key, |file| file.delete(options))
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        let is_archive = |folder: &Path, name: &str, stem: &str| {
+            let layout = self.layout();
+            layout.is_archive_of(name, stem)
+                && self.role(folder, &layout, name) == FileRole::Archive
+        };
+        self.at(key, |file| file.forget(options, &is_archive))
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         self.keys(query)
     }

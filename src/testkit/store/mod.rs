@@ -34,6 +34,7 @@
 mod claims;
 mod documents;
 mod faults;
+mod forgetting;
 mod history;
 mod keys;
 mod processes;
@@ -43,6 +44,7 @@ mod writers;
 pub use claims::*;
 pub use documents::*;
 pub use faults::*;
+pub use forgetting::*;
 pub use history::*;
 pub use keys::*;
 pub use processes::*;

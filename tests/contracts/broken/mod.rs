@@ -52,6 +52,8 @@ pub(crate) enum Fault {
     WritesOverCorrupt,
     RecoversWithNothing,
     RecoversWhatIsGood,
+    ForgetsTheDocument,
+    ForgetsNoFile,
     HidesFailures,
     StaysBroken,
 }
@@ -59,13 +61,15 @@ pub(crate) enum Fault {
 use Fault::*;
 
 /// Those that show in files, or in several processes.
-const IN_FILES: [Fault; 8] = [
+const IN_FILES: [Fault; 10] = [
     WritesLater,
     ExcludesOnlyThreads,
     IgnoresFences,
     CorruptIsNothing,
     WritesOverCorrupt,
     RecoversWithNothing,
+    ForgetsTheDocument,
+    ForgetsNoFile,
     HidesFailures,
     StaysBroken,
 ];
@@ -159,6 +163,10 @@ impl Place for BrokenPlace {
 
     fn damage(&self, key: &Key) -> Result<bool> {
         self.right.damage(key)
+    }
+
+    fn raw(&self) -> Option<Vec<u8>> {
+        self.right.raw()
     }
 
     fn clock(&self) -> Option<MovableClock> {

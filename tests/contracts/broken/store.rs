@@ -73,6 +73,24 @@ impl CheckpointStore for Broken {
         }
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        match self.fault {
+            ForgetsTheDocument => self.right.delete(key, options),
+            ForgetsNoFile => {
+                // A copy that was made at some time, and that nobody remembers.
+                let file = self.right.beside().document_file(key);
+                let file = file.filter(|file| file.exists());
+                let copy = file.as_ref().map(|file| std::fs::read(file).unwrap());
+                let forgotten = self.right.forget(key, options)?;
+                if let (Some(file), Some(copy)) = (file, copy) {
+                    std::fs::write(file.with_extension("bak"), copy).unwrap();
+                }
+                Ok(forgotten)
+            }
+            _ => self.right.forget(key, options),
+        }
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         let mut page = self.right.list(query)?;
         match self.fault {

@@ -952,3 +952,57 @@ pub(crate) fn emptied_slot() -> Scenario {
         )
     }
 }
+
+/// Whether a part of a forgotten task is in any file: its texts, its dropped steps, the name of its owner.
+pub(crate) fn is_kept_somewhere(root: &Path) -> bool {
+    let files = Tree::read(root).files;
+    files.iter().any(|file| {
+        let text = String::from_utf8_lossy(&file.bytes);
+        ["did ", "damaged", "the owner"]
+            .iter()
+            .any(|part| text.contains(part))
+    })
+}
+
+pub(crate) fn forget(root: &Path) -> Result<()> {
+    let store = open_few(root);
+    let fence = store.claimed(&a())?.map(|claim| claim.fence);
+    store
+        .forget(&a(), &DeleteOptions::new().with_fence(fence))
+        .map(drop)
+}
+
+/// A task with all that can be kept of one is forgotten.
+pub(crate) fn forgotten() -> Scenario {
+    fn begin(root: &Path) {
+        begin_with_steps(root, STEPS);
+        let store = open_few(root);
+        store.pin(&a(), &EntryId::current(), true).unwrap();
+        std::fs::write(root.join("store/a.json"), "{\"damaged\": ").unwrap();
+        recover(&*store, &a(), Recovery::Newest).unwrap();
+        finish(root, STEPS).unwrap();
+        let archive = files(root, options()).archive(
+            &a(),
+            Archive::Crashed,
+            time(NOW),
+            &DeleteOptions::new(),
+        );
+        archive.unwrap();
+        begin_with_steps(root, 1);
+        store.claim(&a(), &request("the owner")).unwrap();
+    }
+    fn nothing_is_kept(look: &Look<'_>) -> Judged {
+        if look.acknowledged == 0 {
+            return Ok(());
+        }
+        ensure(!is_kept_somewhere(look.folder), || {
+            "a part of it is there".to_owned()
+        })?;
+        kept_out(look, &a(), &[fence(0)])
+    }
+    Scenario {
+        open: open_few,
+        also: nothing_is_kept,
+        ..scenario("forget", begin, &[forget])
+    }
+}

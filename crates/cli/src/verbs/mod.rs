@@ -5,6 +5,7 @@ mod claim;
 mod convert;
 mod detect;
 mod diff;
+mod forget;
 mod guide;
 mod history;
 mod operate;
@@ -143,6 +144,11 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Archive { file, why, expect } => {
             archive::run(file.as_deref(), why, expect.as_deref(), global)
         }
+        Verb::Forget {
+            file,
+            apply,
+            expect,
+        } => forget::run(file.as_deref(), expect.as_deref(), apply, global),
         Verb::Prune {
             file,
             keep,
@@ -205,6 +211,7 @@ fn named_file(verb: &Verb, global: &Global) -> Option<PathBuf> {
         | Verb::Restore { file, .. }
         | Verb::Recover { file, .. }
         | Verb::Archive { file, .. }
+        | Verb::Forget { file, .. }
         | Verb::Prune { file, .. }
         | Verb::Claim { file, .. }
         | Verb::Release { file } => file.as_ref(),
@@ -225,6 +232,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         | Verb::Archive { .. }
         | Verb::Prune { .. }
         | Verb::Release { .. } => true,
+        Verb::Forget { apply, .. } => *apply,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } => out.is_some(),

@@ -314,6 +314,52 @@ fn a_checkpoint_that_is_archived_frees_its_key() {
 }
 
 #[test]
+fn a_task_is_forgotten_only_when_that_is_applied() {
+    let project = Project::new();
+    let store = ["--store", "c", "--key", "T"];
+    let run = |code, verb: &[&str]| project.expect(code, &[verb, &store[..]].concat());
+    run(0, &["start", "--agent", "secretive", "--plan", "secret"]);
+    run(0, &["block", "a secret"]);
+    run(0, &["history", "--pin", "1"]);
+    let claim = run(0, &["claim", "--agent", "secretive", "--json"]).json();
+    let before = project.names();
+    let would = run(0, &["forget"]).out;
+    assert_eq!(
+        would,
+        "would be removed for good, with --apply: the checkpoint; 1 earlier state, 1 of them pinned; the claim of \
+         secretive; nothing was changed\n"
+    );
+    assert_eq!(project.names(), before);
+    run(4, &["forget", "--apply"]);
+    let fence = claim["claim"]["fence"].to_string();
+    run(
+        5,
+        &[
+            "forget",
+            "--apply",
+            "--fence",
+            &fence,
+            "--expect",
+            &format!("sha256:{:064}", 0),
+        ],
+    );
+    let gone = run(0, &["forget", "--apply", "--fence", &fence, "--json"]).json();
+    assert_eq!(
+        (&gone["checkpoint"], &gone["applied"]),
+        (&Value::Bool(true), &Value::Bool(true))
+    );
+    assert_eq!(
+        (gone["states"].as_u64(), gone["owner"].as_str()),
+        (Some(1), Some("secretive"))
+    );
+    let again = run(0, &["forget", "--apply"]);
+    assert_eq!(again.out, "nothing is kept of it\n");
+    run(2, &["show"]);
+    let next = run(0, &["claim", "--agent", "next", "--json"]).json();
+    assert!(next["claim"]["fence"].as_u64() > claim["claim"]["fence"].as_u64());
+}
+
+#[test]
 fn what_has_no_history_is_not_pruned() {
     let project = Project::new();
     let nothing = project.expect(2, &["prune", "nope.json"]);

@@ -58,6 +58,12 @@ impl Place for Database {
         Ok(damaged == 1)
     }
 
+    fn raw(&self) -> Option<Vec<u8>> {
+        let files = std::fs::read_dir(self.folder.path()).unwrap();
+        let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        Some(files.flatten().collect())
+    }
+
     fn clock(&self) -> Option<MovableClock> {
         Some(self.clock.clone())
     }

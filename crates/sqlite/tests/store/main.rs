@@ -10,6 +10,7 @@
 mod children;
 mod contract;
 mod faults;
+mod forgetting;
 mod log;
 mod opening;
 mod processes;

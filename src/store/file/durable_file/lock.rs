@@ -22,9 +22,18 @@ const WORTH_TELLING: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(super) struct Locked {
     /// `None` where the file system has no locks and the options do without.
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
     /// The note beside it, where it was opened already.
     pub(super) note: Option<(Noted, Option<InPlace>)>,
+}
+
+impl Locked {
+    /// The lock names no holder from now on.
+    pub(super) fn forget_holder(&self) {
+        if let Some(lock) = &self.lock {
+            lock.forget_holder();
+        }
+    }
 }
 
 impl DurableFile<'_> {
@@ -75,7 +84,7 @@ impl DurableFile<'_> {
             self.refuse_other_case(lock, target, &name)?;
         }
         self.sweep(lock.as_ref(), target, folder, &own);
-        Ok(Locked { _lock: lock, note })
+        Ok(Locked { lock, note })
     }
 
     /// Waits for the lock of a file in a folder. `None` where the file system has none and the options do without.

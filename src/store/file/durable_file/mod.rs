@@ -1,6 +1,7 @@
 //! One file that is read, changed and written as one step.
 
 mod damaged;
+mod forget;
 mod lock;
 mod read;
 mod remove;

@@ -1,0 +1,114 @@
+//! `ckpt forget`: remove everything that is kept of a task.
+
+use std::path::Path;
+
+use agent_checkpoint::store::DeleteOptions;
+use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Revision};
+use serde::Serialize;
+
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::report::count;
+
+/// What there is of a task.
+#[derive(Serialize)]
+struct Report {
+    file: String,
+    applied: bool,
+    /// Whether there is a checkpoint, which may be damaged.
+    checkpoint: bool,
+    /// Earlier states.
+    states: usize,
+    /// How many of these are pinned.
+    pinned: usize,
+    dropped: usize,
+    /// The owner of the last claim.
+    owner: Option<String>,
+}
+
+pub(super) fn run(
+    file: Option<&Path>,
+    expect: Option<&str>,
+    apply: bool,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let expect: Option<Revision> = expect.map(str::parse).transpose()?;
+    let target = match apply {
+        true => Target::to_change(file, global)?,
+        false => Target::to_look_at(file, global)?,
+    };
+    let at = |error: Error| target.error(error);
+    let mut report = found(&target).map_err(at)?;
+    if apply {
+        let options = DeleteOptions::new()
+            .with_expect(expect.map_or(Expect::Any, Expect::Revision))
+            .with_fence(global.fence);
+        let forgotten = target.store().forget(&target.key, &options);
+        report.applied = forgotten.map_err(at)?;
+    }
+    let mut outcome = Outcome::new();
+    if global.json {
+        outcome.json(&report);
+        return Ok(outcome);
+    }
+    let checkpoint = report.checkpoint.then(|| "the checkpoint".to_owned());
+    let states = match report.pinned {
+        0 => count(report.states, "earlier state"),
+        pinned => format!(
+            "{}, {pinned} of them pinned",
+            count(report.states, "earlier state")
+        ),
+    };
+    let parts = [
+        checkpoint,
+        (report.states > 0).then_some(states),
+        (report.dropped > 0).then(|| count(report.dropped, "dropped item")),
+        report
+            .owner
+            .as_ref()
+            .map(|owner| format!("the claim of {owner}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let what = match parts.is_empty() {
+        true => "whatever else is kept of it".to_owned(),
+        false => parts.join("; "),
+    };
+    outcome.line(match (apply, report.applied) {
+        (false, _) => {
+            format!("would be removed for good, with --apply: {what}; nothing was changed")
+        }
+        (true, true) => format!("removed for good: {what}"),
+        (true, false) => "nothing is kept of it".to_owned(),
+    });
+    Ok(outcome)
+}
+
+fn found(target: &Target) -> Result<Report, Error> {
+    let (store, key) = (target.store(), &target.key);
+    let checkpoint = match store.load(key) {
+        Ok(stored) => stored.is_some(),
+        Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => true,
+        Err(error) => return Err(error),
+    };
+    let mut states = match store.history() {
+        Some(history) => history.states(key)?,
+        None => Vec::new(),
+    };
+    states.retain(|entry| !entry.is_current());
+    let claim = match store.claims() {
+        Some(_) => store.claimed(key)?,
+        None => None,
+    };
+    let owner = claim.filter(|claim| !claim.is_only_fence());
+    Ok(Report {
+        file: target.path.display().to_string(),
+        applied: false,
+        checkpoint,
+        pinned: states.iter().filter(|entry| entry.pinned).count(),
+        states: states.len(),
+        dropped: store.beside().dropped(key)?.len(),
+        owner: owner.map(|claim| claim.owner),
+    })
+}

@@ -1,0 +1,132 @@
+//! A task of which nothing stays but the fence of its last claim.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::DurableFile;
+use crate::checkpoint::{Fence, Result};
+use crate::fsio::{self, Durability, look, parent_of};
+use crate::store::Stored;
+use crate::store::file::own_file::{self, folders, path_beside};
+
+/// What we keep of a file in folders of their own.
+const FOLDERS: [&str; 3] = [folders::HISTORY, folders::PINNED, folders::QUARANTINE];
+
+/// What we keep of a file in files of their own: the folder, and how their names end. The record of claims is not among
+/// them: it goes on with the fence.
+const FILES: [(&str, &str); 8] = [
+    (folders::DROPPED_LOG, ".jsonl"),
+    (folders::DROPPED_LOG, ".1.jsonl"),
+    (folders::DROPPED_LOG, ".unsynced.jsonl"),
+    (folders::DROPPED_LOG, ".begins.jsonl"),
+    (folders::FINGERPRINTS, ".json"),
+    (folders::TASK_BOUNDARIES, ".json"),
+    (folders::ORDER, ""),
+    (folders::LOCKS, ".note"),
+];
+
+/// For how long a temporary file is left to its writer, which needs it for milliseconds. One that is slower begins its
+/// save anew.
+const ABANDONED: Duration = Duration::from_secs(1);
+
+impl DurableFile<'_> {
+    /// Removes the file and everything that we keep of it, but for the fence. `is_archive` says whether a name in this
+    /// folder is that of an archive of the file with this stem. `false` when there was nothing.
+    ///
+    /// The file goes last: all else is found by its name, which a key that stands in the file does not tell.
+    pub(in crate::store) fn forget(
+        &self,
+        fence: Option<Fence>,
+        check: &mut dyn FnMut(Option<&Stored>) -> Result<()>,
+        any_will_do: bool,
+        is_archive: &dyn Fn(&Path, &str, &str) -> bool,
+    ) -> Result<bool> {
+        self.refuse_read_only()?;
+        let durability = self.options.durability;
+        let target = self.target()?;
+        let folder = parent_of(&target);
+        let own = folder.join(fsio::OWN_FOLDER);
+        if look(&target)?.is_none() && look(&own)?.is_none() {
+            check(None)?;
+            return Ok(false);
+        }
+        let lock = self.lock(&target)?;
+        own_file::refuse_links(folder)?;
+        let beside = self.beside(&target);
+        beside.claims.check_forget(fence, beside.now)?;
+        if !any_will_do {
+            check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
+        }
+        let mut gone = 0;
+        for kind in FOLDERS {
+            let inside = path_beside(&target, kind, "");
+            self.options.recent.take(&inside);
+            gone += self.clear(folder, &inside, &|_| true)?;
+        }
+        for (kind, ending) in FILES {
+            let path = path_beside(&target, kind, ending);
+            if look(&path)?.is_some() {
+                fsio::remove(&path, Durability::None)?;
+                // The note tells only that there was something.
+                gone += usize::from(kind != folders::LOCKS);
+            }
+        }
+        // What killed writers left there may be of this task.
+        for kind in folders::REPLACED.into_iter().chain([folders::LOCKS, ""]) {
+            self.clear(folder, &own.join(kind), &|_| false)?;
+        }
+        let stem = target.file_stem().unwrap_or_default().to_string_lossy();
+        if let Some(backups) = &self.backups {
+            let is_one = |name: &OsStr| (backups.is_backup)(&name.to_string_lossy(), &stem);
+            gone += self.clear(folder, &folder.join(backups.folder), &is_one)?;
+        }
+        let is_one = |name: &OsStr| is_archive(folder, &name.to_string_lossy(), &stem);
+        gone += self.clear(folder, folder, &is_one)?;
+        gone += usize::from(beside.claims.forget(durability)?);
+        if look(&target)?.is_some() {
+            fsio::remove(&target, durability)?;
+            self.remove_link(&target)?;
+            gone += 1;
+        } else {
+            self.ensure_absence_synced(&target)?;
+        }
+        lock.forget_holder();
+        Ok(gone > 0)
+    }
+
+    /// Removes the files of a folder that are wanted, and says how many those were; also what killed writers left there.
+    /// All of it is on disk then, whoever removed it.
+    fn clear(
+        &self,
+        within: &Path,
+        folder: &Path,
+        is_wanted: &dyn Fn(&OsStr) -> bool,
+    ) -> Result<usize> {
+        fsio::within(within, folder)?;
+        let mut gone = 0;
+        let mut left: Vec<PathBuf> = Vec::new();
+        for file in fsio::list(folder)? {
+            let name = file.file_name();
+            let is_folder = file.file_type().is_ok_and(|found| found.is_dir());
+            if !is_folder && is_wanted(&name) {
+                fsio::remove(&file.path(), Durability::None)?;
+                gone += 1;
+            } else if !is_folder && fsio::is_temporary(&name) {
+                left.push(file.path());
+            }
+        }
+        for _ in 0..20 {
+            if left.is_empty() {
+                break;
+            }
+            fsio::sweep(folder, ABANDONED);
+            left.retain(|path| matches!(look(path), Ok(Some(_))));
+            std::thread::sleep(ABANDONED / 10);
+        }
+        if self.options.durability == Durability::Full && look(folder)?.is_some() {
+            fsio::sync_folder(folder)?;
+        }
+        Ok(gone)
+    }
+}
