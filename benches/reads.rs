@@ -145,8 +145,8 @@ fn lists(folder: &Path) {
                 texts.filter(|path| is_json(path)).for_each(parse);
             }),
             Contender::new("store.list, tasks.load of each", |_| {
-                for key in store.list(&Query::all()).unwrap().keys {
-                    black_box(tasks.load(&key).unwrap());
+                for key in store.list(&Query::all()).unwrap().keys() {
+                    black_box(tasks.load(key).unwrap());
                 }
             })
             .at_most(1.5),

@@ -1,48 +1,80 @@
-//! Rows of an earlier scan whose files are as they were.
+//! Rows of an earlier scan whose checkpoints are as they were.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use super::folder::Surroundings;
-use super::kept::Elapsed;
+use super::kept::{Elapsed, Version};
 use super::scan::Scan;
 use super::{Fleet, Row, RowState};
 use crate::fsio::{self, FileStamp};
 use crate::liveness::Liveness;
+use crate::store::Listed;
 
-/// The rows of an earlier scan by their files.
-pub(super) struct Before<'f>(HashMap<&'f OsStr, &'f Row>);
+/// The rows of an earlier scan by their places.
+#[derive(Default)]
+pub(super) struct Before<'f> {
+    files: HashMap<&'f OsStr, &'f Row>,
+    /// By the number of the store among the sources, and the key.
+    keys: HashMap<(usize, &'f str), &'f Row>,
+}
 
 impl<'f> Before<'f> {
     pub(super) fn of(fleet: &'f Fleet) -> Before<'f> {
-        let rows = fleet.rows.iter().filter_map(|row| {
-            row.kept.as_ref()?.again.as_ref()?;
-            Some((row.place.file.as_ref()?.as_os_str(), row))
-        });
-        Before(rows.collect())
+        let mut before = Before::default();
+        for row in &fleet.rows {
+            let Some(kept) = row.kept.as_ref().filter(|kept| kept.again.is_some()) else {
+                continue;
+            };
+            if let Some(file) = &row.place.file {
+                before.files.insert(file.as_os_str(), row);
+            } else if let Some(key) = &row.place.key {
+                before.keys.insert((kept.project, key), row);
+            }
+        }
+        before
     }
 }
 
 impl Scan<'_> {
-    /// The row of a file that is as it was in the earlier scan, judged at the present time.
-    pub(super) fn again(&mut self, path: &Path, around: &Surroundings) -> Option<Row> {
-        let row = *self.before?.0.get(path.as_os_str())?;
+    /// The row of a file that is as it was in the earlier scan, judged at the present time; to be
+    /// [completed](Scan::complete).
+    pub(super) fn file_again(&self, path: &Path, around: &Surroundings) -> Option<Row> {
+        let row = *self.before?.files.get(path.as_os_str())?;
         let kept = row.kept.as_ref()?;
-        let again = kept.again.as_ref()?;
+        let Version::File(version) = &kept.again.as_ref()?.version else {
+            return None;
+        };
         let format = self.options.formats.get(row.format?).ok()?;
         if kept.project != self.project
-            || again.has_store != around.has_store
+            || version.has_store != around.has_store
             || !self.inputs(around, format, path).is_empty()
-            || !is(path, Some(&again.file))
+            || !is(path, Some(&version.file))
         {
             return None;
         }
         match around.claims_of(path) {
-            Some(record) if !is(&record, again.claims.as_ref()) => return None,
-            None if again.claims.is_some() => return None,
+            Some(record) if !is(&record, version.claims.as_ref()) => return None,
+            None if version.claims.is_some() => return None,
             _ => {}
         }
+        self.again(row)
+    }
+
+    /// The same of a key in a store.
+    pub(super) fn key_again(&self, listed: &Listed) -> Option<Row> {
+        let key = (self.project, listed.key.as_str());
+        let row = *self.before?.keys.get(&key)?;
+        match &row.kept.as_ref()?.again.as_ref()?.version {
+            Version::Store(version) if listed.version.as_ref() == Some(version) => self.again(row),
+            _ => None,
+        }
+    }
+
+    fn again(&self, row: &Row) -> Option<Row> {
+        let again = row.kept.as_ref()?.again.as_ref()?;
+        let format = self.options.formats.get(row.format?).ok()?;
         let liveness = Liveness::judge(&again.pulse, &self.options.thresholds_of(format), self.now);
         let notice = liveness.notice().filter(|_| row.is_resumable());
         if row.message.is_some() || (notice.is_some() && notice != again.silent) {
@@ -58,7 +90,6 @@ impl Scan<'_> {
         if let Some(owner) = &mut row.owner {
             owner.stands = !owner.released && self.now < owner.until;
         }
-        self.complete(&mut row);
         Some(row)
     }
 }

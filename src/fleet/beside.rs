@@ -51,7 +51,7 @@ impl Beside {
         revision: &Revision,
         updated_at: Option<&Timestamp>,
         handoff: &Handoff,
-        is_unclaimed: bool,
+        claim: Option<Option<Claim>>,
     ) -> Beside {
         let open = |document: &Document| format.inspect(document, &RuleContext::none()).ok();
         let stamp_of = |document: &Document| open(document)?.updated_at;
@@ -63,10 +63,7 @@ impl Beside {
         };
         let handoff_of = |document: &Document| Some(open(document)?.handoff);
         Beside {
-            claim: match is_unclaimed {
-                true => Ok(None),
-                false => claim_of(store.claimed(key)),
-            },
+            claim: claim.map_or_else(|| claim_of(store.claimed(key)), Ok),
             // `ckpt history` reports a history that cannot be listed; the row is shown all the same.
             rolled_back: rolled_back.ok().flatten(),
             elsewhere_missing: missing(store, key, handoff, &handoff_of),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::inspect::{Found, Read};
-use super::kept::InRepository;
+use super::inspect::Found;
+use super::kept::{FileVersion, InRepository, Version};
 use super::parallel::in_order;
 use super::scan::Scan;
 use super::{Place, Row, RowState, SkipReason, bounded};
@@ -269,13 +269,13 @@ impl Scan<'_> {
 
     /// One file: a row, rows of its slots, or skipped.
     fn file(&mut self, path: &Path, around: &Surroundings, seen: &mut Seen) {
-        if let Some(row) = self.again(path, around) {
+        if let Some(row) = self.file_again(path, around) {
             seen.has_checkpoints = true;
-            return self.push(row);
+            return self.complete(row);
         }
         let at = SystemTime::now();
         let record = around.claims_of(path);
-        let is_unclaimed = record.is_none();
+        let claim = record.is_none().then_some(None);
         let claims = record.and_then(|record| fsio::look(&record).ok().flatten());
         let (document, stamp) = match self.read(path) {
             Ok(Some(read)) => read,
@@ -304,14 +304,16 @@ impl Scan<'_> {
             return self.skip(path.display(), SkipReason::Archive);
         }
         let mut found = Found::in_file(path, &document, format, layout, role);
-        found.is_unclaimed = is_unclaimed;
+        found.claim = claim;
         found.checkout.clone_from(&around.checkout);
-        found.read = Some(Read {
-            stamp,
-            at,
+        let version = FileVersion {
+            file: stamp,
             claims: claims.map(|found| FileStamp::of(&found)),
             has_store: around.has_store,
-        });
+        };
+        found.version = Some(version)
+            .filter(|version| !version.is_racy(at))
+            .map(Version::File);
         let key = found.id.clone().or_else(|| found.key.clone());
         let key = key.or_else(|| Key::new("checkpoint").ok());
         let store = key.filter(|_| around.has_store).map(|key| {
@@ -373,8 +375,8 @@ impl Scan<'_> {
                 names: None,
                 context,
                 checkout: around.checkout.clone(),
-                read: None,
-                is_unclaimed: false,
+                version: None,
+                claim: None,
                 store: key.map(|key| (&store as &dyn CheckpointStore, key)),
             };
             self.checkpoint(found, &Inputs::default());

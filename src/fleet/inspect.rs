@@ -2,25 +2,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use chrono::TimeDelta;
 
 use super::beside::Beside;
 use super::compare::{compared_files, traces};
 use super::finding::MOST_LISTED;
-use super::kept::{Again, Elapsed, InRepository, Kept};
+use super::kept::{Again, Elapsed, InRepository, Kept, Version};
 use super::scan::Scan;
 use super::{ClaimHolder, Finding, Place, PlanSummary, Row, RowState, bounded};
 use crate::checkpoint::{
-    Activity, FileRole, Inputs, Key, Layout, Pulse, ResumeDecision, ResumeReason, Revision,
+    Activity, Claim, FileRole, Inputs, Key, Layout, Pulse, ResumeDecision, ResumeReason, Revision,
     RuleContext, Timestamp,
 };
-use crate::fsio::FileStamp;
 use crate::json::{Code, Document, Violation};
 use crate::liveness::Liveness;
 use crate::registry::{Format, Inspected};
-use crate::staleness::{FILE_CLOCK_TICK, Reason};
+use crate::staleness::Reason;
 use crate::store::{CheckpointStore, TaskContext};
 
 /// A checkpoint that was found and is not judged yet.
@@ -38,22 +36,12 @@ pub(super) struct Found<'d> {
     pub(super) context: TaskContext,
     /// Where its folder is in a repository.
     pub(super) checkout: Option<Arc<InRepository>>,
-    /// Which version of its file was read; `None` where a later scan has to read it again.
-    pub(super) read: Option<Read>,
-    /// Whether it is known that no claim was made on it.
-    pub(super) is_unclaimed: bool,
+    /// Which version was read; `None` where a later scan has to read it again.
+    pub(super) version: Option<Version>,
+    /// The last claim on it, where that is known already.
+    pub(super) claim: Option<Option<Claim>>,
     /// The store that has the claims and the history of the checkpoint, and the key there.
     pub(super) store: Option<(&'d dyn CheckpointStore, Key)>,
-}
-
-/// Which version of a file was read.
-pub(super) struct Read {
-    pub(super) stamp: FileStamp,
-    /// When: before its first byte.
-    pub(super) at: SystemTime,
-    /// Which version of the record of its claims; `None` where there is none.
-    pub(super) claims: Option<FileStamp>,
-    pub(super) has_store: bool,
 }
 
 impl<'d> Found<'d> {
@@ -81,8 +69,8 @@ impl<'d> Found<'d> {
             id,
             context: TaskContext::default(),
             checkout: None,
-            read: None,
-            is_unclaimed: false,
+            version: None,
+            claim: None,
             store: None,
         }
     }
@@ -111,13 +99,13 @@ impl Scan<'_> {
         let mut row = self.row(&found, &inspected, liveness);
         let rest = row.progress.rest;
         let findings = self.findings.len();
-        let is_as_saved = self.look_beside(&mut row, &found, &inspected);
+        let is_as_saved = self.look_beside(&mut row, &mut found, &inspected);
         self.check(&row, &found, &inspected);
         self.check_stage(&row, &inspected, &found.format);
         // A finding shows what the row does not keep, and what its rules take from other files may change.
         let depends_on_itself = is_as_saved && findings == self.findings.len() && inputs.is_empty();
-        let again = found.read.take().filter(|_| depends_on_itself);
-        let again = again.and_then(|read| self.again_by(&row, &inspected, pulse, rest, read));
+        let again = found.version.take().filter(|_| depends_on_itself);
+        let again = again.and_then(|version| self.again_by(&row, &inspected, pulse, rest, version));
         let key = found.id.as_ref().or(found.key.as_ref());
         row.kept = Some(Arc::new(Kept {
             project: self.project,
@@ -131,8 +119,7 @@ impl Scan<'_> {
             id: found.id,
             again,
         }));
-        self.complete(&mut row);
-        self.push(row);
+        self.complete(row);
     }
 
     /// By what the row is judged again without its document; `None` where more depends on the present time.
@@ -142,26 +129,22 @@ impl Scan<'_> {
         inspected: &Inspected,
         pulse: Pulse,
         rest: Option<TimeDelta>,
-        read: Read,
+        version: Version,
     ) -> Option<Again> {
-        let is_racy = |stamp: &FileStamp| stamp.is_racy(read.at, FILE_CLOCK_TICK);
         // A list that was cut may have left it out.
         let will_be_past =
             |it: &Violation| [Code::FUTURE_TIMESTAMP, Code::TOO_MANY].contains(&it.code);
-        if is_racy(&read.stamp)
-            || read.claims.as_ref().is_some_and(is_racy)
-            || inspected.violations.iter().any(will_be_past)
-            // The dropped log may be gone by then.
-            || inspected.handoff.done_elsewhere > 0
+        // Beside a file, the dropped log may be gone by then.
+        let is_of_store = matches!(version, Version::Store(_));
+        if inspected.violations.iter().any(will_be_past)
+            || (inspected.handoff.done_elsewhere > 0 && !is_of_store)
         {
             return None;
         }
         let elapsed = row.progress.elapsed;
         let notice = row.liveness().and_then(Liveness::notice);
         Some(Again {
-            file: read.stamp,
-            claims: read.claims,
-            has_store: read.has_store,
+            version,
             elapsed: match (inspected.goes_on?, elapsed) {
                 (true, Some(elapsed)) => Elapsed::Since(self.now - elapsed),
                 _ => Elapsed::Ended(elapsed),
@@ -172,12 +155,13 @@ impl Scan<'_> {
         })
     }
 
-    /// Completes a row by what depends on its verdict.
-    pub(super) fn complete(&mut self, row: &mut Row) {
-        if !may_be_estimated(row) {
+    /// Adds a row, with what depends on its verdict.
+    pub(super) fn complete(&mut self, mut row: Row) {
+        if !may_be_estimated(&row) {
             row.progress.rest = None;
         }
-        self.check_claim(row);
+        self.check_claim(&row);
+        self.push(row);
     }
 
     fn row(&self, found: &Found<'_>, inspected: &Inspected, liveness: Liveness) -> Row {
@@ -214,7 +198,8 @@ impl Scan<'_> {
 
     /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
     /// Says whether that can change without the checkpoint.
-    fn look_beside(&mut self, row: &mut Row, found: &Found<'_>, inspected: &Inspected) -> bool {
+    fn look_beside(&mut self, row: &mut Row, found: &mut Found<'_>, inspected: &Inspected) -> bool {
+        let claim = found.claim.take();
         let place = || found.place.to_string();
         let beside = match (&found.store, &row.revision) {
             (Some((store, key)), Some(revision)) => Beside::of(
@@ -224,7 +209,7 @@ impl Scan<'_> {
                 revision,
                 inspected.updated_at.as_ref(),
                 &inspected.handoff,
-                found.is_unclaimed,
+                claim,
             ),
             _ => Beside::without_store(&inspected.handoff),
         };

@@ -3,11 +3,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use chrono::TimeDelta;
 
 use crate::checkpoint::{Key, Notice, Pulse};
 use crate::fsio::FileStamp;
+use crate::staleness::FILE_CLOCK_TICK;
 
 /// What the comparison of rows needs, and a later scan.
 #[derive(Debug, Default)]
@@ -38,19 +40,40 @@ pub(super) struct InRepository {
 /// What a checkpoint that is as it was is judged again by. All else that a row shows depends on the document alone.
 #[derive(Debug)]
 pub(super) struct Again {
-    /// Which version of the file was read. Not one that was changed in the tick of the clock in which it was read: such
-    /// a file may change once more and look the same.
-    pub(super) file: FileStamp,
-    /// Which version of the record of its claims.
-    pub(super) claims: Option<FileStamp>,
-    /// Whether a store kept something in its folder.
-    pub(super) has_store: bool,
+    pub(super) version: Version,
     pub(super) pulse: Pulse,
     /// The time that the work had taken when it was read, and whether it went on.
     pub(super) elapsed: Elapsed,
     pub(super) rest: Option<TimeDelta>,
     /// The notice for which its protocol has no message.
     pub(super) silent: Option<Notice>,
+}
+
+/// Which version of a checkpoint was read, with its claims.
+#[derive(Debug)]
+pub(super) enum Version {
+    /// In a file.
+    File(FileVersion),
+    /// As its store names it.
+    Store(String),
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct FileVersion {
+    pub(super) file: FileStamp,
+    /// Of the record of its claims; `None` where there is none.
+    pub(super) claims: Option<FileStamp>,
+    /// Whether a store kept something in its folder.
+    pub(super) has_store: bool,
+}
+
+impl FileVersion {
+    /// Whether it was changed in the tick of the clock in which it was read: such a file may change once more and look
+    /// the same.
+    pub(super) fn is_racy(&self, read_at: SystemTime) -> bool {
+        let mut stamps = std::iter::once(&self.file).chain(&self.claims);
+        stamps.any(|stamp| stamp.is_racy(read_at, FILE_CLOCK_TICK))
+    }
 }
 
 /// The time that a task has taken.

@@ -1,6 +1,6 @@
 //! Many checkpoints of any formats judged together: which agent works on what, how far it is, and whether it is alive.
 //!
-//! [`Fleet::scan`] reads folders of any mix of formats, and stores, one document at a time, and keeps a [`Row`] of
+//! [`Fleet::scan`] reads folders of any mix of formats, and stores, a few documents at a time, and keeps a [`Row`] of
 //! each. The memory it needs grows with the number of checkpoints, not with their size. It takes no lock and creates
 //! nothing. A scan does not fail: a file that cannot be read is a row with the reason, and a `.json` file that is no
 //! row is [skipped](Fleet::skipped) with a reason.
@@ -104,8 +104,9 @@ impl Fleet {
     ///
     /// A file is read again unless it has the size, the times and the inode that it had, as has the record of its claims,
     /// and this scan did not look at it in the very tick of the clock in which it was changed. So the result is that
-    /// of a whole scan; a file whose size is as it was and whose times were set back by hand looks unchanged. Stores that are no
-    /// folders are read again in whole.
+    /// of a whole scan; a file whose size is as it was and whose times were set back by hand looks unchanged. Of a
+    /// [store](Source::Store) the versions of its keys are read ([`Listed`](crate::store::Listed)), and what changed; one
+    /// that has no versions is read again in whole.
     ///
     /// # Examples
     ///

@@ -1,13 +1,15 @@
 //! The checkpoints of a store, a page of keys at a time.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::inspect::Found;
+use super::kept::Version;
 use super::scan::Scan;
-use super::{Place, SkipReason};
+use super::{Place, Row, SkipReason};
 use crate::checkpoint::{Error, ErrorKind, Inputs, Key, Layout};
 use crate::registry::Format;
-use crate::store::{CheckpointStore, Query, Stored};
+use crate::store::{CheckpointStore, Listed, Page, Query, Stored};
 
 /// How many keys a page has.
 const PAGE: usize = 256;
@@ -23,7 +25,7 @@ impl Scan<'_> {
         let mut query = Query::all().with_limit(PAGE);
         let mut is_first = true;
         loop {
-            let page = match store.list(&query) {
+            let (page, again) = match self.page(store, &query) {
                 Ok(page) => page,
                 Err(error) => return self.skip(name, SkipReason::Unreadable(error.to_string())),
             };
@@ -33,9 +35,12 @@ impl Scan<'_> {
                 self.skip(what, SkipReason::Foreign);
             }
             is_first = false;
-            for key in &page.keys {
+            for (listed, again) in page.entries.into_iter().zip(again) {
                 let rows = self.rows.len();
-                self.stored(name, store, key, format);
+                match again {
+                    Some(row) => self.complete(row),
+                    None => self.listed(name, store, listed, format),
+                }
                 (rows..self.rows.len()).for_each(|row| on_row(row + 1));
             }
             match page.next {
@@ -45,17 +50,60 @@ impl Scan<'_> {
         }
     }
 
-    fn stored(&mut self, name: &str, store: &dyn CheckpointStore, key: &Key, format: Option<&str>) {
+    /// A page, with the rows of those that are as they were in the earlier scan. Of all others it has the documents, if
+    /// the store gives them.
+    fn page(
+        &self,
+        store: &dyn CheckpointStore,
+        query: &Query,
+    ) -> Result<(Page, Vec<Option<Row>>), Error> {
+        if self.before.is_none() {
+            let page = store.list(&query.clone().with_documents())?;
+            let rows = page.entries.iter().map(|_| None).collect();
+            return Ok((page, rows));
+        }
+        let mut page = store.list(query)?;
+        let again = page.entries.iter().map(|listed| self.key_again(listed));
+        let rows: Vec<Option<Row>> = again.collect();
+        let mut to_read = BTreeMap::new();
+        for (listed, row) in page.entries.iter_mut().zip(&rows) {
+            if row.is_none() && listed.version.is_some() {
+                to_read.insert(listed.key.clone(), listed);
+            }
+        }
+        if !to_read.is_empty() {
+            let keys = to_read.keys().cloned();
+            let read = store.list(&Query::all().with_keys(keys).with_documents())?;
+            for read in read.entries {
+                if let Some(listed) = to_read.get_mut(&read.key) {
+                    **listed = read;
+                }
+            }
+        }
+        Ok((page, rows))
+    }
+
+    fn listed(
+        &mut self,
+        name: &str,
+        store: &dyn CheckpointStore,
+        listed: Listed,
+        format: Option<&str>,
+    ) {
+        let key = &listed.key;
         let place = Place {
             store: Some(name.to_owned()),
             key: Some(key.to_string()),
             ..Place::default()
         };
-        let stored = match store.load(key) {
-            Ok(Some(stored)) => stored,
-            // Deleted since the list was made.
-            Ok(None) => return,
-            Err(error) => return self.push_unreadable(place, None, &error),
+        let (stored, claim) = match listed.content {
+            Some(content) => (content.stored, Some(content.claim)),
+            None => match store.load(key) {
+                Ok(Some(stored)) => (stored, None),
+                // Deleted since the list was made.
+                Ok(None) => return,
+                Err(error) => return self.push_unreadable(place, None, &error),
+            },
         };
         let format = match self.format_of_key(key, &stored, format) {
             Ok(format) => format,
@@ -77,8 +125,8 @@ impl Scan<'_> {
                 names: None,
                 context: stored.context.clone(),
                 checkout: None,
-                read: None,
-                is_unclaimed: false,
+                version: listed.version.map(Version::Store),
+                claim,
                 store: Some((store, key.clone())),
             },
             &Inputs::default(),

@@ -10,8 +10,8 @@ use std::time::{Instant, SystemTime};
 use super::file::of_earlier_tasks;
 use super::{
     Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId, Exclusive,
-    Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover, RecoverOptions,
-    Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
+    Heartbeat, History, HistoryEntry, Keep, Listed, Outcome, Page, Put, Query, Recover,
+    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision, SystemClock,
@@ -62,6 +62,8 @@ struct Entry {
     /// Oldest first.
     history: VecDeque<Past>,
     last_number: u64,
+    /// Counts the writes.
+    writes: u64,
     /// The last number of each task that ended.
     ended: Vec<u64>,
 }
@@ -168,7 +170,14 @@ impl CheckpointStore for MemoryStore {
         let most = query
             .limit
             .map_or(usize::MAX, |limit| limit.saturating_add(1));
-        Ok(query.page(there.map(|(key, _)| key.clone()).take(most)))
+        let listed = |(key, entry): (&Key, &Entry)| {
+            let listed = Listed::from(key.clone()).with_version(entry.writes.to_string());
+            match entry.document.clone().filter(|_| query.documents) {
+                Some(stored) => listed.with_content(stored, entry.claim.clone()),
+                None => listed,
+            }
+        };
+        Ok(query.page(there.take(most).map(listed)))
     }
 
     fn beside(&self) -> &dyn Beside {
@@ -240,7 +249,9 @@ impl Claims for MemoryStore {
         let last = entry.and_then(|entry| entry.claim.as_ref());
         let claim = change.apply(last, self.clock.now());
         let claim = claim.map_err(|error| error.with_key(key))?;
-        entries.by_key.entry(key.clone()).or_default().claim = Some(claim.clone());
+        let entry = entries.by_key.entry(key.clone()).or_default();
+        entry.claim = Some(claim.clone());
+        entry.writes += 1;
         Ok(claim)
     }
 
@@ -423,6 +434,7 @@ impl Entry {
             if ends {
                 self.end_task();
             }
+            self.writes += 1;
             self.document = Some(stored);
             self.fingerprints = put.fingerprints;
         }
@@ -531,7 +543,7 @@ mod tests {
         let (mut query, mut found) = (Query::all().with_limit(7), 0);
         loop {
             let page = store.list(&query).unwrap();
-            found += page.keys.len();
+            found += page.entries.len();
             let Some(next) = page.next else { break };
             query = query.after(next);
         }

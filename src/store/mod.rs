@@ -22,7 +22,7 @@ pub use file::{FileOptions, FileStore};
 pub use files::{create_file, read_document, read_file};
 pub(crate) use history::history_of;
 pub use history::{EntryId, History, HistoryEntry, Keep, RolledBack};
-pub use listing::{Page, Query};
+pub use listing::{Content, Listed, Page, Query};
 pub use memory::MemoryStore;
 pub(crate) use recovery::recovery_of;
 pub use recovery::{Recover, RecoverOptions, Recovered, Recovery};

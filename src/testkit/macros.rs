@@ -109,6 +109,8 @@ macro_rules! __store_rules {
             similar_keys_do_not_share_a_document
             every_key_is_listed_as_it_is
             pages_list_every_key_once
+            a_page_gives_what_a_read_gives
+            a_version_differs_after_each_write
 
             one_of_many_threads_creates_a_document
             one_of_many_threads_replaces_a_revision

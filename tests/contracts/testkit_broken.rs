@@ -58,6 +58,8 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         every_key_is_listed_as_it_is() ListsBackwards "the keys"
         pages_list_every_key_once() PagesWithoutEnd "pages of 1 do not end"
         pages_list_every_key_once() ListsBackwards "pages of 7 list"
+        a_page_gives_what_a_read_gives() GivesAnotherDocument "the text of US-003 in a page"
+        a_version_differs_after_each_write() VersionsAreRevisions "the version after a put of an earlier text"
 
         one_of_many_threads_creates_a_document() ChecksThenWrites "of 8 writers that expect no document"
         one_of_many_threads_replaces_a_revision() ChecksThenWrites "of 8 writers that expect revision"

@@ -954,7 +954,7 @@ fn stored(files: &[(&str, &str)]) -> (tempfile::TempDir, FileStore) {
 
 fn listed(store: &FileStore) -> Vec<String> {
     let page = store.list(&Query::all()).unwrap();
-    page.keys.iter().map(ToString::to_string).collect()
+    page.keys().map(ToString::to_string).collect()
 }
 
 fn name(path: &Path) -> String {
@@ -1224,8 +1224,8 @@ fn ids_are_read_from_content_and_archives_are_not_listed() {
     assert_eq!(listed(&store), ["Agent-Primary", "Secondary-A"]);
     assert_eq!(page.foreign, ["Notes.json"]);
     let agents = store.checkpoints::<AgentCheckpoint>();
-    for key in page.keys {
-        assert_eq!(agents.get(&key).unwrap().violations, vec![]);
+    for key in page.keys() {
+        assert_eq!(agents.get(key).unwrap().violations, vec![]);
     }
 }
 

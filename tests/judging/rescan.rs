@@ -7,14 +7,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::store::{CheckpointStore, ClaimChange, FileStore};
+use agent_checkpoint::store::{
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    FileStore, Heartbeat, History, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
+};
 use agent_checkpoint::testkit::seam::{Call, Watch, watched};
-use agent_checkpoint::{Checkpoints, ClaimRequest};
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Claim, ClaimRequest, Key, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use common::{key, task, time};
 use serde_json::Value;
@@ -210,4 +214,189 @@ fn the_calls_for_each_file_are_counted() {
     most("Read", 2);
     most("Inspect", 6);
     most("List", 0);
+}
+
+/// Counts what a scan asks of a store.
+#[derive(Default)]
+struct Counting {
+    store: MemoryStore,
+    kind: Kind,
+    lists: AtomicUsize,
+    /// In pages.
+    documents: AtomicUsize,
+    /// One at a time: documents and claims.
+    single: AtomicUsize,
+}
+
+#[derive(Default, PartialEq)]
+enum Kind {
+    #[default]
+    Right,
+    HasNoVersions,
+    /// As one would be that sees no writes.
+    HasOneVersion,
+}
+
+impl Counting {
+    /// Lists, documents in pages, and what was read one at a time, since this was asked last.
+    fn counts(&self) -> [usize; 3] {
+        [&self.lists, &self.documents, &self.single].map(|count| count.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl CheckpointStore for Counting {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        self.single.fetch_add(1, Ordering::Relaxed);
+        self.store.load(key)
+    }
+
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.store.put(key, put)
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        None
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.store.delete(key, options)
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        let mut page = self.store.list(query)?;
+        for listed in &mut page.entries {
+            match self.kind {
+                Kind::Right => {}
+                Kind::HasNoVersions => *listed = listed.key.clone().into(),
+                Kind::HasOneVersion => listed.version = Some("1".to_owned()),
+            }
+        }
+        let given = page.entries.iter().filter(|it| it.content.is_some());
+        self.documents.fetch_add(given.count(), Ordering::Relaxed);
+        Ok(page)
+    }
+
+    fn beside(&self) -> &dyn Beside {
+        self.store.beside()
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        self.store.history()
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        None
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+}
+
+impl Claims for Counting {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        self.store.change_claim(key, change)
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        self.single.fetch_add(1, Ordering::Relaxed);
+        Claims::claimed(&self.store, key)
+    }
+}
+
+fn numbered(number: usize) -> Key {
+    key(&format!("a{number:04}"))
+}
+
+/// A store of a thousand tasks, each claimed, of which a scan was made.
+fn thousand(kind: Kind) -> Counting {
+    let store = Counting {
+        kind,
+        ..Counting::default()
+    };
+    for number in 0..1000 {
+        let tasks = store.store.checkpoints::<TaskCheckpoint>();
+        tasks.create(&numbered(number), &task(&["one"])).unwrap();
+        let claim = ClaimRequest::new("me", Duration::from_secs(3600));
+        store.store.claim(&numbered(number), &claim).unwrap();
+    }
+    store
+}
+
+/// Writes a hundred of them: new text, and a claim that ends.
+fn change_hundred(store: &Counting) {
+    for number in (0..1000).step_by(10) {
+        let fence = Claims::claimed(&store.store, &numbered(number)).unwrap();
+        let fence = fence.unwrap().fence;
+        let tasks = Checkpoints::<TaskCheckpoint>::new(store.store.clone()).fenced(fence);
+        let blocked = |task: &mut TaskCheckpoint| task.blockers = vec!["it".to_owned()];
+        tasks.update(&numbered(number), blocked).unwrap();
+        store.store.release(&numbered(number), fence).unwrap();
+    }
+}
+
+#[test]
+fn of_a_store_only_what_changed_is_read_again() {
+    let store = thousand(Kind::Right);
+    let sources = [Source::store("memory", &store)];
+    let (options, now) = (FleetOptions::new(), Utc::now());
+    let first = Fleet::scan(&sources, &options, now);
+    assert_eq!(first.totals().rows, 1000);
+    // Pages of 256 keys, with their documents and claims.
+    assert_eq!(store.counts(), [4, 1000, 0]);
+    let later = now + TimeDelta::minutes(1);
+    let same = first.rescan(&sources, later);
+    assert_eq!(store.counts(), [4, 0, 0]);
+    assert_eq!(told(&same), told(&Fleet::scan(&sources, &options, later)));
+    change_hundred(&store);
+    store.counts();
+    let second = same.rescan(&sources, later);
+    // For each page one more request, for what changed.
+    assert_eq!(store.counts(), [8, 100, 0]);
+    assert_ne!(told(&second), told(&same));
+    assert_eq!(told(&second), told(&Fleet::scan(&sources, &options, later)));
+    // One that is gone is no row, and a new one is.
+    let fence = Claims::claimed(&store.store, &numbered(1))
+        .unwrap()
+        .unwrap()
+        .fence;
+    let with = DeleteOptions::new().with_fence(fence);
+    assert!(store.store.delete(&numbered(1), &with).unwrap());
+    let tasks = store.store.checkpoints::<TaskCheckpoint>();
+    tasks.create(&numbered(1001), &task(&["one"])).unwrap();
+    next(&second, &sources, &options, later);
+}
+
+/// The rule broken: without versions all is read, one document and one claim at a time.
+#[test]
+fn of_a_store_without_versions_all_is_read_again() {
+    let store = thousand(Kind::HasNoVersions);
+    let sources = [Source::store("memory", &store)];
+    let (options, now) = (FleetOptions::new(), Utc::now());
+    let first = Fleet::scan(&sources, &options, now);
+    assert_eq!(store.counts(), [4, 0, 2000]);
+    change_hundred(&store);
+    let second = next(&first, &sources, &options, now);
+    assert_ne!(told(&second), told(&first));
+}
+
+/// The rule broken: where a write makes no new version, it does not show. The testkit finds such a store.
+#[test]
+fn a_store_whose_versions_stand_still_hides_its_writes() {
+    let store = thousand(Kind::HasOneVersion);
+    let sources = [Source::store("memory", &store)];
+    let (options, now) = (FleetOptions::new(), Utc::now());
+    let first = Fleet::scan(&sources, &options, now);
+    change_hundred(&store);
+    assert_eq!(told(&first.rescan(&sources, now)), told(&first));
+    assert_ne!(told(&Fleet::scan(&sources, &options, now)), told(&first));
 }

@@ -126,7 +126,7 @@ fn a_stale_tail_does_not_wedge_the_store() {
     }
     // Every other checkpoint goes on, and the list as well.
     store.put("b", 1);
-    assert_eq!(store.files.list(&Query::all()).unwrap().keys.len(), 2);
+    assert_eq!(store.files.list(&Query::all()).unwrap().entries.len(), 2);
     let salvage = RecoverOptions::new(Recovery::Salvage);
     store.files.recover(&key("a"), &salvage).unwrap();
     assert_eq!(store.number("a"), Some(2));
@@ -329,10 +329,10 @@ fn a_paused_listing_blocks_no_writer_and_a_writer_no_reader() {
     }
     store.put("d", 1);
     let rest = Query::all().after(first.next.unwrap());
-    assert_eq!(store.files.list(&rest).unwrap().keys.len(), 3);
+    assert_eq!(store.files.list(&rest).unwrap().entries.len(), 3);
 
     let kept = store.files.transact(&key("a"), |_| {
-        assert_eq!(impatient.list(&Query::all()).unwrap().keys.len(), 4);
+        assert_eq!(impatient.list(&Query::all()).unwrap().entries.len(), 4);
         assert!(impatient.load(&key("a")).unwrap().is_some());
         let past = impatient.states(&key("a")).unwrap();
         impatient.load_revision(&key("a"), &past[1].id).unwrap();

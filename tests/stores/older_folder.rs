@@ -61,10 +61,8 @@ fn history_dropped_items_and_fingerprints_of_an_older_folder_are_read() {
     let store = FileStore::with_options(folder.path().join("store"), on_the_next_day())
         .with_layout(TaskCheckpoint::layout());
     let us_003 = key("US-003");
-    assert_eq!(
-        store.list(&Query::all()).unwrap().keys,
-        ["US-003", "a/b", "sess"].map(key)
-    );
+    let page = store.list(&Query::all()).unwrap();
+    assert!(page.keys().eq(&["US-003", "a/b", "sess"].map(key)));
     let stored = store.load(&us_003).unwrap().unwrap();
     assert_eq!(
         states(&store, &us_003),

@@ -53,10 +53,7 @@ impl CheckpointStore for Team {
 
     fn list(&self, query: &Query) -> Result<Page> {
         let all = self.files.list(&Query::all().with_prefix(&self.prefix))?;
-        let names = all
-            .keys
-            .iter()
-            .map(|key| &key.as_str()[self.prefix.len()..]);
+        let names = all.keys().map(|key| &key.as_str()[self.prefix.len()..]);
         let keys: Result<Vec<Key>> = names.map(Key::new).collect();
         Ok(query.page(keys?))
     }

@@ -4,7 +4,7 @@ CREATE TABLE keys (
     name TEXT NOT NULL UNIQUE,
     -- The row of its document in `states`; none where there is no document.
     present INTEGER,
-    -- The number of its last state.
+    -- The number of its last state. Grows with each write of the document.
     last INTEGER NOT NULL DEFAULT 0,
     -- Counts the tasks that followed each other under the key.
     task INTEGER NOT NULL DEFAULT 0,
@@ -21,7 +21,7 @@ CREATE TABLE keys (
 -- its states: so they lie together without an index, and a new state takes the place of the one that is too old.
 CREATE TABLE states (
     id INTEGER PRIMARY KEY,
-    -- Grows with each state of the key.
+    -- Grows with each write of the document.
     number INTEGER NOT NULL,
     task INTEGER NOT NULL,
     is_pinned INTEGER NOT NULL DEFAULT 0,

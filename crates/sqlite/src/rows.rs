@@ -1,6 +1,7 @@
 //! What the tables have of a key: each statement that reads or writes them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_checkpoint::json::Document;
@@ -171,6 +172,16 @@ impl KeyRow {
             .map_err(|error| unreadable("claim", error))
     }
 
+    /// Differs after each write; `None` where a row is missing. The numbers of a copy that was brought back repeat, its
+    /// times do not.
+    pub(crate) fn version(&self) -> Option<String> {
+        let modified = self.present()?.modified.duration_since(UNIX_EPOCH);
+        let micros = modified.unwrap_or_default().as_micros();
+        let claim = self.claim.as_deref().unwrap_or_default();
+        let all = format!("{} {micros} {claim}", self.last);
+        Some(Revision::of(all.as_bytes()).to_string())
+    }
+
     /// A fence that is higher than all before.
     pub(crate) fn next_fence(&self) -> Fence {
         Fence::new(self.fence.unsigned_abs() + 1)
@@ -204,10 +215,11 @@ impl KeyRow {
         keep: &Keep,
         now: DateTime<Utc>,
     ) -> Step<()> {
+        // Each write has its number, by which `version` tells them apart.
+        self.last += 1;
         let place = match in_place {
             Some(place) => place,
             None => {
-                self.last += 1;
                 let mut gone = self.beyond(None, keep, now);
                 // A row that is written over costs less than one that goes and one that comes.
                 let place = match gone.pop() {
@@ -398,18 +410,40 @@ pub(crate) fn quarantine(connection: &Connection, id: i64, text: &[u8]) -> Step<
     Ok(row)
 }
 
-/// The names of the keys with a document, in order, behind these two texts; `take` says when there are enough.
-pub(crate) fn names(
+/// The keys with a document, in order, behind these two texts, or only some of them, with their texts up to so many bytes
+/// each; `take` says when there are enough.
+pub(crate) fn list(
     connection: &Connection,
-    from: &str,
-    after: &str,
-    mut take: impl FnMut(String) -> bool,
+    (from, after): (&str, &str),
+    only: Option<&BTreeSet<Key>>,
+    max_bytes: u64,
+    mut take: impl FnMut(String, KeyRow) -> bool,
 ) -> Step<()> {
-    let sql = "SELECT name FROM keys WHERE present IS NOT NULL AND name >= ?1 AND name > ?2 ORDER BY name";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([from, after])?;
+    let only = only.map(|only| serde_json::Value::from_iter(only.iter().map(Key::as_str)));
+    let is_one = match only {
+        Some(_) => "k.name IN (SELECT value FROM json_each(?4))",
+        None => "?4 IS NULL",
+    };
+    let sql = format!(
+        "SELECT s.id, number, s.task, is_pinned, modified, octet_length(text), \
+               CASE WHEN octet_length(text) <= ?3 THEN text END, k.name, k.last, k.claim, k.present \
+               FROM keys k LEFT JOIN states s ON s.id = k.present \
+               WHERE k.present IS NOT NULL AND k.name >= ?1 AND k.name > ?2 AND {is_one} ORDER BY k.name"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let most = i64::try_from(max_bytes).unwrap_or(i64::MAX);
+    let only = only.map(|only| only.to_string());
+    let mut rows = statement.query(params![from, after, most, only])?;
     while let Some(row) = rows.next()? {
-        if !take(row.get(0)?) {
+        let state = row.get::<_, Option<i64>>(0)?.map(|_| State::of(row));
+        let of_key = KeyRow {
+            present: row.get(10)?,
+            last: row.get(8)?,
+            claim: row.get(9)?,
+            states: state.transpose()?.into_iter().collect(),
+            ..KeyRow::default()
+        };
+        if !take(row.get(7)?, of_key) {
             break;
         }
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use agent_checkpoint::store::{
     Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    Heartbeat, History, Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
+    Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
+    check_expected,
 };
 use agent_checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
@@ -156,6 +157,24 @@ impl SqliteStore {
         }))
     }
 
+    /// A key of a page, with its document while there is room.
+    fn listed(&self, key: Key, row: &KeyRow, room: &mut u64) -> Listed {
+        let mut listed = Listed::from(key);
+        listed.version = row.version();
+        let present = row.present();
+        let Some(left) = present.and_then(|present| room.checked_sub(present.bytes)) else {
+            return listed;
+        };
+        // What cannot be read has its error in `load`.
+        match (self.stored(row), row.claim()) {
+            (Ok(Some(stored)), Ok(claim)) => {
+                *room = left;
+                listed.with_content(stored, claim)
+            }
+            _ => listed,
+        }
+    }
+
     fn save(
         &self,
         connection: &Connection,
@@ -264,17 +283,20 @@ impl CheckpointStore for SqliteStore {
             let enough = query
                 .limit
                 .map_or(usize::MAX, |limit| limit.saturating_add(1));
-            let (mut keys, mut foreign) = (Vec::new(), Vec::new());
-            rows::names(connection, prefix, after, |name| {
+            let (mut all, mut foreign) = (Vec::new(), Vec::new());
+            // One document of the largest size, or many small ones.
+            let mut room = if query.documents { self.max_bytes } else { 0 };
+            let only = query.keys.as_ref();
+            rows::list(connection, (prefix, after), only, room, |name, row| {
                 let is_wanted = name.starts_with(prefix);
                 match Key::new(name.as_str()) {
                     _ if !is_wanted => {}
-                    Ok(key) => keys.push(key),
+                    Ok(key) => all.push(self.listed(key, &row, &mut room)),
                     Err(_) => foreign.push(name.into()),
                 }
-                is_wanted && keys.len() < enough
+                is_wanted && all.len() < enough
             })?;
-            let mut page = query.page(keys);
+            let mut page = query.page(all);
             page.foreign = foreign;
             Ok(page)
         })

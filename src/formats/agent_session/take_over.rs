@@ -214,9 +214,9 @@ fn refuse_second(
     let (key, old) = old;
     let written = |agent: &AgentCheckpoint| agent.last_checkpoint.as_ref()?.time();
     let is_old = |id: &String| layout::same_agent(id, key.as_str());
-    let keys = agents.store().list(&Query::all())?.keys;
+    let page = agents.store().list(&Query::all())?;
     let is = |one: &Key, other: &Key| layout::same_agent(one.as_str(), other.as_str());
-    for other in keys.iter().filter(|it| !is(it, key) && !is(it, new)) {
+    for other in page.keys().filter(|it| !is(it, key) && !is(it, new)) {
         // What cannot be read says nothing of whom it went on from.
         let Ok(Some(there)) = agents.load(other) else {
             continue;

@@ -1,10 +1,12 @@
 //! Many keys, also such as only an attacker would choose.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::checkpoint::Key;
-use crate::store::{Put, Query};
-use crate::testkit::fixture::{Fixture, number_at, numbered, put};
+use crate::CheckpointStoreExt;
+use crate::checkpoint::{ClaimRequest, Key};
+use crate::store::{Content, Listed, Put, Query, Stored};
+use crate::testkit::fixture::{Fixture, number_at, numbered, put, put_fenced, there};
 use crate::testkit::{Place, Skipped};
 
 /// A write under one key leaves the documents under other keys as they are.
@@ -41,7 +43,7 @@ pub fn keys_are_listed_in_order_and_in_pages(place: &dyn Place) -> Result<(), Sk
     let [first, second] = &keys;
     let list = |query: Query| {
         let page = store.list(&query).unwrap();
-        (page.keys, page.next)
+        (page.keys().cloned().collect::<Vec<Key>>(), page.next)
     };
     let all = list(Query::all());
     assert_eq!(all, (keys.to_vec(), None), "all keys");
@@ -56,6 +58,9 @@ pub fn keys_are_listed_in_order_and_in_pages(place: &dyn Place) -> Result<(), Sk
         std::slice::from_ref(second),
         "the keys with the prefix {second}"
     );
+    let none = Key::new("US-900").unwrap();
+    let (found, _) = list(Query::all().with_keys([second.clone(), none]));
+    assert_eq!(found, std::slice::from_ref(second), "only {second}");
     Ok(())
 }
 
@@ -87,16 +92,15 @@ pub fn every_key_is_listed_as_it_is(place: &dyn Place) -> Result<(), Skipped> {
     fixture.takes_any_key()?;
     let taken = put_hostile(&fixture).into_iter().map(|(_, key)| key);
     let expected: Vec<Key> = taken.collect::<BTreeSet<_>>().into_iter().collect();
-    let listed = fixture.store.list(&Query::all()).unwrap().keys;
-    assert_eq!(listed, expected, "the keys");
+    let list = |query: Query| -> Vec<Key> {
+        let page = fixture.store.list(&query).unwrap();
+        page.keys().cloned().collect()
+    };
+    assert_eq!(list(Query::all()), expected, "the keys");
     let is_found = |key: &Key| key.as_str().starts_with('a');
     let expected: Vec<Key> = expected.into_iter().filter(is_found).collect();
-    let listed = fixture.store.list(&Query::all().with_prefix("a"));
-    assert_eq!(
-        listed.unwrap().keys,
-        expected,
-        "the keys with the prefix `a`"
-    );
+    let found = list(Query::all().with_prefix("a"));
+    assert_eq!(found, expected, "the keys with the prefix `a`");
     Ok(())
 }
 
@@ -114,8 +118,8 @@ pub fn pages_list_every_key_once(place: &dyn Place) -> Result<(), Skipped> {
         let mut query = Query::all().with_limit(size);
         loop {
             let page = fixture.store.list(&query).unwrap();
-            assert!(page.keys.len() <= size, "a page of {size}: {:?}", page.keys);
-            seen.extend(page.keys);
+            assert!(page.entries.len() <= size, "a page of {size}: {page:?}");
+            seen.extend(page.keys().cloned());
             let Some(next) = page.next else { break };
             // Since each page begins behind the one before, empty pages end, too.
             assert!(
@@ -127,6 +131,113 @@ pub fn pages_list_every_key_once(place: &dyn Place) -> Result<(), Skipped> {
         }
         assert!(seen.iter().eq(&keys), "pages of {size} list {seen:?}");
     }
+    Ok(())
+}
+
+/// What a page gives of a key is what a read of it gives.
+pub fn a_page_gives_what_a_read_gives(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    fixture.put(1);
+    if let Some(other) = &fixture.other {
+        put(store, other, 2);
+    }
+    if store.claims().is_some() {
+        let hour = ClaimRequest::new("one", Duration::from_secs(3600));
+        store.claim(key, &hour).unwrap();
+    }
+    let page = store.list(&Query::all().with_documents()).unwrap();
+    let plain = store.list(&Query::all()).unwrap();
+    assert!(page.keys().eq(plain.keys()), "{plain:?} and {page:?}");
+    let mut given = 0;
+    for Listed { key, content, .. } in page.entries {
+        let Some(Content { stored, claim }) = content else {
+            continue;
+        };
+        given += 1;
+        let loaded = there(store, &key);
+        let text = |stored: &Stored| stored.document.text().to_owned();
+        let what = format!("of {key} in a page");
+        assert_eq!(text(&stored), text(&loaded), "the text {what}");
+        assert_eq!(stored.revision, loaded.revision, "the revision {what}");
+        assert_eq!(stored.modified, loaded.modified, "the time {what}");
+        assert_eq!(stored.context, loaded.context, "the task {what}");
+        let claimed = store.claims().map(|claims| claims.claimed(&key).unwrap());
+        assert_eq!(claim, claimed.flatten(), "the claim {what}");
+    }
+    if place.damage(key).unwrap() {
+        let page = store.list(&Query::all().with_documents()).unwrap();
+        let mut damaged = page.entries.iter().filter(|listed| listed.key == *key);
+        let is_given = damaged.any(|listed| listed.content.is_some());
+        assert!(!is_given, "a damaged document is in a page");
+    }
+    match given {
+        0 => Err(Skipped("the store gives no documents in a page")),
+        _ => Ok(()),
+    }
+}
+
+/// Where keys have versions, each write of a document, its claim or what lies beside it makes one that was not there
+/// before, and nothing else does.
+pub fn a_version_differs_after_each_write(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    let version = |query: Query| {
+        let page = store.list(&query).unwrap();
+        let found = page.entries.into_iter().find(|listed| listed.key == *key);
+        found.and_then(|listed| listed.version)
+    };
+    fixture.put(1);
+    let Some(first) = version(Query::all()) else {
+        return Err(Skipped("the store has no versions"));
+    };
+    let mut seen = vec![first];
+    let mut look = |what: &str, is_write: bool| {
+        let found = version(Query::all());
+        let found = found.unwrap_or_else(|| panic!("there is no version after {what}"));
+        let is_new = !seen.contains(&found);
+        let is_last = seen.last() == Some(&found);
+        assert!(
+            is_new || !is_write,
+            "the version after {what} is an earlier one"
+        );
+        assert!(
+            is_last || is_write,
+            "the version after {what} is another one"
+        );
+        let read = version(Query::all().with_documents());
+        assert_eq!(read.as_ref(), Some(&found), "the version after a read");
+        seen.push(found);
+    };
+    if let Some(other) = &fixture.other {
+        put(store, other, 1);
+        look("a put under another key", false);
+    }
+    fixture.put(2);
+    look("a put", true);
+    fixture.put(2);
+    look("a put of the same text", false);
+    fixture.put(1);
+    look("a put of an earlier text", true);
+    for number in 2..4 {
+        let put = Put::new(numbered(number)).skip_history();
+        store.put(key, put).unwrap();
+        look("a heartbeat", true);
+    }
+    if store.claims().is_some() {
+        let hour = Duration::from_secs(3600);
+        let claim = store.claim(key, &ClaimRequest::new("one", hour)).unwrap();
+        look("a claim", true);
+        store.renew(key, claim.fence, hour * 2).unwrap();
+        look("a renewal", true);
+        put_fenced(store, key, 4, claim.fence).unwrap();
+        look("a put with a fence", true);
+        store.release(key, claim.fence).unwrap();
+        look("a release", true);
+    }
+    fixture.delete();
+    fixture.put(1);
+    look("a delete and a put of an earlier text", true);
     Ok(())
 }
 

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     OneDocumentForAll,
     ListsBackwards,
     PagesWithoutEnd,
+    GivesAnotherDocument,
+    VersionsAreRevisions,
     CountsRevisions,
     ForgetsDroppedItems,
     TextOfAnyRevision,

@@ -94,11 +94,23 @@ impl CheckpointStore for Broken {
     fn list(&self, query: &Query) -> Result<Page> {
         let mut page = self.right.list(query)?;
         match self.fault {
-            ListsBackwards => page.keys.reverse(),
+            ListsBackwards => page.entries.reverse(),
             // Nothing on it, and yet there is more.
             PagesWithoutEnd if query.after.is_some() => {
-                page.keys.clear();
+                page.entries.clear();
                 page.next.clone_from(&query.after);
+            }
+            GivesAnotherDocument => {
+                for listed in &mut page.entries {
+                    let other = Stored::new(Document::from_text("{}").unwrap());
+                    *listed = listed.clone().with_content(other, None);
+                }
+            }
+            VersionsAreRevisions => {
+                for listed in &mut page.entries {
+                    let stored = self.right.load(&listed.key)?;
+                    listed.version = stored.map(|stored| stored.revision.to_string());
+                }
             }
             _ => {}
         }

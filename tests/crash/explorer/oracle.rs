@@ -56,7 +56,7 @@ pub(crate) fn judge(
     if *found != Seen::Corrupt {
         let listed = store.list(&Query::all()).map_err(told("list"))?;
         let is_there = *found != Seen::Nothing;
-        if listed.keys.contains(key) != is_there || !listed.foreign.is_empty() {
+        if listed.keys().any(|it| it == key) != is_there || !listed.foreign.is_empty() {
             return Err(format!("{found:?} is listed as {listed:?}"));
         }
         store

@@ -53,13 +53,13 @@ impl Contender for Ours {
     }
 
     fn list(&mut self, whole: bool) -> Result<usize, Failure> {
-        let keys = self.store.list(&Query::all())?.keys;
+        let page = self.store.list(&Query::all())?;
         if whole {
-            for key in &keys {
+            for key in page.keys() {
                 self.tasks.get(key)?;
             }
         }
-        Ok(keys.len())
+        Ok(page.entries.len())
     }
 }
 

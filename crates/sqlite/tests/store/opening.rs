@@ -21,7 +21,7 @@ fn a_store_that_only_reads_makes_nothing_wherever_it_looks() {
     let path = folder.path().join("a #1?.db");
     let reader = SqliteStore::read_only(&path).unwrap();
     assert_eq!(number_at(&reader, "a"), None);
-    assert!(reader.list(&Query::all()).unwrap().keys.is_empty());
+    assert!(reader.list(&Query::all()).unwrap().entries.is_empty());
     assert_eq!(
         files_in(folder.path()),
         [""; 0],
@@ -242,7 +242,7 @@ fn of_many_that_make_one_database_all_use_the_same() {
             }
         });
         let keys = SqliteStore::open(&path).unwrap().list(&Query::all());
-        assert_eq!(keys.unwrap().keys.len(), 16);
+        assert_eq!(keys.unwrap().entries.len(), 16);
     }
 }
 
