@@ -80,6 +80,7 @@ pub(crate) struct Replace<'a> {
     known: Option<&'a Metadata>,
     like: Option<&'a Path>,
     of_its_time: bool,
+    written_at: Option<SystemTime>,
     before_rename: Option<BeforeRename<'a>>,
 }
 
@@ -105,6 +106,7 @@ impl<'a> Replace<'a> {
             known: None,
             like: None,
             of_its_time: false,
+            written_at: None,
             before_rename: None,
         }
     }
@@ -133,6 +135,12 @@ impl<'a> Replace<'a> {
     /// its name.
     pub(super) fn of_its_time(mut self) -> Self {
         self.of_its_time = true;
+        self
+    }
+
+    /// Gives the file this time of last change, before it has its name.
+    pub(crate) fn written_at(mut self, time: Option<SystemTime>) -> Self {
+        self.written_at = time;
         self
     }
 
@@ -200,6 +208,11 @@ impl<'a> Replace<'a> {
                 let set = || temp.as_file().set_modified(time);
                 let _ = seam::call_from(Operation::SetTime, other, temp.path(), set);
             }
+        }
+        if let Some(time) = self.written_at {
+            let set = || temp.as_file().set_modified(time);
+            seam::call_from(Operation::SetTime, temp.path(), temp.path(), set)
+                .map_err(FileError::on(Operation::SetTime, target))?;
         }
         if self.durability != Durability::None {
             // Once failed never tried again on this file: the kernel may have dropped the pages and

@@ -49,6 +49,12 @@ pub enum ClaimChange {
         /// The fence of the claim.
         fence: Fence,
     },
+    /// Lets the next claim have a greater fence than this, also where the key was claimed in another store: for copies. A
+    /// record of no less stays as it is.
+    AtLeast {
+        /// The last fence of the other store.
+        fence: Fence,
+    },
 }
 
 impl ClaimChange {
@@ -69,6 +75,13 @@ impl ClaimChange {
                 Some(last),
             ) => last.renewed(*fence, *time_to_live, now),
             (ClaimChange::Release { fence }, Some(last)) => last.given_back(*fence),
+            (ClaimChange::AtLeast { fence }, Some(last)) if last.fence >= *fence => {
+                Ok(last.clone())
+            }
+            (ClaimChange::AtLeast { fence }, last) => {
+                Claim::check(last, None, now)?;
+                Ok(Claim::only_fence(*fence))
+            }
             (ClaimChange::Renew { fence, .. } | ClaimChange::Release { fence }, None) => {
                 Err(Claim::unknown(*fence))
             }

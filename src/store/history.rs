@@ -46,6 +46,17 @@ pub trait History {
     /// Any failure to list the history. An entry that cannot be removed stays.
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>>;
 
+    /// Adds a state as the newest entry, as if a write had replaced it that it was [written](Stored::modified) at its
+    /// time, and says that so many tasks ended after it: for copies, which bring the oldest first and the document last.
+    /// Nothing is pruned, and the entry is as safe as a document when this returns. Called again after it was
+    /// interrupted, it leaves one entry.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] when there is a document under the key; [`ErrorKind::Claimed`] while a claim on it stands;
+    /// [`ErrorKind::NotOffered`] in a store of slots; and whatever keeps it from being written.
+    fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId>;
+
     /// When the last save was made, where the state of the revision `present` is not what it wrote: something
     /// changed it without the store. `None` also where the store cannot say.
     ///

@@ -14,7 +14,7 @@ use super::{
     RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
-    Claim, Clock, Dropped, Error, ErrorKind, Fence, Key, Result, Revision, SystemClock,
+    Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
 };
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
@@ -105,7 +105,7 @@ impl MemoryStore {
         &self,
         entries: &'e mut Entries,
         key: &Key,
-        expect: &crate::checkpoint::Expect,
+        expect: &Expect,
         fence: Option<Fence>,
     ) -> Result<&'e mut Entry> {
         let entry = entries.by_key.get(key);
@@ -154,8 +154,10 @@ impl CheckpointStore for MemoryStore {
             dropped,
             history,
             claim,
+            writes,
             ..
         } = std::mem::take(entry);
+        entry.writes = writes + 1;
         let is_owned = claim.as_ref().is_some_and(|claim| !claim.is_only_fence());
         entry.claim = claim.map(|claim| Claim::only_fence(claim.fence));
         Ok(document.is_some() || !dropped.is_empty() || !history.is_empty() || is_owned)
@@ -337,6 +339,15 @@ impl History for MemoryStore {
             .unwrap_or_default())
     }
 
+    fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
+        let mut entries = self.entries();
+        let entry = self.checked(&mut entries, key, &Expect::Absent, None)?;
+        entry.push(state.clone());
+        let number = entry.last_number;
+        entry.ended.extend(std::iter::repeat_n(number, tasks_ended));
+        Ok(EntryId::of(number.to_string()))
+    }
+
     fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
         Ok(None)
     }
@@ -350,7 +361,7 @@ impl Recover for MemoryStore {
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered> {
         let began = Instant::now();
         let mut entries = self.entries();
-        let any = crate::checkpoint::Expect::Any;
+        let any = Expect::Any;
         let entry = self.checked(&mut entries, key, &any, options.fence)?;
         let mut recovered = Recovered::healthy(options.with);
         // What is in memory is never damaged: only what was deleted can be brought back.
@@ -476,13 +487,17 @@ impl Entry {
                 && self.tasks_since(newest) == 0
         });
         if !is_newest {
-            self.last_number += 1;
-            self.history.push_back(Past {
-                number: self.last_number,
-                stored,
-                pinned: false,
-            });
+            self.push(stored);
         }
+    }
+
+    fn push(&mut self, stored: Stored) {
+        self.last_number += 1;
+        self.history.push_back(Past {
+            number: self.last_number,
+            stored,
+            pinned: false,
+        });
     }
 
     fn prune(&mut self, keep: &Keep, now: SystemTime) -> Vec<EntryId> {

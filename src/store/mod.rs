@@ -3,6 +3,7 @@
 mod beside;
 mod builder_state;
 mod claims;
+mod copy;
 mod file;
 mod files;
 mod history;
@@ -17,6 +18,7 @@ pub use beside::{Beside, Heartbeat};
 pub use builder_state::BuilderStateStore;
 pub(crate) use claims::claims_of;
 pub use claims::{ClaimChange, Claims};
+pub use copy::{CopyOptions, CopyProgress, CopyReport, copy};
 pub(crate) use file::CLAIMS_FOLDER;
 pub use file::{FileOptions, FileStore};
 pub use files::{create_file, read_document, read_file};

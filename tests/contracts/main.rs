@@ -16,7 +16,7 @@ mod broken;
 mod checkpoint_broken;
 mod checkpoint_contract;
 mod docs;
-mod examples;
+mod handoff_example;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]

@@ -2,8 +2,11 @@
 
 use std::time::SystemTime;
 
-use agent_checkpoint::store::{EntryId, History, HistoryEntry, Keep, RolledBack, Stored};
-use agent_checkpoint::{Error, ErrorKind, Key, Result, Revision};
+use agent_checkpoint::store::{
+    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected,
+};
+use agent_checkpoint::{Error, ErrorKind, Expect, Key, Result, Revision};
+use chrono::DateTime;
 
 use crate::rows::{self, KeyRow, State, Wanted};
 use crate::store::SqliteStore;
@@ -62,6 +65,19 @@ impl History for SqliteStore {
             let gone = row.prune(connection, spared, keep, self.now())?;
             let gone = gone.into_iter().map(id_of);
             Ok(gone.collect::<Result<_>>()?)
+        })
+    }
+
+    fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
+        self.write(key, |connection| {
+            let mut row = self.find(connection, key, Wanted::States)?;
+            check_expected(key, &Expect::Absent, self.stored(&row)?.as_ref())?;
+            self.check_fence(&row, None)?;
+            let text = state.document.text();
+            self.refuse_too_large(text)?;
+            let modified = state.modified.map_or(self.now(), DateTime::from);
+            row.append(connection, key, text, modified, tasks_ended)?;
+            Ok(id_of(row.last)?)
         })
     }
 

@@ -230,10 +230,7 @@ impl KeyRow {
                 place
             }
         };
-        let sql = "INSERT OR REPLACE INTO states (id, number, task, modified, text) VALUES (?1, ?2, ?3, ?4, ?5)";
-        let mut statement = connection.prepare(sql)?;
-        let modified = now.timestamp_micros();
-        statement.execute(params![place, self.last, self.task, modified, text])?;
+        self.put_state(connection, place, text, now)?;
         self.present = Some(place);
         self.update(connection)
     }
@@ -260,6 +257,38 @@ impl KeyRow {
         )?;
         set_claim(connection, id, &Claim::only_fence(claim.fence))?;
         Ok(gone > 0 || !claim.is_only_fence())
+    }
+
+    /// Makes a text the newest state of the history of a key without a document. So many tasks end after it.
+    pub(crate) fn append(
+        &mut self,
+        connection: &Connection,
+        key: &Key,
+        text: &str,
+        modified: DateTime<Utc>,
+        tasks_ended: usize,
+    ) -> Step<()> {
+        let id = self.id(connection, key)?;
+        self.last += 1;
+        let place = self.free_place(id)?;
+        self.put_state(connection, place, text, modified)?;
+        let ended = i64::try_from(tasks_ended).unwrap_or(i64::MAX);
+        self.task = self.task.saturating_add(ended);
+        self.update(connection)
+    }
+
+    fn put_state(
+        &self,
+        connection: &Connection,
+        place: i64,
+        text: &str,
+        modified: DateTime<Utc>,
+    ) -> Step<()> {
+        let sql = "INSERT OR REPLACE INTO states (id, number, task, modified, text) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let mut statement = connection.prepare(sql)?;
+        let modified = modified.timestamp_micros();
+        statement.execute(params![place, self.last, self.task, modified, text])?;
+        Ok(())
     }
 
     /// From now on there is no document; its last state is in the history.

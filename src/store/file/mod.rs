@@ -353,6 +353,10 @@ impl History for FileStore {
         self.at(key, |file| file.prune(keep))
     }
 
+    fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
+        self.at(key, |file| file.append(state, tasks_ended))
+    }
+
     fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
         self.at(key, |file| file.file.changed_without(present))
     }

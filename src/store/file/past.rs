@@ -6,11 +6,11 @@ use super::checkpoint_file::CheckpointFile;
 use super::durable_file::Damaged;
 use super::history::{Entry, History, entry_named, no_such};
 use super::task_boundary::EndedTask;
-use crate::checkpoint::{Error, ErrorKind, Result, Revision};
+use crate::checkpoint::{Error, ErrorKind, Expect, Result, Revision};
 use crate::json::{Corrupt, Document, conflict, salvage};
 use crate::store::{
     EntryId, HistoryEntry, Keep, Outcome, RecoverOptions, Recovered, Recovery, RolledBack, Saved,
-    Stored,
+    Stored, check_expected,
 };
 
 impl CheckpointFile<'_> {
@@ -122,6 +122,18 @@ impl CheckpointFile<'_> {
             .as_ref()
             .map(|_| &has_slot as &dyn Fn(&Entry) -> bool);
         self.file.prune(&history, keep, has_slot)
+    }
+
+    pub(super) fn append(&self, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
+        if self.slot.is_some() {
+            let what =
+                "way to add to the history of a slot, of which each entry is a whole host file";
+            return Err(Error::new(ErrorKind::NotOffered { what }));
+        }
+        let history = self.history()?;
+        let check =
+            &mut |present: Option<&Stored>| check_expected(&self.key, &Expect::Absent, present);
+        self.file.append(&history, state, tasks_ended, check)
     }
 
     pub(super) fn rolled_back(&self, present: &Revision) -> Result<Option<RolledBack>> {

@@ -44,6 +44,32 @@ impl TaskBoundaries {
         Ok(entries.iter().map(age).collect())
     }
 
+    /// Records that so many tasks end after an entry that is about to be made, the newest. Of that name there may be a
+    /// record from one who was killed before it was made.
+    pub(super) fn end_after(
+        self,
+        history: &History<'_>,
+        entry: &Entry,
+        tasks: usize,
+        durability: Durability,
+    ) -> Result<()> {
+        let (mut boundaries, before) = self.read()?;
+        let known = boundaries.clone();
+        let (entries, noted) = (history.entries()?, history.noted_order());
+        boundaries.retain(|boundary| {
+            let mut entries = entries.iter();
+            entries.any(|entry| history.is_up_to(entry, boundary, &noted))
+                && !boundary.is_of(&entry.id)
+        });
+        boundaries.extend(std::iter::repeat_n(Boundary::after(entry), tasks));
+        if boundaries == known && before.is_none() {
+            return Ok(());
+        }
+        // Also when nothing changes: who wrote it may not have lived to see it on disk.
+        let text = RECORD.text(&boundaries)?;
+        Ok(self.0.write(&text, Present::Whatever, durability)?)
+    }
+
     /// Ends the present task: none of the states that are in the history now is of the next one.
     pub(super) fn end(self, history: &History<'_>, durability: Durability) -> Result<EndedTask> {
         let entries = history.entries()?;

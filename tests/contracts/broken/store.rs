@@ -233,6 +233,13 @@ impl History for Broken {
         self.right.prune(key, keep)
     }
 
+    fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
+        self.right
+            .history()
+            .unwrap()
+            .append(key, state, tasks_ended)
+    }
+
     fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {
         self.right.history().unwrap().changed_without(key, present)
     }

@@ -9,6 +9,7 @@
 #[path = "../../../../tests/common/children.rs"]
 mod children;
 mod contract;
+mod copying;
 mod faults;
 mod forgetting;
 mod log;

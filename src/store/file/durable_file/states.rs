@@ -76,6 +76,27 @@ impl DurableFile<'_> {
         })
     }
 
+    /// Adds a state to the history of a file that is not there, as one after which so many tasks ended.
+    pub(in crate::store) fn append(
+        &self,
+        history: &History<'_>,
+        state: &Stored,
+        tasks_ended: usize,
+        check: &mut dyn FnMut(Option<&Stored>) -> Result<()>,
+    ) -> Result<EntryId> {
+        self.refuse_too_large(state.document.text())?;
+        self.locked(|| {
+            let target = self.target()?;
+            let beside = self.beside(&target);
+            beside.claims.check(None, None, beside.now)?;
+            check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
+            history.append(state, beside.now, |entry| {
+                let boundaries = TaskBoundaries::beside(&target);
+                boundaries.end_after(history, entry, tasks_ended, self.options.durability)
+            })
+        })
+    }
+
     /// Removes what is beyond these limits. While the present state is no good, the newest good entry may be
     /// the only copy, and stays; of a slot always the newest in which `has_slot` says there is something.
     pub(in crate::store) fn prune(

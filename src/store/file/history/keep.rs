@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::order::write_order;
-use super::{History, Naming, SLOT_SEPARATOR, number_and_slot};
+use super::{Entry, History, Naming, SLOT_SEPARATOR, number_and_slot};
 use crate::checkpoint::Result;
-use crate::fsio::{self, Contents, Durability, FileError, FileStamp};
+use crate::fsio::{self, Contents, Durability, FileError, FileStamp, Present, Replace};
 use crate::store::file::own_file::OwnFile;
 use crate::store::file::unique::{counter_of, in_order, unique_names};
+use crate::store::{EntryId, Stored};
 
 /// The number and the slot of each entry in a folder, oldest first.
 type Numbered = Vec<(u64, Option<String>)>;
@@ -130,6 +131,51 @@ impl<'o> History<'o> {
             // Somebody removed the folder, say: the long way makes it again, or says what is wrong.
             Err(_) => Ok(None),
         }
+    }
+
+    /// Adds a state as the newest entry, on disk when this returns. `before` is called with it before it is there.
+    pub(in crate::store) fn append(
+        &self,
+        state: &Stored,
+        now: DateTime<Utc>,
+        before: impl Fn(&Entry) -> Result<()>,
+    ) -> Result<EntryId> {
+        let (folder, text) = (self.folder(), state.document.text());
+        self.options.recent.take(&folder);
+        fsio::within(fsio::parent_of(&self.target), &folder)?;
+        fsio::create_folder_durably(&folder)?;
+        let names = texts(fsio::names(&folder)?);
+        let pinned = texts(fsio::names(&self.pins())?);
+        let at = state.modified.map_or(now, DateTime::from);
+        for path in self.free_names(&folder, &names, &pinned, at) {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let entry = Entry {
+                id: EntryId::of(stem),
+                saved: state.modified,
+                bytes: text.len() as u64,
+                pinned: false,
+                path: path.clone(),
+            };
+            before(&entry)?;
+            let written = Replace::new(&path, Present::Absent)
+                .written_at(state.modified)
+                .durability(self.options.durability)
+                .write(text.as_bytes());
+            match written {
+                Ok(_) => {
+                    self.note_order(&names, &path);
+                    return Ok(entry.id);
+                }
+                Err(FileError::Changed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(FileError::Io {
+            operation: fsio::Operation::CreateTemp,
+            path: folder,
+            source: std::io::ErrorKind::AlreadyExists.into(),
+        }
+        .into())
     }
 
     /// The entries of all slots by their names; `None` where numbers do not name them.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, History, Naming};
 use crate::fsio::{self, Durability, FileError, Present};
 use crate::json::Document;
+use crate::store::EntryId;
 use crate::store::file::own_file::{OwnFile, folders};
 use crate::store::file::unique::in_order;
 
@@ -158,6 +159,10 @@ impl Boundary {
             entry: entry.id.to_string(),
             saved: entry.saved.map(since_epoch),
         }
+    }
+
+    pub(in crate::store::file) fn is_of(&self, entry: &EntryId) -> bool {
+        self.entry == entry.as_str()
     }
 }
 

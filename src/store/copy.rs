@@ -1,0 +1,393 @@
+//! Copies of checkpoints from one store in another.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{CheckpointStore, ClaimChange, EntryId, Put, Query, claims_of, history_of};
+use crate::checkpoint::{
+    Claim, Clock, Dropped, Error, ErrorKind, Expect, Key, Result, Revision, SystemClock,
+};
+
+/// How many keys are asked for at a time.
+const PAGE: usize = 1000;
+
+/// How often a key is begun anew whose source changes.
+const ATTEMPTS: usize = 3;
+
+/// What a copy takes along.
+#[derive(Clone)]
+pub struct CopyOptions {
+    prefix: String,
+    skips_history: bool,
+    takes_claimed: bool,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for CopyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CopyOptions")
+            .field("prefix", &self.prefix)
+            .field("skips_history", &self.skips_history)
+            .field("takes_claimed", &self.takes_claimed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        CopyOptions {
+            prefix: String::new(),
+            skips_history: false,
+            takes_claimed: false,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl CopyOptions {
+    /// All keys, with their history. One that an agent has claimed is left out.
+    #[must_use]
+    pub fn new() -> Self {
+        CopyOptions::default()
+    }
+
+    /// Copies only keys that begin so.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Copies no earlier states: for a store that keeps none, or takes none from elsewhere.
+    #[must_use]
+    pub fn skip_history(mut self) -> Self {
+        self.skips_history = true;
+        self
+    }
+
+    /// Copies also what an agent has claimed. Its claim stays where it is, and it goes on writing there: so by default
+    /// such a key is refused, for from then on there would be two states of one task.
+    #[must_use]
+    pub fn include_claimed(mut self) -> Self {
+        self.takes_claimed = true;
+        self
+    }
+
+    /// Takes the time from `clock` by which a claim stands.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+}
+
+/// What came of a copy.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct CopyReport {
+    /// How many keys were copied.
+    pub copied: usize,
+    /// How many were there already, as they are in the source.
+    pub present: usize,
+    /// The keys that were not copied, each with the reason: one that is claimed, damaged, or another document in the
+    /// target, and one that changed while it was copied.
+    pub refused: Vec<Error>,
+    /// What lies in the source and has no key.
+    pub foreign: Vec<OsString>,
+    /// Earlier states that cannot be read. They stay in the source, and all else of their keys is copied.
+    pub unreadable: Vec<(Key, EntryId)>,
+}
+
+/// How far a copy has come.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CopyProgress<'p> {
+    /// The key that was looked at last.
+    pub key: &'p Key,
+    /// Why it was not copied.
+    pub refused: Option<&'p Error>,
+    /// How many keys were looked at.
+    pub done: usize,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// Copies the checkpoints of one store into another: each document to the byte, with the states of its history, pins,
+/// dropped items, fingerprints, and a fence, so that no earlier owner writes in the target. The source stays as it is.
+///
+/// A key that is not copied is [reported](CopyReport::refused), and nothing of it is changed in the target. The document
+/// of a key comes last, so what was interrupted is not listed there; the same call again goes on from where it stopped,
+/// and leaves what is there. Every copy is read back and compared.
+///
+/// What only one store has stays there: archives, what is quarantined, heartbeats, and tasks without a document, which no
+/// store lists. The time of the present document is that of the copy; earlier states keep theirs.
+///
+/// # Errors
+///
+/// What keeps either store from being read or written as such, after which the call can be repeated.
+pub fn copy(
+    from: &dyn CheckpointStore,
+    to: &dyn CheckpointStore,
+    options: &CopyOptions,
+    progress: &mut dyn FnMut(&CopyProgress<'_>),
+) -> Result<CopyReport> {
+    if to.capabilities().embedded {
+        let what = "place for a copy: documents inside a larger file are laid out anew";
+        return Err(Error::new(ErrorKind::NotOffered { what }));
+    }
+    let mut report = CopyReport::default();
+    let mut keys = Vec::new();
+    let mut query = Query::all().with_prefix(&options.prefix).with_limit(PAGE);
+    loop {
+        let page = from.list(&query)?;
+        keys.extend(page.keys().cloned());
+        report.foreign = page.foreign;
+        let Some(next) = page.next else { break };
+        query = query.after(next);
+    }
+    for (at, key) in keys.iter().enumerate() {
+        let mut unreadable = Vec::new();
+        let copied = copy_key(from, to, key, options, &mut unreadable);
+        let copied = copied.map_err(|error| error.with_key(key));
+        let unreadable = unreadable.into_iter().map(|entry| (key.clone(), entry));
+        report.unreadable.extend(unreadable);
+        let refused = match copied {
+            Ok(true) => {
+                report.copied += 1;
+                None
+            }
+            Ok(false) => {
+                report.present += 1;
+                None
+            }
+            Err(error) if is_of_the_key(&error) => Some(error),
+            Err(error) => return Err(error),
+        };
+        progress(&CopyProgress {
+            key,
+            refused: refused.as_ref(),
+            done: at + 1,
+            total: keys.len(),
+        });
+        report.refused.extend(refused);
+    }
+    Ok(report)
+}
+
+/// Whether another key may be copied all the same.
+fn is_of_the_key(error: &Error) -> bool {
+    use ErrorKind::{Io, Locked, NewerLayout, NotDurable, ReadOnly};
+    let kind = error.kind();
+    let is_of_the_store = matches!(
+        kind,
+        Io | Locked { .. } | NewerLayout { .. } | NotDurable | ReadOnly
+    );
+    !is_of_the_store && error.code() != "disk-full"
+}
+
+/// What a store has under a key, but for the texts.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    /// The document that is there.
+    present: Option<Revision>,
+    /// Its earlier states, oldest first.
+    past: Vec<Past>,
+    dropped: Vec<Dropped>,
+    claim: Option<Claim>,
+}
+
+/// An earlier state.
+#[derive(Debug, PartialEq)]
+struct Past {
+    id: EntryId,
+    revision: Revision,
+    pinned: bool,
+    tasks_since: usize,
+}
+
+impl Seen {
+    fn of(
+        store: &dyn CheckpointStore,
+        key: &Key,
+        options: &CopyOptions,
+    ) -> Result<(Seen, Vec<EntryId>)> {
+        let stored = store.load(key)?;
+        let present = stored.map(|stored| stored.revision);
+        let mut past: Vec<Past> = Vec::new();
+        let mut unreadable = Vec::new();
+        let history = store.history().filter(|_| !options.skips_history);
+        for entry in history.map_or(Ok(Vec::new()), |history| history.states(key))? {
+            let newer = past
+                .last()
+                .map(|newer| (&newer.revision, newer.tasks_since));
+            let newer = newer.or(present.as_ref().map(|present| (present, 0)));
+            match entry.revision {
+                _ if entry.is_current() => {}
+                Err(_) => unreadable.push(entry.id),
+                // Not every store lists a state that follows itself.
+                Ok(revision) if !entry.pinned && newer == Some((&revision, entry.tasks_since)) => {}
+                Ok(revision) => past.push(Past {
+                    id: entry.id,
+                    revision,
+                    pinned: entry.pinned,
+                    tasks_since: entry.tasks_since,
+                }),
+            }
+        }
+        past.reverse();
+        let seen = Seen {
+            present,
+            past,
+            dropped: store.beside().dropped(key)?,
+            claim: match store.claims() {
+                Some(claims) => claims.claimed(key)?,
+                None => None,
+            },
+        };
+        Ok((seen, unreadable))
+    }
+
+    /// How many tasks ended between the earlier state of this place and the next one.
+    fn tasks_ended(&self, at: usize) -> usize {
+        let next = self.past.get(at + 1).map_or(0, |next| next.tasks_since);
+        self.past[at].tasks_since.saturating_sub(next)
+    }
+
+    /// Whether these are the oldest states of the source, of which more are to come.
+    fn is_begun_from(&self, source: &Seen) -> bool {
+        let is_same = |at: usize| {
+            let (own, of) = (&self.past[at], source.past.get(at));
+            of.is_some_and(|of| {
+                own.revision == of.revision && self.tasks_ended(at) == source.tasks_ended(at)
+            })
+        };
+        self.present.is_none() && (0..self.past.len()).all(is_same)
+    }
+
+    /// Whether this is all that the source has. Of the oldest states that are not pinned the target may keep fewer.
+    fn is_copy_of(&self, source: &Seen) -> bool {
+        let mut own = self.past.iter().peekable();
+        let mut may_lack = true;
+        for of in &source.past {
+            let is_same = |own: &&Past| {
+                (&own.revision, own.pinned, own.tasks_since)
+                    == (&of.revision, of.pinned, of.tasks_since)
+            };
+            match own.next_if(is_same) {
+                Some(own) => may_lack &= own.pinned,
+                None if may_lack && !of.pinned => {}
+                None => return false,
+            }
+        }
+        let newest = |seen: &Seen| seen.past.last().map(|past| past.revision.clone());
+        let fence = |seen: &Seen| seen.claim.as_ref().map(|claim| claim.fence);
+        self.present == source.present
+            && own.next().is_none()
+            && newest(self) == newest(source)
+            && self.dropped == source.dropped
+            && fence(self) >= fence(source)
+    }
+}
+
+/// Copies a key; `false` where that was done before.
+fn copy_key(
+    from: &dyn CheckpointStore,
+    to: &dyn CheckpointStore,
+    key: &Key,
+    options: &CopyOptions,
+    unreadable: &mut Vec<EntryId>,
+) -> Result<bool> {
+    let changed = |detail: &str| Err(Error::other("source-changed", detail));
+    for _ in 0..ATTEMPTS {
+        let (source, left_out) = Seen::of(from, key, options)?;
+        *unreadable = left_out;
+        let claim = source.claim.as_ref();
+        if let Some(claim) = claim.filter(|claim| claim.stands(options.clock.now()))
+            && !options.takes_claimed
+        {
+            return Err(Error::new(ErrorKind::Claimed {
+                owner: claim.owner.clone(),
+                until: claim.expires,
+            }));
+        }
+        let (target, _) = Seen::of(to, key, options)?;
+        if target.present.is_some() && target.is_copy_of(&source) {
+            return Ok(false);
+        }
+        if !target.is_begun_from(&source) {
+            return Err(other_there(target));
+        }
+        let Some(put) = bring_past(from, to, key, &source, &target)? else {
+            continue;
+        };
+        if Seen::of(from, key, options)?.0 != source {
+            continue;
+        }
+        to.put(key, put)?;
+        if Seen::of(from, key, options)?.0 != source {
+            return changed(
+                "it changed in the source just now, and the copy has the state before; forget it in the target, and copy it again",
+            );
+        }
+        if !Seen::of(to, key, options)?.0.is_copy_of(&source) {
+            return Err(Error::other(
+                "copy-differs",
+                "what was copied reads back otherwise; look at both, forget it in the target, and copy it again",
+            ));
+        }
+        return Ok(true);
+    }
+    changed("it keeps changing in the source; copy it when the work on it rests")
+}
+
+/// The error for a key under which the target has something else.
+fn other_there(target: Seen) -> Error {
+    match target.present {
+        Some(found) => Error::new(ErrorKind::Conflict {
+            expected: Expect::Absent,
+            found: Some(found),
+        }),
+        None => Error::refused(
+            "the target has earlier states of another task under this key, or of this one as it was before; forget it there first",
+        ),
+    }
+}
+
+/// Copies all but the document, which is given with what goes with it; `None` when it is gone by now.
+fn bring_past(
+    from: &dyn CheckpointStore,
+    to: &dyn CheckpointStore,
+    key: &Key,
+    source: &Seen,
+    target: &Seen,
+) -> Result<Option<Put>> {
+    if let Some(claim) = &source.claim {
+        let fence = claim.fence;
+        claims_of(to)?.change_claim(key, &ClaimChange::AtLeast { fence })?;
+    }
+    // One that was interrupted may have left the last without its pin.
+    for (own, of) in target.past.iter().zip(&source.past) {
+        if of.pinned && !own.pinned {
+            history_of(to)?.pin(key, &own.id, true)?;
+        }
+    }
+    for (at, past) in source.past.iter().enumerate().skip(target.past.len()) {
+        let stored = history_of(from)?.load_revision(key, &past.id)?;
+        let entry = history_of(to)?.append(key, &stored, source.tasks_ended(at))?;
+        // Before the next one, which may be the same state again: such a one is listed only beside a pin.
+        if past.pinned {
+            history_of(to)?.pin(key, &entry, true)?;
+        }
+    }
+    let Some(stored) = from.load(key)? else {
+        return Ok(None);
+    };
+    let fingerprints = from.beside().fingerprints(key, &stored.revision)?;
+    let put = Put::new(stored.document)
+        .with_expect(Expect::Absent)
+        .with_dropped(source.dropped.clone())
+        .with_fingerprints(fingerprints)
+        .continue_task();
+    Ok(Some(put))
+}
