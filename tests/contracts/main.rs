@@ -16,7 +16,7 @@ mod broken;
 mod checkpoint_broken;
 mod checkpoint_contract;
 mod docs;
-mod handoff_example;
+mod examples;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]

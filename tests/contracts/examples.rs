@@ -1,35 +1,36 @@
-//! The README's first command does what the README says.
+//! The examples do what they say; that of the README's first command, what the README says.
 // The helpers are tests as well, though clippy does not know it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The program that `cargo test` has made of the example, next to this test's own folder.
-fn program() -> PathBuf {
+/// The program that `cargo test` has made of an example, next to this test's own folder.
+fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let folder = test.ancestors().nth(2).expect("target/debug");
-    let program = folder.join("examples").join("handoff");
+    let program = folder.join("examples").join(name);
     let program = program.with_extension(std::env::consts::EXE_EXTENSION);
     let newest = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/handoff");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let sources = sources.join(name);
     for source in sources.read_dir().expect("its sources") {
         assert!(
             newest(&program) >= newest(&source.expect("a source").path()),
-            "{} is missing or older than its sources: run `cargo build --example handoff`",
+            "{} is missing or older than its sources: run `cargo build --examples`",
             program.display()
         );
     }
     program
 }
 
-fn handoff(arguments: &[&str]) -> Output {
-    let mut command = Command::new(program());
+fn run(name: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program(name));
     command.args(arguments).output().expect("the example runs")
 }
 
 /// The output of a run that must succeed.
-fn shown(arguments: &[&str]) -> String {
-    let output = handoff(arguments);
+fn shown(name: &str, arguments: &[&str]) -> String {
+    let output = run(name, arguments);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{errors}");
@@ -76,7 +77,7 @@ fn assert_as_the_readme_shows_it(text: &str) {
 
 #[test]
 fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice() {
-    let text = shown(&[]);
+    let text = shown("handoff", &[]);
     for part in [
         "✗ killed",
         "whole, ",
@@ -114,7 +115,7 @@ fn a_killed_agents_task_is_finished_by_another_and_no_finished_step_runs_twice()
 
 #[test]
 fn an_effect_whose_checkpoint_is_missing_is_found_and_not_repeated() {
-    let text = shown(&["--in-the-window"]);
+    let text = shown("handoff", &["--in-the-window"]);
     assert!(
         text.contains("had taken effect; only its checkpoint was missing"),
         "{text}"
@@ -131,8 +132,16 @@ fn an_effect_whose_checkpoint_is_missing_is_found_and_not_repeated() {
 
 #[test]
 fn an_argument_it_does_not_know_is_an_error() {
-    let output = handoff(&["--no-such-option"]);
+    let output = run("handoff", &["--no-such-option"]);
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("usage: handoff"), "{errors}");
+}
+
+#[test]
+fn every_task_of_workers_that_are_killed_and_stopped_is_finished() {
+    let text = shown("orchestrator", &[]);
+    let stopped = if cfg!(unix) { 3 } else { 0 };
+    let sum = format!("6 killed, {stopped} stopped; no finished step was begun again");
+    assert!(text.contains(&sum), "{text}");
 }
