@@ -72,6 +72,7 @@ pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};
 pub use report::{OperationContext, Report};
+pub(crate) use revision::hex;
 pub use revision::{Expect, Revision};
 pub use rule_context::RuleContext;
 pub use saved_files::SavedFiles;

@@ -26,15 +26,19 @@ impl Revision {
 
 impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Each save writes some: a call of the formatter for each byte takes longer than the hash.
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = *b"sha256:0000000000000000000000000000000000000000000000000000000000000000";
-        for (digits, byte) in text[7..].chunks_exact_mut(2).zip(self.0) {
-            digits[0] = DIGITS[usize::from(byte >> 4)];
-            digits[1] = DIGITS[usize::from(byte & 15)];
-        }
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        write!(f, "sha256:{}", hex(&self.0))
     }
+}
+
+/// The digits of a hash. Each save writes some: a call of the formatter for each byte takes longer than the hash.
+pub(crate) fn hex(hash: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(2 * hash.len());
+    for byte in hash {
+        text.push(DIGITS[usize::from(byte >> 4)].into());
+        text.push(DIGITS[usize::from(byte & 15)].into());
+    }
+    text
 }
 
 impl fmt::Debug for Revision {

@@ -12,10 +12,13 @@ use sha2::{Digest, Sha256};
 use super::head::Head;
 use super::stamp::FILE_CLOCK_TICK;
 use super::tracking::{Found, Project, Tracking};
-use crate::checkpoint::Timestamp;
+use crate::checkpoint::{Timestamp, hex};
 
 /// The largest file whose contents are compared. Of a larger one only size and times are.
 pub(crate) const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
+
+/// How much of a file is read at a time, at most.
+const LARGEST_READ: usize = 64 * 1024;
 
 /// What the tracked files of a checkpoint were when it was saved.
 ///
@@ -260,7 +263,9 @@ fn hash(path: &Path, size: u64) -> io::Result<Option<String>> {
     }
     let mut file = File::open(path)?.take(LARGEST_HASHED + 1);
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 64 * 1024];
+    // Most files are small: no longer than one of them, with room to see its end.
+    let mut buffer =
+        vec![0; usize::try_from(size + 1).map_or(LARGEST_READ, |it| it.min(LARGEST_READ))];
     let mut sum = 0_u64;
     loop {
         match file.read(&mut buffer) {
@@ -273,10 +278,5 @@ fn hash(path: &Path, size: u64) -> io::Result<Option<String>> {
             Err(error) => return Err(error),
         }
     }
-    let text = hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok((sum <= LARGEST_HASHED).then_some(text))
+    Ok((sum <= LARGEST_HASHED).then(|| hex(&hasher.finalize())))
 }
