@@ -71,10 +71,11 @@ pub(super) fn finished_with(
     current: Option<&str>,
     plan: &[String],
 ) -> Result<Option<String>> {
-    let as_current = current.map_or(Likeness::NONE, |current| Likeness::of(text, current));
+    let said = words(text);
+    let as_current = current.map_or(Likeness::NONE, |current| Likeness::of(&said, current));
     let others = plan.iter().filter(|step| current != Some(step.as_str()));
     let mut nearer: Vec<(Likeness, &str)> = others
-        .map(|step| (Likeness::of(text, step), step.as_str()))
+        .map(|step| (Likeness::of(&said, step), step.as_str()))
         .filter(|(likeness, _)| likeness.is_greater_than(as_current))
         .collect();
     if nearer.is_empty() {
@@ -114,8 +115,8 @@ struct Likeness {
 impl Likeness {
     const NONE: Likeness = Likeness { equal: 0, all: 1 };
 
-    fn of(one: &str, other: &str) -> Likeness {
-        let (one, other) = (words(one), words(other));
+    fn of(one: &BTreeSet<String>, other: &str) -> Likeness {
+        let other = words(other);
         Likeness {
             equal: one.intersection(&other).count(),
             all: one.union(&other).count().max(1),
@@ -136,8 +137,14 @@ impl Likeness {
 /// are too common to tell two steps apart.
 fn words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
-    for run in text.split(|letter: char| !letter.is_alphanumeric()) {
+    let runs = text.split(|letter: char| !letter.is_alphanumeric());
+    for run in runs.filter(|run| !run.is_empty()) {
         let run = run.to_lowercase();
+        if run.is_ascii() {
+            // It is one word: there is no bound between letters and digits.
+            words.insert(stem(&run));
+            continue;
+        }
         let parts: Vec<&str> = run.split_word_bounds().collect();
         let is_letter = |part: &str| part.graphemes(true).nth(1).is_none();
         for (at, part) in parts.iter().enumerate() {

@@ -10,6 +10,9 @@ use super::own_file::{OwnFile, folders};
 use crate::checkpoint::{DropReason, Dropped, Error, Result, Revision};
 use crate::fsio::{self, Durability, FileError, Present};
 
+/// How the name of the log ends.
+const LOG: &str = ".jsonl";
+
 /// How many bytes of the end are read at first by those who want the newest pieces.
 const END: u64 = 64 * 1024;
 
@@ -116,7 +119,7 @@ impl DroppedLog {
         let file = |ending| OwnFile::beside(target, folders::DROPPED_LOG, ending);
         DroppedLog {
             known: None,
-            file: file(".jsonl"),
+            file: file(LOG),
             older: file(".1.jsonl"),
             unsynced: file(".unsynced.jsonl"),
             begins: file(".begins.jsonl"),
@@ -128,14 +131,11 @@ impl DroppedLog {
         self.path().display().to_string()
     }
 
-    /// Where it is, as a checkpoint in the file names it.
-    pub(in crate::store) fn place_beside(&self) -> String {
-        let name = self
-            .path()
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        format!("{}/{}/{name}", fsio::OWN_FOLDER, folders::DROPPED_LOG)
+    /// Where the log of this file is, as a checkpoint in the file names it.
+    pub(in crate::store) fn place_beside(target: &Path) -> String {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let (own, folder) = (fsio::OWN_FOLDER, folders::DROPPED_LOG);
+        format!("{own}/{folder}/{name}{LOG}")
     }
 
     fn path(&self) -> &Path {

@@ -314,7 +314,7 @@ impl Beside for FileStore {
     fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
         // Its name only, so it does not matter where links lead.
         let target = fsio::resolve(&self.path(key)?)?;
-        Ok(Some(DroppedLog::beside(&target).place_beside()))
+        Ok(Some(DroppedLog::place_beside(&target)))
     }
 
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {

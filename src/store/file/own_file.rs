@@ -54,10 +54,16 @@ pub(super) fn refuse_links(folder: &Path) -> Result<(), FileError> {
 
 /// The path of what we keep of a checkpoint's file: `.agent-checkpoint/{folder}/{file}{ending}`.
 pub(super) fn path_beside(target: &Path, folder: &str, ending: &str) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
-    let own = fsio::parent_of(target).join(fsio::OWN_FOLDER);
-    own.join(folder).join(name)
+    let name = target.file_name().unwrap_or_default();
+    // As long as all of it, so that nothing is copied twice.
+    let more = fsio::OWN_FOLDER.len() + folder.len() + ending.len() + "///".len();
+    let mut path = PathBuf::with_capacity(target.as_os_str().len() + more);
+    path.push(fsio::parent_of(target));
+    path.push(fsio::OWN_FOLDER);
+    path.push(folder);
+    path.push(name);
+    path.as_mut_os_string().push(ending);
+    path
 }
 
 /// An ending for a whole file, `{ending}`, or for a slot of a host file, `@{slot}{ending}`.

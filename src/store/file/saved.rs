@@ -343,7 +343,7 @@ fn record(text: &str) -> Vec<u8> {
 
 /// The text of a record, where it is whole and not empty.
 fn body(record: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(record).ok()?.trim_end();
+    let text = std::str::from_utf8(record.trim_ascii_end()).ok()?;
     let (hash, body) = text.split_once(' ')?;
     (hash == Revision::of(body.as_bytes()).to_string()).then_some(body)
 }

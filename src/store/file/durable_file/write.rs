@@ -87,7 +87,7 @@ impl DurableFile<'_> {
     pub(in crate::store) fn transact<T>(&self, decide: &mut Decide<'_, T>) -> Result<T> {
         let (target, found) = self.look_at_target()?;
         self.refuse_read_only()?;
-        let beside = self.beside(&target);
+        let mut beside = self.beside(&target);
         // A decision not to write anything where nothing is must not leave folders and locks behind.
         if found.is_none()
             && let (value, None) = decide(None, &beside)?
@@ -96,7 +96,7 @@ impl DurableFile<'_> {
         }
         let mut locked = self.lock(&target)?;
         // The time that counts for a claim is that of the write, not when its writer began to wait.
-        let mut beside = self.beside(&target);
+        beside.now = self.options.clock.now();
         for _ in 0..FOREIGN_CHANGES {
             let mut present = self.read(&target)?;
             let opened = locked.note.take();
