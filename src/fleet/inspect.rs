@@ -169,8 +169,7 @@ impl Scan<'_> {
         // A message asks to go on, so there is none where going on is not possible.
         let is_resumable = inspected.plan.decision < ResumeDecision::Restart;
         let notice = liveness.notice().filter(|_| is_resumable);
-        let message =
-            notice.and_then(|notice| found.format.notice(found.document, notice, self.now));
+        let message = notice.and_then(|notice| inspected.notice(notice, self.now));
         let task = handoff.task.as_deref().or(found.context.task.as_deref());
         let task = task.or(found.key.as_ref().map(Key::as_str));
         let previous = &handoff.previous_agents;

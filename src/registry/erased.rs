@@ -1,13 +1,14 @@
 //! A format behind a trait object: what the rest of the library asks of a type that it does not know.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{AnyCheckpoints, Inspected};
+use super::{AnyCheckpoints, Inspected, Messages};
 use crate::checkpoint::{
-    Checkpoint, CheckpointFile, Given, Handoff, Inputs, Judged, Notice, Report, Result,
-    RuleContext, Start, Supervised, judge, read, violations,
+    Checkpoint, CheckpointFile, Given, Handoff, Inputs, Judged, Report, Result, RuleContext, Start,
+    Supervised, judge, read, violations,
 };
 use crate::checkpoints::Checkpoints;
 use crate::formats::{Converted, convert};
@@ -22,7 +23,6 @@ pub(super) trait Erased: Send + Sync {
     fn take_inputs(&self, given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs>;
     fn inputs_beside(&self, file: &CheckpointFile<'_>, report: Option<&Report>) -> Result<Inputs>;
     fn check_place(&self, file: &CheckpointFile<'_>) -> Result<()>;
-    fn notice(&self, document: &Document, notice: Notice, now: DateTime<Utc>) -> Option<String>;
     fn check_change(&self, before: &Document, after: &Document) -> Result<()>;
     fn checkpoints(&self, view: &Checkpoints<()>) -> Box<dyn AnyCheckpoints>;
 }
@@ -85,6 +85,10 @@ impl<C: Checkpoint> Erased for Typed<C> {
             violations,
             supervised_in,
             handoff: judged.handoff,
+            messages: Messages(Arc::new({
+                let checkpoint = current.reading.value;
+                move |notice, now| checkpoint.notice(notice, now)
+            })),
         })
     }
 
@@ -112,10 +116,6 @@ impl<C: Checkpoint> Erased for Typed<C> {
             &reading.value,
             reading.left_out(),
         ))
-    }
-
-    fn notice(&self, document: &Document, notice: Notice, now: DateTime<Utc>) -> Option<String> {
-        read::<C>(document).ok()?.reading.value.notice(notice, now)
     }
 
     fn check_change(&self, before: &Document, after: &Document) -> Result<()> {

@@ -12,6 +12,7 @@ mod verb;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
@@ -318,17 +319,6 @@ impl Format {
         self.checkpoint.foreign_members(document)
     }
 
-    /// The protocol's own message about the agent of a checkpoint that is late or stalled, where it has one.
-    #[must_use]
-    pub fn notice(
-        &self,
-        document: &Document,
-        notice: Notice,
-        now: DateTime<Utc>,
-    ) -> Option<String> {
-        self.checkpoint.notice(document, notice, now)
-    }
-
     /// A document of this format with the same hand-off, as [`convert`](crate::formats::convert) makes it.
     ///
     /// # Errors
@@ -393,6 +383,25 @@ pub struct Inspected {
     pub supervised_in: Option<String>,
     /// Whether the elapsed time of its progress goes on; `None` where that is unknown yet.
     pub(crate) goes_on: Option<bool>,
+    messages: Messages,
+}
+
+impl Inspected {
+    /// The protocol's own message about the agent, where it is late or stalled and the protocol has one.
+    #[must_use]
+    pub fn notice(&self, notice: Notice, now: DateTime<Utc>) -> Option<String> {
+        (self.messages.0)(notice, now)
+    }
+}
+
+/// The messages of the checkpoint that was read.
+#[derive(Clone)]
+struct Messages(Arc<dyn Fn(Notice, DateTime<Utc>) -> Option<String> + Send + Sync>);
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Messages")
+    }
 }
 
 /// The formats that a program knows.
