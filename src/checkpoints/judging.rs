@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Checkpoints;
 use super::dropped::{NEWEST, cut_from};
 use crate::checkpoint::{Checkpoint, Error, Key, Result, Revision, Timestamp, read};
-use crate::json::Reading;
+use crate::json::{Document, Reading};
 use crate::liveness::Liveness;
 use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
 use crate::store::Stored;
@@ -93,7 +93,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         checkpoint: &C,
         staleness: Staleness,
     ) -> Result<Staleness> {
-        let back = self.came_back(key, present, checkpoint.updated_at())?;
+        let back = self.came_back(key, present, || checkpoint.updated_at().cloned())?;
         Ok(match back {
             Some(back) => staleness.against(back),
             None => staleness,
@@ -105,8 +105,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         if stored.changed_without == Some(false) {
             return None;
         }
-        let present = read::<C>(&stored.document).ok()?;
-        let own = present.reading.value.updated_at();
+        let own = || stamp_of::<C>(&stored.document);
         self.came_back(key, &stored.revision, own).ok()?
     }
 
@@ -114,15 +113,13 @@ impl<C: Checkpoint> Checkpoints<C> {
         &self,
         key: &Key,
         present: &Revision,
-        own: Option<&Timestamp>,
+        own: impl FnOnce() -> Option<Timestamp>,
     ) -> Result<Option<Reason>> {
-        super::rollback::came_back(self.store(), key, present, own, &|document| {
-            read::<C>(document)
-                .ok()?
-                .reading
-                .value
-                .updated_at()
-                .cloned()
-        })
+        super::rollback::came_back(self.store(), key, present, own, &stamp_of::<C>)
     }
+}
+
+fn stamp_of<C: Checkpoint>(document: &Document) -> Option<Timestamp> {
+    let current = read::<C>(document).ok()?;
+    current.reading.value.updated_at().cloned()
 }

@@ -5,8 +5,8 @@ use crate::json::Document;
 use crate::staleness::Reason;
 use crate::store::CheckpointStore;
 
-/// What speaks against the state of the revision `present`, with the stamp `own`, as one that came back; `stamp_of`
-/// reads the stamp of another state.
+/// What speaks against the state of the revision `present` as one that came back; `own` reads its stamp, `stamp_of`
+/// that of another state. Where the last save wrote this state, neither is called.
 ///
 /// One that is in no entry any more is known by its stamp: who edits a checkpoint in place does not make it older
 /// than the state before its last save. What a restore wrote last is an entry itself, and may be older than the others:
@@ -15,7 +15,7 @@ pub(crate) fn came_back(
     store: &dyn CheckpointStore,
     key: &Key,
     present: &Revision,
-    own: Option<&Timestamp>,
+    own: impl FnOnce() -> Option<Timestamp>,
     stamp_of: &dyn Fn(&Document) -> Option<Timestamp>,
 ) -> Result<Option<Reason>> {
     let Some(history) = store.history() else {
@@ -27,7 +27,7 @@ pub(crate) fn came_back(
     if let Some(back) = history.rolled_back(key, present)? {
         return Ok(Some(back.into()));
     }
-    let Some(own) = own.and_then(Timestamp::time) else {
+    let Some(own) = own().and_then(|own| own.time()) else {
         return Ok(None);
     };
     let states = history.states(key)?;

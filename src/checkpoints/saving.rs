@@ -305,14 +305,20 @@ impl<C: Checkpoint> Checkpoints<C> {
         mut wanted: C,
     ) -> Result<Prepared> {
         let (key, _) = state;
-        let asked = wanted.clone();
+        // Where all could be read, no change can lose anything.
+        let asked = reading.is_partial().then(|| wanted.clone());
         let mut truncation = self.finish(key, &mut wanted, Some(&reading.value))?;
         keep_whole(document, reading, &mut truncation);
         let rewrite = Rewrite::new().identities(C::IDENTITIES);
         let rewritten = match document.rewrite(reading, &wanted, &rewrite) {
             Err(RewriteError::Loss { pointers }) => {
                 let unkept = not_below(pointers, reading, document, &truncation);
-                self.refuse_loss(document, reading, &asked, &unkept)?;
+                self.refuse_loss(
+                    document,
+                    reading,
+                    asked.as_ref().unwrap_or(&wanted),
+                    &unkept,
+                )?;
                 truncation.dropped.extend(raw_values(document, &unkept));
                 document.rewrite(reading, &wanted, &rewrite.allow_loss(true))?
             }
@@ -327,9 +333,12 @@ impl<C: Checkpoint> Checkpoints<C> {
         if C::WRITES_ALL && add_absent(&mut text, &wanted)? {
             read_back = text.read::<C>()?;
         }
-        let before = violations(document, reading, &RuleContext::none());
-        let after = violations(&text, &read_back, &RuleContext::none());
-        let (transient, violations) = by_transience::<C>(&text, new_violations(&before, after));
+        let mut violations = violations(&text, &read_back, &RuleContext::none());
+        if !violations.is_empty() {
+            let before = crate::checkpoint::violations(document, reading, &RuleContext::none());
+            violations = new_violations(&before, violations);
+        }
+        let (transient, violations) = by_transience::<C>(&text, violations);
         let mut put = Put::new(text);
         put.skips_history = read_back.value.is_heartbeat(&reading.value);
         Ok(Prepared {
@@ -382,8 +391,8 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// was cut, and the stamp counts for the size.
     fn finish(&self, key: &Key, wanted: &mut C, before: Option<&C>) -> Result<Truncation> {
         if let Some(redaction) = &self.redaction {
-            let mut text = Document::new(wanted)?;
-            let old = before.map(Document::new).transpose()?;
+            let mut text = Document::compact(wanted)?;
+            let old = before.map(Document::compact).transpose()?;
             if redaction.apply(&mut text, old.as_ref())? {
                 let redacted = text.read::<C>()?;
                 if let Some(violation) = redacted.violations.first() {
@@ -429,7 +438,7 @@ fn by_transience<C: Checkpoint>(
 
 /// Adds the members that a value has and the text lacks; says whether there were any.
 fn add_absent<C: Checkpoint>(text: &mut Document, value: &C) -> Result<bool> {
-    let whole = Document::new(value)?;
+    let whole = Document::compact(value)?;
     let mut added = false;
     for (name, member) in whole.root().members() {
         if text.root().get(&name).is_none_or(|node| node.is_null()) {

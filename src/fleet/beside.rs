@@ -59,7 +59,7 @@ impl Beside {
         let is_as_saved = matches!(changed, None | Some(Ok(None)));
         let rolled_back = match is_as_saved {
             true => Ok(None),
-            false => came_back(store, key, revision, updated_at, &stamp_of),
+            false => came_back(store, key, revision, || updated_at.cloned(), &stamp_of),
         };
         let handoff_of = |document: &Document| Some(open(document)?.handoff);
         Beside {

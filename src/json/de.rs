@@ -432,6 +432,10 @@ impl<'de> SeqAccess<'de> for Elements<'de, '_> {
         let element = self.view.at(element);
         element.placed(seed.deserialize(element)).map(Some)
     }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.children.clone().count())
+    }
 }
 
 struct Members<'de, 'v> {

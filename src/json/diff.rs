@@ -60,12 +60,19 @@ impl Diff<'_> {
     /// `old` is none where the typed text lacks what the text of the file has, such as an empty list. `list` is the
     /// name of the member that the value belongs to.
     fn value(&mut self, text: Index, old: Option<Index>, new: Index, list: &str) -> Option<Change> {
-        if old.is_some_and(|old| self.unchanged(old, new)) {
-            return None;
-        }
         let kind = self.text.kind(text);
         let old_kind = old.map_or(kind, |old| self.old.kind(old));
-        if self.is_left_out(text) || kind != old_kind || kind != self.new.tree.kind(new) {
+        let is_alike =
+            !self.is_left_out(text) && kind == old_kind && kind == self.new.tree.kind(new);
+        // Objects are compared member by member below.
+        let is_unchanged = old.is_some_and(|old| match is_alike && kind == Kind::Object {
+            true => self.old.raw(old) == self.new.tree.raw(new),
+            false => self.unchanged(old, new),
+        });
+        if is_unchanged {
+            return None;
+        }
+        if !is_alike {
             return self.replace(text, new);
         }
         match kind {

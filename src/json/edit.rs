@@ -118,15 +118,25 @@ impl Document {
     ///
     /// [`EditError`] when the value cannot be written as JSON, is no object, or nests too deep.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> Result<Document, EditError> {
-        let tree = Typed::of(value, "")?.tree;
-        if tree.kind(ROOT) != Kind::Object {
-            return Err(EditError(EditProblem::RootNotObject));
-        }
+        let tree = Document::compact(value)?.tree;
         let mut text = String::with_capacity(tree.text.len() * 2);
         lay(&mut text, &tree, ROOT, &Style::fresh(), None, "");
         text.push('\n');
         let tree = Tree::from_text(text).map_err(|corrupt| EditError::refused("", corrupt))?;
         Ok(Document::whole(tree))
+    }
+
+    /// A document without white space, for what is never written.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Document::new).
+    pub(crate) fn compact<T: Serialize + ?Sized>(value: &T) -> Result<Document, EditError> {
+        let tree = Typed::of(value, "")?.tree;
+        match tree.kind(ROOT) {
+            Kind::Object => Ok(Document::whole(tree)),
+            _ => Err(EditError(EditProblem::RootNotObject)),
+        }
     }
 
     /// Sets the value at `pointer`, which may be a member that is not there yet of an object that is; `-` as the last

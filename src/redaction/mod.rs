@@ -79,7 +79,7 @@ impl Redaction {
         let mut known = std::collections::HashSet::new();
         if let Some(before) = before {
             walk(before.root(), &mut |node| {
-                known.insert(node.raw().to_owned());
+                known.insert(node.raw());
             });
         }
         let mut changes = Vec::new();

@@ -411,15 +411,13 @@ impl Past {
 
 impl Entry {
     fn put(&mut self, put: Put, keep: Option<&Keep>, now: SystemTime) -> Saved {
-        let mut stored = Stored::new(put.document.clone());
-        stored.modified = Some(now);
-        let revision = stored.revision.clone();
+        let revision = Revision::of(put.document.text().as_bytes());
         let previous = self
             .document
             .as_ref()
             .map(|present| present.revision.clone());
         let outcome = Outcome::of(previous.as_ref(), &revision);
-        let mut saved = Saved::new(outcome, revision, previous);
+        let mut saved = Saved::new(outcome, revision.clone(), previous);
         // A task that goes on keeps its dropped items and its history.
         if outcome == Outcome::Created && !put.continues_task {
             self.dropped.clear();
@@ -446,7 +444,10 @@ impl Entry {
                 self.end_task();
             }
             self.writes += 1;
-            self.document = Some(stored);
+            self.document = Some(Stored {
+                modified: Some(now),
+                ..Stored::of_revision(put.document, revision)
+            });
             self.fingerprints = put.fingerprints;
         }
         saved

@@ -33,9 +33,15 @@ impl Stored {
     /// A document without anything beside it.
     #[must_use]
     pub fn new(document: Document) -> Self {
+        let revision = Revision::of(document.text().as_bytes());
+        Stored::of_revision(document, revision)
+    }
+
+    /// A document whose revision is known.
+    pub(crate) fn of_revision(document: Document, revision: Revision) -> Self {
         Stored {
-            revision: Revision::of(document.text().as_bytes()),
             document,
+            revision,
             modified: None,
             context: TaskContext::default(),
             changed_without: None,
