@@ -2,6 +2,7 @@
 
 use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agent_checkpoint::formats::AnyCheckpoints;
 use agent_checkpoint::formats::CheckpointFile;
@@ -12,7 +13,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,
-    HistoryEntry, read_document,
+    HistoryEntry, RecoverOptions, Recovery, read_document,
 };
 use agent_checkpoint::{
     CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction,
@@ -21,22 +22,25 @@ use agent_checkpoint::{
 use chrono::{DateTime, Utc};
 
 use crate::args::Global;
+use crate::backend::{self, Access, is_address, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
 use crate::read;
 
-/// One checkpoint: its file, its format and its place in a store.
+/// One checkpoint: where it is, its format and its place in a store.
 pub(crate) struct Target {
-    /// The file that holds it.
+    /// The file that holds it, or the address of its store, as it is shown.
     pub(crate) path: PathBuf,
-    /// The format of the file.
+    /// The file whose surroundings its format may look at: of a store without files one that is nowhere.
+    pub(crate) file: PathBuf,
+    /// Its format.
     pub(crate) format: Format,
     /// Where it is in the store.
     pub(crate) key: Key,
     /// Where it is in a host file.
     pub(crate) slot: Option<Slot>,
-    /// Whether the file is there.
+    /// Whether the file, or the document in a store without files, is there.
     is_file_there: bool,
     store: Store,
 }
@@ -45,32 +49,160 @@ pub(crate) struct Target {
 enum Store {
     Files(FileStore),
     Host(BuilderStateStore),
+    /// Of any other kind.
+    Other(Arc<dyn CheckpointStore>),
+}
+
+/// What FILE or `--store` names.
+pub(crate) enum Named {
+    File(PathBuf),
+    Key(NamedKey),
+}
+
+/// A key in a store without files.
+pub(crate) struct NamedKey {
+    /// The address of the store, as it is shown.
+    address: PathBuf,
+    /// A file of this name that is nowhere.
+    file: PathBuf,
+    pub(crate) key: Key,
+    pub(crate) store: Arc<dyn CheckpointStore>,
+}
+
+impl Named {
+    /// What FILE or `--store` names, for this.
+    pub(crate) fn new(
+        file: Option<&Path>,
+        access: Access,
+        global: &Global,
+    ) -> Result<Named, Failure> {
+        match (file, &global.store) {
+            (None, Some(store)) if is_address(store) => {
+                NamedKey::new(store, access, global).map(Named::Key)
+            }
+            _ => file_or_store(file, global).map(Named::File),
+        }
+    }
+
+    /// The file or the address.
+    pub(crate) fn shown(&self) -> &Path {
+        match self {
+            Named::File(path) => path,
+            Named::Key(named) => &named.address,
+        }
+    }
+
+    /// The file by whose name and place a format may be recognised.
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            Named::File(path) => path,
+            Named::Key(named) => &named.file,
+        }
+    }
+
+    /// The document there; see [`read::checkpoint`].
+    pub(crate) fn checkpoint(&self, global: &Global) -> Result<Option<Document>, Error> {
+        match self {
+            Named::File(path) => read::checkpoint(path, global),
+            Named::Key(named) => named.checkpoint(),
+        }
+    }
+
+    /// The format of what is no document, as this error says.
+    pub(crate) fn format_of_damaged(&self, error: &Error, global: &Global) -> Option<Format> {
+        match self {
+            Named::File(path) => read::format_of_damaged(path, error, global).ok()?,
+            Named::Key(named) => named.kept_format(global),
+        }
+    }
+
+    /// That there is nothing.
+    pub(crate) fn missing(&self) -> Failure {
+        match self {
+            Named::File(path) => read::no_such_file(path),
+            Named::Key(named) => named.at(Error::new(ErrorKind::NotFound)).into(),
+        }
+    }
+}
+
+impl NamedKey {
+    fn new(store: &Path, access: Access, global: &Global) -> Result<NamedKey, Failure> {
+        let address = shown(store);
+        if let Some(slot) = &global.slot {
+            return Err(Failure::new(format!(
+                "{}: --slot {slot} is for host files, and this store has keys; use --key instead",
+                address.display()
+            )));
+        }
+        let Some(key) = &global.key else {
+            return Err(Failure::new(format!(
+                "{}: which checkpoint of this store? Name it with --key",
+                address.display()
+            )));
+        };
+        let key = Key::new(key.as_str())?;
+        Ok(NamedKey {
+            file: address.join((Layout::default().file_name)(&key)?),
+            store: backend::open(store, access, global)?,
+            address,
+            key,
+        })
+    }
+
+    fn at(&self, error: Error) -> Error {
+        error.with_path(&self.address).with_key(&self.key)
+    }
+
+    fn checkpoint(&self) -> Result<Option<Document>, Error> {
+        let stored = self.store.load(&self.key).map_err(|error| self.at(error))?;
+        Ok(stored.map(|stored| stored.document))
+    }
+
+    /// The format of the newest earlier state that can be read.
+    fn kept_format(&self, global: &Global) -> Option<Format> {
+        let entry = newest_good(&*self.store, &self.key)?;
+        let kept = self.store.load_revision(&self.key, &entry).ok()?;
+        let found = global.formats.detect(&self.file, Some(&kept.document));
+        Some(found.ok()?.format)
+    }
 }
 
 impl Target {
     /// The checkpoint of FILE or `--store`, for reading; the file must be there.
     pub(crate) fn to_read(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        let path = file_or_store(file, global)?;
-        let target = Target::open(path, global, FileOptions::read_only())?;
+        let named = Named::new(file, Access::Read, global)?;
+        let target = Target::open(named, global, FileOptions::read_only())?;
         target.require_file()?;
         Ok(target)
     }
 
-    /// The checkpoint of `--store`, for writing; it may have to be made first.
+    /// The checkpoint of `--store`, for writing.
     pub(crate) fn to_write(global: &Global) -> Result<Target, Failure> {
-        let Some(store) = &global.store else {
+        Target::of_store(Access::Change, global)
+    }
+
+    /// The same; it may have to be made first.
+    pub(crate) fn to_begin(global: &Global) -> Result<Target, Failure> {
+        Target::of_store(Access::Make, global)
+    }
+
+    fn of_store(access: Access, global: &Global) -> Result<Target, Failure> {
+        if global.store.is_none() {
             return Err(Failure::new(
                 "where is the checkpoint? Name a folder and --key, or a file, with --store PATH",
             ));
-        };
-        let path = store_file(store, global)?;
-        let target = Target::open(path, global, FileOptions::default())?;
+        }
+        let named = Named::new(None, access, global)?;
+        let target = Target::open(named, global, FileOptions::default())?;
         target.check_place(global)?;
         Ok(target)
     }
 
     /// Refuses a change where no reader of the protocol looks.
     fn check_place(&self, global: &Global) -> Result<(), Failure> {
+        if matches!(self.store, Store::Other(_)) {
+            return Ok(());
+        }
         let read = inputs::reader(global);
         let file = CheckpointFile::new(&self.path, &read);
         Ok(self.format.check_place(&file)?)
@@ -88,14 +220,24 @@ impl Target {
     /// The checkpoint of FILE or `--store`, for a change that needs no file that can be read: it may be
     /// damaged or missing.
     pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        let target = Target::damaged(file, global, FileOptions::default())?;
+        let named = Named::new(file, Access::Change, global)?;
+        let target = Target::damaged(named, global, FileOptions::default())?;
+        target.check_place(global)?;
+        Ok(target)
+    }
+
+    /// The same; its store may have to be made first.
+    pub(crate) fn to_claim(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
+        let named = Named::new(file, Access::Make, global)?;
+        let target = Target::damaged(named, global, FileOptions::default())?;
         target.check_place(global)?;
         Ok(target)
     }
 
     /// As [`to_change`](Target::to_change), for what only looks.
     pub(crate) fn to_look_at(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        Target::damaged(file, global, FileOptions::read_only())
+        let named = Named::new(file, Access::Read, global)?;
+        Target::damaged(named, global, FileOptions::read_only())
     }
 
     /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key, in
@@ -118,24 +260,37 @@ impl Target {
         newest_good(target.store(), &target.key)
     }
 
-    fn damaged(
-        file: Option<&Path>,
-        global: &Global,
-        options: FileOptions,
-    ) -> Result<Target, Failure> {
-        let path = file_or_store(file, global)?;
-        let error = match read::checkpoint(&path, global) {
+    fn damaged(named: Named, global: &Global, options: FileOptions) -> Result<Target, Failure> {
+        let error = match named.checkpoint(global) {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => error,
-            read => return Target::of(path, read?, global, options),
+            read => return Target::of(named, read?, global, options),
+        };
+        let nameless = || {
+            Failure::exiting(
+                Exit::Corrupt,
+                format!(
+                    "{error}; nothing that is left of it, of its history or of its place tells its format; name it with \
+                 --format"
+                ),
+            )
+        };
+        let path = match named {
+            Named::File(path) => path,
+            Named::Key(named) => {
+                let known = global.format.is_some() || named.kept_format(global).is_some();
+                let target = Target::in_store(named, None, global)?;
+                return match known {
+                    true => Ok(Target {
+                        is_file_there: true,
+                        ..target
+                    }),
+                    false => Err(nameless()),
+                };
+            }
         };
         let format = match &global.format {
             Some(_) => format_of(&path, None, global)?,
-            None => read::format_of_damaged(&path, &error, global)?.ok_or_else(|| {
-                Failure::exiting(Exit::Corrupt, format!(
-                    "{error}; nothing that is left of it, of its history or of its place tells its format; name it with \
-                     --format"
-                ))
-            })?,
+            None => read::format_of_damaged(&path, &error, global)?.ok_or_else(nameless)?,
         };
         // Its good part may tell the key as well as the whole does.
         let good = read::good_part(&path, global.max_bytes)?;
@@ -147,19 +302,55 @@ impl Target {
         })
     }
 
-    fn open(path: PathBuf, global: &Global, options: FileOptions) -> Result<Target, Failure> {
-        let document = read::checkpoint(&path, global)?;
-        Target::of(path, document, global, options)
+    fn open(named: Named, global: &Global, options: FileOptions) -> Result<Target, Failure> {
+        let document = named.checkpoint(global)?;
+        Target::of(named, document, global, options)
     }
 
     fn of(
-        path: PathBuf,
+        named: Named,
         document: Option<Document>,
         global: &Global,
         options: FileOptions,
     ) -> Result<Target, Failure> {
-        let format = format_of(&path, document.as_ref(), global)?;
-        Target::in_format(path, document, format, global, options)
+        match named {
+            Named::File(path) => {
+                let format = format_of(&path, document.as_ref(), global)?;
+                Target::in_format(path, document, format, global, options)
+            }
+            Named::Key(named) => Target::in_store(named, document.as_ref(), global),
+        }
+    }
+
+    /// In a store without files: the format is as named, as detected, or as the history says.
+    fn in_store(
+        named: NamedKey,
+        document: Option<&Document>,
+        global: &Global,
+    ) -> Result<Target, Failure> {
+        let formats = &global.formats;
+        let found = match (&global.format, document) {
+            (Some(name), _) => formats.get(name).copied(),
+            (None, Some(_)) => formats
+                .detect(&named.file, document)
+                .map(|detected| detected.format),
+            (None, None) => Ok(named
+                .kept_format(global)
+                .unwrap_or_else(Format::of::<TaskCheckpoint>)),
+        };
+        let format = found.map_err(|error| named.at(error))?;
+        if format.is_host() {
+            return Err(needs_host_file(&named.address));
+        }
+        Ok(Target {
+            path: named.address,
+            file: named.file,
+            format,
+            key: named.key,
+            slot: None,
+            is_file_there: document.is_some(),
+            store: Store::Other(named.store),
+        })
     }
 
     fn in_format(
@@ -183,6 +374,7 @@ impl Target {
                 key: Key::new(slot.to_string())?,
                 store: Store::Host(BuilderStateStore::with_options(&path, options)),
                 slot: Some(slot),
+                file: path.clone(),
                 path,
                 format,
                 is_file_there,
@@ -200,6 +392,7 @@ impl Target {
             key,
             store: Store::Files(store),
             slot: None,
+            file: path.clone(),
             path,
             format,
             is_file_there,
@@ -216,6 +409,7 @@ impl Target {
         let checkpoints = match &self.store {
             Store::Files(store) => Checkpoints::new(store.clone()),
             Store::Host(store) => Checkpoints::new(store.clone()),
+            Store::Other(store) => Checkpoints::new(store.clone()),
         };
         let mut checkpoints = checkpoints
             .fenced(global.fence)
@@ -244,6 +438,7 @@ impl Target {
         match &self.store {
             Store::Files(store) => store,
             Store::Host(store) => store,
+            Store::Other(store) => store,
         }
     }
 
@@ -251,22 +446,61 @@ impl Target {
     pub(crate) fn files(&self) -> Option<&FileStore> {
         match &self.store {
             Store::Files(store) => Some(store),
-            Store::Host(_) => None,
+            Store::Host(_) | Store::Other(_) => None,
         }
     }
 
-    /// Archives the checkpoint, and says where: see [`FileStore::archive`].
+    /// Whether it is kept in a file.
+    pub(crate) fn is_in_file(&self) -> bool {
+        !matches!(self.store, Store::Other(_))
+    }
+
+    /// The file as its format sees it.
+    pub(crate) fn as_file<'a>(
+        &'a self,
+        read: &'a dyn Fn(&Path) -> Result<Option<Document>, Error>,
+        global: &'a Global,
+    ) -> CheckpointFile<'a> {
+        CheckpointFile::new(&self.file, read).in_project(&global.root)
+    }
+
+    /// Archives the checkpoint, and says where: see [`FileStore::archive`]. In a store without files it is a pinned
+    /// entry of the history, of a task that ended.
     pub(crate) fn archive(
         &self,
         why: Archive,
         now: DateTime<Utc>,
         options: &DeleteOptions,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<String, Failure> {
         let archived = match &self.store {
             Store::Files(store) => store.archive(&self.key, why, now, options),
             Store::Host(store) => store.archive(&self.key, why, now, options),
+            Store::Other(store) => return self.archive_in(store, options),
         };
-        archived.map_err(|error| self.error(error))
+        let archived = archived.map_err(|error| self.error(error))?;
+        Ok(archived.display().to_string())
+    }
+
+    fn archive_in(
+        &self,
+        store: &dyn CheckpointStore,
+        options: &DeleteOptions,
+    ) -> Result<String, Failure> {
+        let at = |error| self.error(error);
+        // Where no history is kept, an archive would be a loss.
+        store.states(&self.key).map_err(at)?;
+        if !store.delete(&self.key, options).map_err(at)? {
+            return Err(at(Error::new(ErrorKind::NotFound)));
+        }
+        if store.recovery().is_some() {
+            let end = RecoverOptions::new(Recovery::Fresh).with_fence(options.fence());
+            store.recover(&self.key, &end).map_err(at)?;
+        }
+        let mut past = store.states(&self.key).map_err(at)?.into_iter();
+        let newest = past.find(|entry| !entry.is_current());
+        let newest = newest.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
+        let entry = store.pin(&self.key, &newest.id, true).map_err(at)?;
+        Ok(format!("entry {entry} of the history of {}", self.key))
     }
 
     /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.
@@ -280,13 +514,21 @@ impl Target {
                 .or_else(|| self.of_the_past(false))
         };
         match is_missing.then(past).flatten() {
-            Some(past) => Failure::not_found(format!("{}: {past}", self.path.display())),
-            None => error.with_path(&self.path).into(),
+            Some(past) => Failure::not_found(format!("{}: {past}", self.place())),
+            None if self.is_in_file() => error.with_path(&self.path).into(),
+            None => {
+                let mut failure = Failure::from(error.with_path(&self.path).with_key(&self.key));
+                let file = self.file.display().to_string();
+                failure.message = failure.message.replace(&file, &self.place());
+                failure.file = Some(self.path.clone());
+                failure
+            }
         }
     }
 
     /// The message about a checkpoint that was archived, as when another agent took over.
     fn archived(&self) -> Option<String> {
+        self.is_in_file().then_some(())?;
         let name = self.path.file_name()?.to_str()?;
         let stem = name.strip_suffix(".json")?;
         let layout = self.format.layout();
@@ -314,7 +556,7 @@ impl Target {
         // Without it another slot may be meant, which has a checkpoint.
         let slot = self.slot.as_ref();
         let slot = slot.map_or_else(String::new, |slot| format!(" --slot {slot}"));
-        let once = match self.place() {
+        let once = match self.slot_place() {
             Some(Err(_)) => " once its task is in the file again",
             _ => "",
         };
@@ -341,16 +583,38 @@ impl Target {
 
     /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
     pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
-        let place = self.place().and_then(Result::ok);
+        let place = self.slot_place().and_then(Result::ok);
         let base = place.map_or_else(String::new, |place| place.pointer);
         format!("{base}{pointer}")
     }
 
     /// The place of the slot in the host file, or that it has none; `None` where no host can be read.
-    fn place(&self) -> Option<Result<SlotPlace, Error>> {
+    fn slot_place(&self) -> Option<Result<SlotPlace, Error>> {
         let slot = self.slot.as_ref()?;
         let host = read_document(&self.path, u64::MAX).ok().flatten()?;
         Some(slot.find(&host))
+    }
+
+    /// Where it is, for a message.
+    pub(crate) fn place(&self) -> String {
+        let path = self.path.display();
+        match self.is_in_file() {
+            true => path.to_string(),
+            false => format!("{path} ({})", self.key),
+        }
+    }
+
+    /// How a command line names it.
+    pub(crate) fn words(&self) -> String {
+        let path = self.path.display().to_string();
+        match self.is_in_file() {
+            true => path,
+            false => format!(
+                "--store {} --key {}",
+                shell_word(&path),
+                shell_word(self.key.as_str())
+            ),
+        }
     }
 
     /// The key, where the file itself is not the address.
@@ -360,7 +624,7 @@ impl Target {
 }
 
 /// The one file that FILE or `--store` names.
-pub(crate) fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failure> {
+fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failure> {
     match (file, &global.store) {
         (Some(_), Some(_)) => Err(Failure::new(
             "FILE and --store are both given; leave one out",
@@ -369,10 +633,11 @@ pub(crate) fn file_or_store(file: Option<&Path>, global: &Global) -> Result<Path
             Some(_) => Err(Failure::new(
                 "--key goes with a folder; name it with --store instead of FILE",
             )),
-            None if file.is_dir() => {
-                let place = file.display();
+            None if file.is_dir() || is_address(file) => {
+                let (place, what) = (shown(file), if file.is_dir() { "folder" } else { "store" });
+                let place = place.display();
                 Err(Failure::new(format!(
-                    "{place}: is a folder; name one of its checkpoints with --store {place} --key KEY, or see them all \
+                    "{place}: is a {what}; name one of its checkpoints with --store {place} --key KEY, or see them all \
                      with `ckpt status {place}`"
                 )))
             }
@@ -385,14 +650,24 @@ pub(crate) fn file_or_store(file: Option<&Path>, global: &Global) -> Result<Path
     }
 }
 
-/// All files that the words of a command or `--store` name.
-pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<PathBuf>, Failure> {
+/// All that the words of a command or `--store` name, for reading.
+pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<Named>, Failure> {
     match files {
-        [] => Ok(vec![file_or_store(None, global)?]),
+        [] => Ok(vec![Named::new(None, Access::Read, global)?]),
         [first, ..] => {
             file_or_store(Some(first), global)?;
-            Ok(files.to_vec())
+            Ok(files.iter().cloned().map(Named::File).collect())
         }
+    }
+}
+
+/// A word as a shell takes it.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 
@@ -400,10 +675,7 @@ pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<P
 fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
     if is_folder(store, global) {
         if is_host_named(global) {
-            return Err(Failure::new(format!(
-                "{}: builder-state keeps its checkpoints in one host file; name that file",
-                store.display()
-            )));
+            return Err(needs_host_file(store));
         }
         let Some(key) = &global.key else {
             return Err(Failure::new(format!(
@@ -424,6 +696,13 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
         }
     }
     Ok(store.to_path_buf())
+}
+
+fn needs_host_file(place: &Path) -> Failure {
+    Failure::new(format!(
+        "{}: builder-state keeps its checkpoints in one host file; name that file",
+        place.display()
+    ))
 }
 
 /// The file of a key in a folder: by the names of the format that is named, else the one that is there

@@ -60,13 +60,14 @@ pub(crate) struct Global {
     /// The format of the file, instead of detecting it
     #[arg(long, global = true, value_name = "F")]
     pub(crate) format: Option<String>,
-    /// A folder of checkpoint files (with --key), one checkpoint file, or a builder-state host file
+    /// A folder of checkpoint files or a database, sqlite:PATH (each with --key), one checkpoint file, or a builder-state
+    /// host file
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
     /// Let a report overwrite values that could not be read; they are kept with what was cut
     #[arg(long, global = true)]
     pub(crate) allow_loss: bool,
-    /// The checkpoint in a folder: a task or agent id
+    /// The checkpoint in a folder or a database: a task or agent id
     #[arg(long, global = true, value_name = "K")]
     pub(crate) key: Option<String>,
     /// The checkpoint in a builder-state host file: active, adhoc:ID or top [default: the only one there]
@@ -93,7 +94,7 @@ pub(crate) struct Global {
     /// Take what has the shape of a secret out of what a report writes
     #[arg(long, global = true)]
     pub(crate) redact: bool,
-    /// The largest file that is read, in bytes
+    /// The largest file or document that is read, in bytes
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, default_value_t = 16 * 1024 * 1024)]
     pub(crate) max_bytes: u64,
     /// The formats that this program knows.

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::address::Target;
 use crate::args::Global;
+use crate::backend::is_address;
 use crate::exit::Exit;
 use crate::output::one_line;
 use crate::{read, stdin};
@@ -181,8 +182,12 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         };
     }
     let place = GLOBAL.get().zip(error.path());
-    let found =
-        place.and_then(|(global, path)| read::format_of_damaged(path, error, global).ok()?);
+    let found = place.and_then(
+        |(global, path)| match global.store.as_deref().map(is_address) {
+            Some(true) => Some(Target::to_look_at(None, global).ok()?.format),
+            _ => read::format_of_damaged(path, error, global).ok()?,
+        },
+    );
     let named = place.and_then(|(global, _)| global.formats.get(global.format.as_ref()?).ok());
     let format = named.or(found.as_ref());
     let kept = place.and_then(|(global, path)| Target::kept(path, format, global));

@@ -153,15 +153,16 @@ pub(crate) fn reader(global: &Global) -> impl Fn(&Path) -> Result<Option<Documen
     move |path: &Path| read_document(path, most)
 }
 
-/// What the rules take from outside for judging this file; what was given and does not apply is noted.
+/// What the rules take from outside for judging this file, which messages call `place`; what was given and does not
+/// apply is noted.
 pub(crate) fn of_file(
     format: &Format,
-    path: &Path,
+    (place, file): (&Path, &Path),
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<Inputs, Failure> {
     let read = reader(global);
-    let file = CheckpointFile::new(path, &read).in_project(&global.root);
+    let file = CheckpointFile::new(file, &read).in_project(&global.root);
     // What is given for another format must be good too.
     for other in global
         .formats
@@ -171,7 +172,7 @@ pub(crate) fn of_file(
         other.take_inputs(&global.given, &file)?;
     }
     let inputs = format.take_inputs(&global.given, &file)?;
-    let place = path.display();
+    let place = place.display();
     for note in inputs.notes() {
         outcome.note(format!("{place}: {note}"));
     }
@@ -193,9 +194,13 @@ pub(crate) fn beside(
     report: Option<&Report>,
     global: &Global,
 ) -> Result<Inputs, Failure> {
+    if !target.is_in_file() {
+        return Ok(Inputs::default());
+    }
     let read = reader(global);
-    let file = CheckpointFile::new(&target.path, &read).in_project(&global.root);
-    Ok(target.format.inputs_beside(&file, report)?)
+    Ok(target
+        .format
+        .inputs_beside(&target.as_file(&read, global), report)?)
 }
 
 fn takes_given(format: &Format, global: &Global) -> bool {

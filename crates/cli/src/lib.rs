@@ -12,6 +12,7 @@
 
 mod address;
 mod args;
+mod backend;
 mod exit;
 mod failure;
 mod inputs;

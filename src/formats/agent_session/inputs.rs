@@ -59,7 +59,12 @@ fn reassign(call: &VerbCall<'_>) -> Result<VerbDone> {
     let session = call
         .session
         .ok_or_else(|| wrong("taking over needs a fresh session; name it with --session"))?;
-    let files = call.files.ok_or_else(|| wrong("is no file of an agent"))?;
+    let files = call.files.ok_or_else(|| {
+        wrong(
+            "a take-over makes a file for the new agent, and so needs a store of files; archive this checkpoint as \
+             crashed, and start one for the new agent",
+        )
+    })?;
     let because = call.given.text("because").map(str::to_owned);
     let because = because.unwrap_or_else(|| format!("Taken over from {}", call.key));
     let mut by = TakeOver::new(new, session, because).fenced(call.fence);

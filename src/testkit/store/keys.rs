@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::CheckpointStoreExt;
 use crate::checkpoint::{ClaimRequest, Key};
-use crate::store::{Content, Listed, Put, Query, Stored};
+use crate::store::{Content, DeleteOptions, Listed, Put, Query, Stored};
 use crate::testkit::fixture::{Fixture, number_at, numbered, put, put_fenced, there};
 use crate::testkit::{Place, Skipped};
 
@@ -238,6 +238,12 @@ pub fn a_version_differs_after_each_write(place: &dyn Place) -> Result<(), Skipp
     fixture.delete();
     fixture.put(1);
     look("a delete and a put of an earlier text", true);
+    store.forget(key, &DeleteOptions::new()).unwrap();
+    if let Some(clock) = place.clock() {
+        clock.step(1);
+    }
+    fixture.put(1);
+    look("a forget and a put of an earlier text", true);
     Ok(())
 }
 

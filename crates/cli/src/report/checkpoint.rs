@@ -95,7 +95,12 @@ impl<'t> View<'t> {
         if let Some(description) = description {
             page.field("About", &description);
         }
-        page.field("File", &self.place());
+        let place = if self.target.is_in_file() {
+            "File"
+        } else {
+            "Store"
+        };
+        page.field(place, &self.place());
         page.field("Agent", &agents(handoff));
         page.field("Status", handoff.status.as_str());
         page.field("Phase", handoff.phase.as_deref().unwrap_or("(none)"));
@@ -125,7 +130,10 @@ impl<'t> View<'t> {
         }
         page.list("Instructions", handoff.instructions.iter().cloned());
         page.list(
-            "Also in the file, and not declared by its format",
+            match self.target.is_in_file() {
+                true => "Also in the file, and not declared by its format",
+                false => "Also in the document, and not declared by its format",
+            },
             self.foreign.iter().map(|member| match &member.note {
                 Some(note) => format!("{}: {note}", member.name),
                 None => member.name.clone(),
@@ -143,7 +151,8 @@ impl<'t> View<'t> {
         let format = self.target.format.name();
         match &self.target.slot {
             Some(slot) => format!("{path}, slot {slot} ({format})"),
-            None => format!("{path} ({format})"),
+            None if self.target.is_in_file() => format!("{path} ({format})"),
+            None => format!("{path}, key {} ({format})", self.target.key),
         }
     }
 }

@@ -151,7 +151,7 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
 
 /// That a checkpoint is over its target, where most of it is, and what makes it smaller.
 fn too_large(over: &OverBudget, target: &Target) -> String {
-    let (bytes, limit, place) = (over.bytes, over.limit, target.path.display());
+    let (bytes, limit, place) = (over.bytes, over.limit, target.words());
     let size = format!("the checkpoint has {bytes} bytes, more than its target of {limit}");
     let Some(pointer) = &over.longest else {
         return size;

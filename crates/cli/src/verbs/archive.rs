@@ -44,10 +44,10 @@ pub(super) fn run(
     if global.json {
         outcome.json(&Report {
             file: target.path.display().to_string(),
-            put_aside: aside.display().to_string(),
+            put_aside: aside,
         });
     } else {
-        outcome.line(format!("archived as {}", aside.display()));
+        outcome.line(format!("archived as {aside}"));
     }
     Ok(outcome)
 }

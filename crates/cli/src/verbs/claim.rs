@@ -36,7 +36,10 @@ struct Report<'c> {
 }
 
 pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
-    let target = Target::to_change(file, global)?;
+    let target = match owner(global) {
+        Some(_) => Target::to_claim(file, global)?,
+        None => Target::to_change(file, global)?,
+    };
     let store = target.store();
     let before = store.claimed(&target.key).ok().flatten();
     // What belongs to a fence never changes; of any other claim than this one the store says who has it.

@@ -1,14 +1,13 @@
 //! `ckpt detect`: which format a file has, and why.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::address::files_or_store;
+use crate::address::{Named, files_or_store};
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
-use crate::read;
 
 #[derive(Serialize)]
 struct Line {
@@ -37,12 +36,11 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
-fn detect(file: &Path, global: &Global) -> Result<Line, Failure> {
-    let document = read::checkpoint(file, global)?;
-    let document = document.ok_or_else(|| read::no_such_file(file))?;
-    let detected = global.formats.detect(file, Some(&document))?;
+fn detect(named: &Named, global: &Global) -> Result<Line, Failure> {
+    let document = named.checkpoint(global)?.ok_or_else(|| named.missing())?;
+    let detected = global.formats.detect(named.file(), Some(&document))?;
     Ok(Line {
-        file: file.display().to_string(),
+        file: named.shown().display().to_string(),
         format: detected.format.name(),
         reason: detected.evidence.reason,
     })

@@ -105,7 +105,7 @@ fn before(target: &Target, entry: &EntryId) -> Result<EntryId, Failure> {
     {
         return Err(Failure::new(format!(
             "{}: {} is the first state of its task, and {} is {}; name it with --from to compare the two",
-            target.path.display(),
+            target.place(),
             entry.id,
             before.id,
             of_which_task(before.tasks_since)
@@ -115,7 +115,7 @@ fn before(target: &Target, entry: &EntryId) -> Result<EntryId, Failure> {
     before.map(|before| before.id.clone()).ok_or_else(|| {
         Failure::new(format!(
             "{}: no state before {entry} is known; `ckpt history` lists those there are",
-            target.path.display()
+            target.place()
         ))
     })
 }

@@ -57,7 +57,7 @@ pub(super) fn run(
         return Ok(outcome);
     }
     if rows.is_empty() {
-        outcome.note(format!("{}: no state is known", target.path.display()));
+        outcome.note(format!("{}: no state is known", target.place()));
         return Ok(outcome);
     }
     let mut table = Style::of_output().table(&["entry", "saved", "bytes", "revision", ""]);

@@ -28,6 +28,7 @@ use agent_checkpoint::store::{Keep, Recovery};
 use chrono::{DateTime, Utc};
 
 use crate::args::{Args, Global, Line, Verb};
+use crate::backend::shown;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::stdin;
@@ -38,10 +39,11 @@ pub(crate) fn run(line: Line) -> Outcome {
         Line::Common(args) => *args,
         Line::Own(global, verb) => {
             settle(&global);
-            let store = global.store.as_deref();
+            let store = global.store.as_deref().map(shown);
             let outcome = own::run(&verb, &global);
-            let outcome =
-                outcome.unwrap_or_else(|failure| failure.at(store, global.key.as_deref()).into());
+            let outcome = outcome.unwrap_or_else(|failure| {
+                failure.at(store.as_deref(), global.key.as_deref()).into()
+            });
             return match global.json {
                 true => outcome.with_error_as_json(),
                 false => outcome,
@@ -78,7 +80,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
     let global = &args.global;
     settle(global);
     let does_more_than_look = does_more_than_look(&args.verb, global);
-    let file = named_file(&args.verb, global);
+    let file = named_file(&args.verb, global).as_deref().map(shown);
     if let Err(failure) = stdin::refuse(file.as_deref()) {
         return failure.into();
     }

@@ -192,7 +192,12 @@ fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
 /// Makes one change of all reports.
 fn change(target: &Target, reports: &[Report], global: &Global) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
-    let mut taken = inputs::of_file(&target.format, &target.path, global, &mut outcome)?;
+    let mut taken = inputs::of_file(
+        &target.format,
+        (&target.path, &target.file),
+        global,
+        &mut outcome,
+    )?;
     for report in reports {
         if taken.is_empty() {
             taken = inputs::beside(target, Some(report), global)?;

@@ -1,10 +1,11 @@
 //! The verbs that one format has for itself.
 
-use agent_checkpoint::formats::{CheckpointFile, Given, OwnVerb, VerbCall};
+use agent_checkpoint::formats::{Given, OwnVerb, VerbCall};
 use serde_json::json;
 
 use crate::address::{Target, is_folder};
 use crate::args::Global;
+use crate::backend::is_address;
 use crate::failure::Failure;
 use crate::inputs;
 use crate::output::Outcome;
@@ -31,6 +32,11 @@ pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
                 "where is {file}? Name it or its folder with --store PATH"
             )));
         };
+        if is_address(store) {
+            return Err(Failure::usage(format!(
+                "`ckpt {verb}` changes {file}, which is a file of the project; name it or its folder with --store PATH"
+            )));
+        }
         let store = if is_folder(store, &global) {
             store.join(file)
         } else {
@@ -64,7 +70,7 @@ pub(super) fn run_on(
     target.require_file()?;
     let read = inputs::reader(global);
     let (view, now) = (target.checkpoints(global), super::now(global));
-    let file = CheckpointFile::new(&target.path, &read).in_project(&global.root);
+    let file = target.as_file(&read, global);
     let mut call = VerbCall::new(view, &target.key, file, given, now);
     call.files = target.files();
     call.session = global.session.as_deref();

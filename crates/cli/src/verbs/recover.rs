@@ -282,7 +282,7 @@ fn outcome_of(recovered: &Recovered, was_there: bool) -> String {
 
 /// Refuses to write what no verb would take without `--format`.
 fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure> {
-    if global.format.is_some() {
+    if global.format.is_some() || !target.is_in_file() {
         return Ok(());
     }
     let Some(good) = read::good_part(&target.path, global.max_bytes)? else {

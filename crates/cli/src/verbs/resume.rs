@@ -16,8 +16,9 @@ use serde::Serialize;
 
 use super::claim::owner;
 use super::validate::Corruption;
-use crate::address::{Target, file_or_store};
+use crate::address::{Named, Target, shell_word};
 use crate::args::Global;
+use crate::backend::{Access, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
@@ -71,11 +72,11 @@ struct CorruptReport {
 }
 
 pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result<Outcome, Failure> {
-    let path = file_or_store(file, global)?;
-    if let Err(error) = read::checkpoint(&path, global)
+    let named = Named::new(file, Access::Read, global)?;
+    if let Err(error) = named.checkpoint(global)
         && let Some(corruption) = Corruption::of(&error)
     {
-        return corrupt(&path, file, error, corruption, global);
+        return corrupt(named.shown(), file, error, corruption, global);
     }
     let prompts = prompts(how, global)?;
     let target = Target::to_read(file, global)?;
@@ -84,7 +85,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         .source(how.name, target.format.name())
         .map_err(|error| at_template(error, how))?;
     let mut options = options(global);
-    if !how.is_stdin {
+    if !how.is_stdin && target.is_in_file() {
         options = options.with_file(&target.path);
     }
     if let Some(description) = how.description {
@@ -124,7 +125,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         }
     }
     if goes_on {
-        super::stale::say_how_to_restore(&resume.staleness, &target.path, &mut outcome);
+        super::stale::say_how_to_restore(&resume.staleness, &target, &mut outcome);
     }
     if goes_on && resume.staleness.reasons().contains(&Reason::NothingThere) {
         outcome.note("the project's folder is named with --root");
@@ -134,12 +135,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     } else if let Some(rendered) = rendered {
         outcome.out.push_str(&rendered.text);
     }
-    verdict(
-        &mut outcome,
-        &target.path.display().to_string(),
-        &resume.plan,
-        restarts,
-    );
+    verdict(&mut outcome, &target.place(), &resume.plan, restarts);
     Ok(outcome)
 }
 
@@ -151,7 +147,12 @@ pub(super) fn judge(
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<(Resume, bool), Failure> {
-    let mut inputs = inputs::of_file(&target.format, &target.path, global, outcome)?;
+    let mut inputs = inputs::of_file(
+        &target.format,
+        (&target.path, &target.file),
+        global,
+        outcome,
+    )?;
     if inputs.is_empty() {
         match inputs::beside(target, None, global) {
             Ok(beside) => inputs = beside,
@@ -186,8 +187,15 @@ fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
         .with_formats(global.formats.clone())
         .with_depth(0)
         .with_format(target.format.name());
-    let fleet = Fleet::scan(&[Source::folder(folder)], &options, super::now(global));
-    let is_this = |place: &String| Path::new(place).file_name() == target.path.file_name();
+    let source = match target.is_in_file() {
+        true => Source::folder(folder),
+        false => Source::store(target.path.display().to_string(), target.store()),
+    };
+    let fleet = Fleet::scan(&[source], &options, super::now(global));
+    let is_this = |place: &String| match target.is_in_file() {
+        true => Path::new(place).file_name() == target.path.file_name(),
+        false => *place == format!("{}: {}", target.path.display(), target.key),
+    };
     let newer = fleet.findings().iter().find_map(|finding| match finding {
         Finding::TakenOver {
             place, by, now_in, ..
@@ -199,8 +207,9 @@ fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
             Exit::Refused,
             format!(
                 "{}: {by} took the work over in {now_in}; resume that one, and archive this one with `ckpt archive \
-                 {0} --as crashed`",
-                target.path.display()
+                 {} --as crashed`",
+                target.place(),
+                target.words()
             ),
         )),
         None => Ok(()),
@@ -244,7 +253,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
     let mut address = match (&target.slot, &global.store, &global.key) {
         (None, Some(store), Some(key)) => format!(
             "--store {} --key {}",
-            shell_word(&store.display().to_string()),
+            shell_word(&shown(store).display().to_string()),
             shell_word(key)
         ),
         _ => format!("--store {}", shell_word(&target.path.display().to_string())),
@@ -297,16 +306,6 @@ const REPORTS: &[(&str, &str)] = &[
     ("unblock", ""),
     ("fail", " 'TEXT'"),
 ];
-
-/// A word as a shell takes it.
-fn shell_word(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
 
 /// The plan of the library.
 pub(super) fn of(

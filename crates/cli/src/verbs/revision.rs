@@ -6,11 +6,11 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::{Error, Revision};
 use serde::Serialize;
 
-use crate::address::{file_or_store, is_host_named, only_slot};
+use crate::address::{Named, is_host_named, only_slot};
 use crate::args::Global;
+use crate::backend::{Access, is_address};
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::read;
 
 #[derive(Serialize)]
 struct Token {
@@ -20,14 +20,13 @@ struct Token {
 }
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
-    let path = file_or_store(file, global)?;
-    let document = read::checkpoint(&path, global)?;
-    let document = document.ok_or_else(|| read::no_such_file(&path))?;
-    let (revision, slot) = token(&path, &document, global)?;
+    let named = Named::new(file, Access::Read, global)?;
+    let document = named.checkpoint(global)?.ok_or_else(|| named.missing())?;
+    let (revision, slot) = token(named.shown(), &document, global)?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Token {
-            file: path.display().to_string(),
+            file: named.shown().display().to_string(),
             slot,
             revision,
         });
@@ -57,9 +56,10 @@ pub(super) fn token(
     Ok((Revision::of(document.text().as_bytes()), None))
 }
 
-/// Whether a file is a host file. A format that is not known has no slots.
+/// Whether it is a host file. A format that is not known has no slots.
 fn is_host(path: &Path, document: &Document, global: &Global) -> bool {
     match &global.format {
+        _ if is_address(path) => false,
         Some(_) => is_host_named(global),
         None => global
             .formats

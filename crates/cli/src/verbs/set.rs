@@ -1,21 +1,22 @@
 //! `ckpt set`: change values, and nothing else in the text.
 
 use agent_checkpoint::quoted;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{Code, Document, Violation};
-use agent_checkpoint::store::{FileOptions, Outcome as Wrote, Put, Saved};
-use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Revision, RuleContext};
+use agent_checkpoint::store::{CheckpointStore, FileOptions, Outcome as Wrote, Put, Saved};
+use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Key, Revision, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::revision::token;
-use crate::address::{file_or_store, store_of, with_writer};
+use crate::address::{Named, store_of, with_writer};
 use crate::args::Global;
+use crate::backend::Access;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::read;
 use crate::report::violation;
 
 /// One assignment; the value as it was typed.
@@ -49,12 +50,11 @@ pub(super) fn run(
     expect: Option<&str>,
     global: &Global,
 ) -> Result<Outcome, Failure> {
-    let (path, assignments) = parse(words, global)?;
+    let (named, assignments) = parse(words, global)?;
+    let (path, file) = (named.shown().to_owned(), named.file().to_owned());
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     // A file that cannot be changed is refused before anything is created beside it.
-    let Some(present) = read::checkpoint(&path, global)? else {
-        return Err(read::no_such_file(&path));
-    };
+    let present = named.checkpoint(global)?.ok_or_else(|| named.missing())?;
     let mut outcome = Outcome::new();
     let rules = Rules::new(global);
     if let (Rules::None, Some(name)) = (&rules, &global.format) {
@@ -63,14 +63,21 @@ pub(super) fn run(
             name = quoted(name)
         ));
     }
-    let options = with_writer(FileOptions::default(), global).with_max_bytes(global.max_bytes);
-    let format = rules.of(&path, &present);
-    let (store, key) = store_of(&path, Some(&present), format.as_ref(), global, options)?;
+    let (store, key): (Arc<dyn CheckpointStore>, Key) = match named {
+        Named::Key(named) => (named.store, named.key),
+        Named::File(path) => {
+            let options = with_writer(FileOptions::default(), global);
+            let options = options.with_max_bytes(global.max_bytes);
+            let format = rules.of(&path, &present);
+            let files = store_of(&path, Some(&present), format.as_ref(), global, options)?;
+            (Arc::new(files.0), files.1)
+        }
+    };
     let (saved, changed) = store
         .transact_with(&key, |stored| {
             let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound))?;
             let before = &stored.document;
-            let format = rules.of(&path, before);
+            let format = rules.of(&file, before);
             let violations = examine(format.as_ref(), before, global)?;
             refuse_newer(&violations, &assignments)?;
             if let Some(expected) = &expect {
@@ -168,21 +175,21 @@ fn report(outcome: &mut Outcome, global: &Global, path: &Path, saved: &Saved, ch
 }
 
 /// The file and its assignments.
-fn parse(words: &[String], global: &Global) -> Result<(PathBuf, Vec<Assignment>), Failure> {
+fn parse(words: &[String], global: &Global) -> Result<(Named, Vec<Assignment>), Failure> {
     let (file, words) = match (&global.store, words) {
         (Some(_), words) => (None, words),
         (None, [file, words @ ..]) => (Some(Path::new(file)), words),
         (None, []) => (None, words),
     };
-    let path = file_or_store(file, global)?;
+    let named = Named::new(file, Access::Change, global)?;
     if words.is_empty() {
         return Err(Failure::new(format!(
             "{}: nothing to set; add POINTER=JSON, such as '/phase=\"verification\"'",
-            path.display()
+            named.shown().display()
         )));
     }
     let assignments: Result<Vec<_>, _> = words.iter().map(|word| assignment(word)).collect();
-    Ok((path, assignments?))
+    Ok((named, assignments?))
 }
 
 /// The most characters that an error quotes of a value.

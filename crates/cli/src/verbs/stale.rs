@@ -41,7 +41,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
         });
     } else {
         print(&staleness, global, &mut outcome);
-        say_how_to_restore(&staleness, &target.path, &mut outcome);
+        say_how_to_restore(&staleness, &target, &mut outcome);
     }
     outcome.exit = Exit::findings_if(!matches!(staleness, Staleness::Fresh(_)));
     Ok(outcome)
@@ -81,7 +81,7 @@ fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
 }
 
 /// Says how the later state of a checkpoint that was rolled back comes back.
-pub(super) fn say_how_to_restore(staleness: &Staleness, path: &Path, outcome: &mut Outcome) {
+pub(super) fn say_how_to_restore(staleness: &Staleness, target: &Target, outcome: &mut Outcome) {
     let later = staleness.reasons().iter().find_map(|reason| match reason {
         Reason::RolledBack { later, .. } => later.as_ref(),
         _ => None,
@@ -89,7 +89,7 @@ pub(super) fn say_how_to_restore(staleness: &Staleness, path: &Path, outcome: &m
     if let Some(entry) = later {
         outcome.note(format!(
             "bring the later state back with: ckpt restore {} --entry {entry}",
-            path.display()
+            target.words()
         ));
     }
 }

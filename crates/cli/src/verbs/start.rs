@@ -1,6 +1,6 @@
 //! `ckpt start`: a checkpoint for a task that begins.
 
-use agent_checkpoint::formats::{CheckpointFile, FileRole, Start};
+use agent_checkpoint::formats::{FileRole, Start};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::read_document;
 use agent_checkpoint::{ErrorKind, Handoff, RuleContext};
@@ -15,11 +15,11 @@ use crate::output::Outcome;
 use crate::report::{count, plan, resume, saved};
 
 pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
-    let target = Target::to_write(global)?;
+    let target = Target::to_begin(global)?;
     refuse_unused(&target, global)?;
     let at = |error| target.error(error);
     let read = inputs::reader(global);
-    let file = CheckpointFile::new(&target.path, &read).in_project(&global.root);
+    let file = target.as_file(&read, global);
     let mut start = Start::new(&target.key, plan, &global.given, file, super::now(global));
     start.key_is_named = global.key.is_some();
     start.agent = global.agent.as_deref();
@@ -45,7 +45,8 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
     let mut outcome = Outcome::new();
     let place = match &target.slot {
         Some(slot) => format!("{}, slot {slot}", target.path.display()),
-        None => target.path.display().to_string(),
+        None if target.is_in_file() => target.path.display().to_string(),
+        None => format!("{}, key {}", target.path.display(), target.key),
     };
     let begun = target
         .format
@@ -143,11 +144,14 @@ fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Resu
         return Ok(());
     };
     let name = (layout.file_name)(&own)?;
-    if target
-        .path
-        .file_name()
-        .is_some_and(|path| path == name.as_str())
-    {
+    let is_it = match target.is_in_file() {
+        true => target
+            .path
+            .file_name()
+            .is_some_and(|path| path == name.as_str()),
+        false => own == target.key,
+    };
+    if is_it {
         return Ok(());
     }
     Err(Failure::new(format!(
@@ -181,7 +185,7 @@ fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     outcome.note(format!(
         "{}: a checkpoint is already here, and was not touched; go on from it with `ckpt resume`, \
          or archive it first: `ckpt archive`, with `--as aborted` where it is not finished",
-        target.path.display()
+        target.place()
     ));
     outcome.found();
     Ok(outcome)

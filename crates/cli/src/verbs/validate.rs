@@ -1,18 +1,17 @@
 //! `ckpt validate`: whether files are valid checkpoints.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Key, RuleContext};
 use serde::Serialize;
 
-use crate::address::files_or_store;
+use crate::address::{Named, files_or_store};
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
 use crate::output::{Outcome, one_line};
-use crate::read;
 use crate::report::{count, violation};
 
 /// What is said of one file.
@@ -84,8 +83,9 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
-fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict, Failure> {
+fn judge(named: &Named, global: &Global, outcome: &mut Outcome) -> Result<Verdict, Failure> {
     let formats = &global.formats;
+    let file = named.shown();
     let verdict = |format: Option<String>, outcome| Verdict {
         file: file.display().to_string(),
         format,
@@ -93,15 +93,15 @@ fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict,
         violations: Vec::new(),
         error: None,
     };
-    let document: Document = match read::checkpoint(file, global) {
+    let document: Document = match named.checkpoint(global) {
         Ok(Some(document)) => document,
-        Ok(None) => return Err(read::no_such_file(file)),
+        Ok(None) => return Err(named.missing()),
         Err(error) => {
             let Some(corruption) = Corruption::of(&error) else {
                 return Err(error.into());
             };
             let detected = || {
-                let format = read::format_of_damaged(file, &error, global).ok()??;
+                let format = named.format_of_damaged(&error, global)?;
                 Some(format.name().to_owned())
             };
             let format = global.format.clone().or_else(detected);
@@ -114,9 +114,9 @@ fn judge(file: &Path, global: &Global, outcome: &mut Outcome) -> Result<Verdict,
     };
     let format = match &global.format {
         Some(name) => *formats.get(name).map_err(|error| error.with_path(file))?,
-        None => formats.detect(file, Some(&document))?.format,
+        None => formats.detect(named.file(), Some(&document))?.format,
     };
-    let inputs = inputs::of_file(&format, file, global, outcome)?;
+    let inputs = inputs::of_file(&format, (file, named.file()), global, outcome)?;
     let mut context = RuleContext::none().with_inputs(&inputs);
     if let Some(now) = global.now {
         context = context.with_now(now);

@@ -387,6 +387,20 @@ fn a_watch_tells_what_happens_by_looking_alone() {
     watch.expect("finished");
 }
 
+#[test]
+fn a_watch_looks_into_a_database() {
+    let project = Project::new();
+    let store = ["--store", "sqlite:c.db", "--key", "T-1"];
+    let run = |words: &[&str]| project.expect(0, &[words, &store].concat());
+    run(&["start", "--plan", "one"]);
+    let watch = Watch::begin(&project, &["sqlite:c.db", "--every", "100ms"]);
+    watch.expect("1 row: 1 active");
+    run(&["step", "done", "one"]);
+    watch.expect("changed");
+    run(&["complete"]);
+    watch.expect("finished");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_watch_is_told_of_changes_by_the_system() {

@@ -5,24 +5,29 @@ mod planned;
 mod tables;
 mod watch;
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_checkpoint::Error;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason, Source};
 use agent_checkpoint::liveness::{Liveness, Notice};
 use agent_checkpoint::resume::Resume;
+use agent_checkpoint::store::CheckpointStore;
 use chrono::TimeDelta;
 
 use super::{now, resume};
 use crate::address::Target;
 use crate::args::{Global, Status};
+use crate::backend::{self, Access};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
 use busy::Busy;
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
-    let sources = sources(how, global)?;
+    let opened = opened(how, global)?;
+    let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
     let options = options(how, global)?;
     if how.watch {
         return watch::run(&sources, &options, how, global);
@@ -48,7 +53,10 @@ fn scan(
         // It was archived since the scan.
         Err(failure) if failure.code == "not-found" => None,
         Err(failure) => {
-            outcome.fail(&failure.at(row.place.file.as_deref(), row.place.slot.as_deref()));
+            let place = &row.place;
+            let store = place.store.as_ref().map(Path::new);
+            let within = place.slot.as_deref().or(place.key.as_deref());
+            outcome.fail(&failure.at(place.file.as_deref().or(store), within));
             None
         }
     });
@@ -60,7 +68,8 @@ fn scan(
 fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     let slot = row.place.slot.as_deref();
     let global = Global {
-        store: None,
+        store: row.place.store.as_ref().map(PathBuf::from),
+        key: row.place.key.clone(),
         slot: slot.map(str::parse).transpose()?,
         ..global.clone()
     };
@@ -71,7 +80,31 @@ fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     Ok(resume::judge(&target, options, false, &global, &mut unsaid)?.0)
 }
 
-fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failure> {
+/// A folder, or a store with its address.
+enum Opened {
+    Folder(PathBuf),
+    Store(String, Arc<dyn CheckpointStore>),
+}
+
+impl Opened {
+    fn new(path: &Path, global: &Global) -> Result<Opened, Failure> {
+        if !backend::is_address(path) {
+            return Ok(Opened::Folder(path.to_path_buf()));
+        }
+        let store = backend::open(path, Access::Read, global)?;
+        let address = backend::shown(path).display().to_string();
+        Ok(Opened::Store(address, store))
+    }
+
+    fn source(&self) -> Source<'_> {
+        match self {
+            Opened::Folder(path) => Source::folder(path),
+            Opened::Store(address, store) => Source::store(address, store),
+        }
+    }
+}
+
+fn opened(how: &Status, global: &Global) -> Result<Vec<Opened>, Failure> {
     if global.key.is_some() || global.slot.is_some() {
         return Err(Failure::new(
             "status shows all checkpoints of a folder; leave --key and --slot out",
@@ -81,11 +114,11 @@ fn sources(how: &Status, global: &Global) -> Result<Vec<Source<'static>>, Failur
         ([], None) => Err(Failure::new(
             "which checkpoints? Name a folder, such as `ckpt status .`",
         )),
-        ([], Some(store)) => Ok(vec![Source::folder(store)]),
+        ([], Some(store)) => Ok(vec![Opened::new(store, global)?]),
         (_, Some(_)) => Err(Failure::new(
             "DIR and --store are both given; leave one out",
         )),
-        (places, None) => Ok(places.iter().map(Source::folder).collect()),
+        (places, None) => places.iter().map(|it| Opened::new(it, global)).collect(),
     }
 }
 
