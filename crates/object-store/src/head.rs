@@ -1,0 +1,364 @@
+//! The object of a key: all that must change together, so that one conditional put changes it.
+
+use std::time::SystemTime;
+
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{Keep, Stored};
+use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Result, Revision};
+use chrono::{DateTime, Utc};
+use object_store::{PutMode, UpdateVersion};
+use serde::{Deserialize, Serialize};
+
+use crate::remote::{Object, random};
+
+/// How many writes the object names: a writer whose answer was lost looks for its own among them.
+pub(crate) const RECENT: usize = 16;
+
+/// The first line of the object, as JSON. The text of the document follows to the byte, where there is one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Header {
+    /// The layout of the object.
+    layout: u64,
+    /// Of the text that the store wrote; none where there is no document.
+    pub(crate) revision: Option<String>,
+    /// When the text was written.
+    pub(crate) modified: Option<DateTime<Utc>>,
+    /// Grows with each state of the document.
+    pub(crate) number: u64,
+    /// Counts the tasks that followed each other under the key.
+    pub(crate) task: u64,
+    /// The put that wrote the text.
+    pub(crate) save: String,
+    /// The last claim, which stays for good.
+    pub(crate) claim: Option<Claim>,
+    /// Earlier states, oldest first; and the present one once it is pinned.
+    pub(crate) history: Vec<Entry>,
+    /// The objects that have the dropped items, oldest first.
+    pub(crate) dropped: Vec<String>,
+    /// Objects that no longer count, and are removed when there are enough of them.
+    pub(crate) gone: Vec<String>,
+    /// How often the object was written.
+    pub(crate) writes: u64,
+    /// The last writes, oldest first.
+    recent: Vec<String>,
+}
+
+/// A state in the history. Its text is an object of its own, which begins with this as a line of JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) number: u64,
+    pub(crate) task: u64,
+    pub(crate) revision: String,
+    pub(crate) saved: Option<DateTime<Utc>>,
+    pub(crate) bytes: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pinned: bool,
+    /// The object with the text, where that is not named by the number alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<String>,
+}
+
+/// What is there of a key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) header: Header,
+    pub(crate) text: Vec<u8>,
+    /// `None` where there is no object yet.
+    version: Option<UpdateVersion>,
+}
+
+impl Head {
+    pub(crate) fn of(object: Object) -> Result<Head> {
+        let mut bytes = object.bytes;
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let text = bytes.split_off(end.map_or(bytes.len(), |end| end + 1));
+        let header: Header = serde_json::from_slice(&bytes).map_err(|error| {
+            let detail = "the first line of its object is not what the store writes there; bring an earlier version of the \
+                          object back, or remove it"
+                .to_owned();
+            Error::new(ErrorKind::Unreadable { detail }).with_source(error)
+        })?;
+        Ok(Head {
+            header,
+            text,
+            version: Some(object.version),
+        })
+    }
+
+    /// The object. It has an even number of bytes where there is a document, and an odd one where there is none: a listing
+    /// has the sizes, so it need not read the objects.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = line_of(&self.header)?;
+        let size = bytes.len() + 1 + self.text.len();
+        if has_document(size as u64) != self.is_there() {
+            bytes.push(b' ');
+        }
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.text);
+        Ok(bytes)
+    }
+
+    /// On what condition it is written over.
+    pub(crate) fn mode(&self) -> PutMode {
+        let version = self.version.clone();
+        version.map_or(PutMode::Create, PutMode::Update)
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.header.revision.is_some()
+    }
+
+    /// The document; an error where the text is none, or too long.
+    pub(crate) fn stored(&self, max_bytes: u64) -> Result<Option<Stored>> {
+        let header = &self.header;
+        self.is_there()
+            .then(|| stored(&self.text, header.modified, max_bytes))
+            .transpose()
+    }
+
+    /// The states that are entries of the history, oldest first: all but the present one, which is one once it is pinned.
+    pub(crate) fn past(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.header.history.iter()
+    }
+
+    /// The state that is there now, as an entry.
+    pub(crate) fn entry(&self) -> Entry {
+        Entry {
+            number: self.header.number,
+            task: self.header.task,
+            // Of what is there, whoever wrote it.
+            revision: Revision::of(&self.text).to_string(),
+            saved: self.header.modified,
+            bytes: self.text.len() as u64,
+            pinned: false,
+            part: None,
+        }
+    }
+
+    /// Makes a text the newest state of the history, where there is no document, and gives the name of its object and what is
+    /// in it. So many tasks end after it. Two that do so at once have different texts, so each has an object of its own.
+    pub(crate) fn append(
+        &mut self,
+        text: &str,
+        modified: DateTime<Utc>,
+        tasks_ended: usize,
+    ) -> Result<(String, Vec<u8>)> {
+        let header = &mut self.header;
+        header.number += 1;
+        let entry = Entry {
+            number: header.number,
+            task: header.task,
+            revision: Revision::of(text.as_bytes()).to_string(),
+            saved: Some(modified),
+            bytes: text.len() as u64,
+            pinned: false,
+            part: Some(format!("history-{}-{}", header.number, new_id())),
+        };
+        header.task = header.task.saturating_add(tasks_ended as u64);
+        let part = entry.name();
+        let bytes = object_of(&entry, text.as_bytes())?;
+        header.history.push(entry);
+        Ok((part, bytes))
+    }
+
+    /// The object of the state that is there now in the history, with its name. It is the same whoever makes it.
+    pub(crate) fn to_keep(&self) -> Result<(String, Vec<u8>)> {
+        let entry = self.entry();
+        Ok((entry.name(), object_of(&entry, &self.text)?))
+    }
+
+    /// Whether the history has the state that is there now already.
+    pub(crate) fn is_kept(&self) -> bool {
+        let last = self.header.history.last();
+        last.is_some_and(|last| last.number == self.header.number)
+    }
+
+    /// Moves the state that is there now into the history, and what is too old by then out of it.
+    pub(crate) fn remember(&mut self, keep: &Keep, now: DateTime<Utc>) {
+        if self.is_there() && !self.is_kept() {
+            self.header.history.push(self.entry());
+        }
+        self.prune(keep, None, now);
+    }
+
+    /// Removes entries beyond the limits, but for one that is spared, and gives their numbers, newest first. The state that
+    /// is there now is none of them.
+    pub(crate) fn prune(
+        &mut self,
+        keep: &Keep,
+        spared: Option<u64>,
+        now: DateTime<Utc>,
+    ) -> Vec<u64> {
+        let header = &mut self.header;
+        let loose: Vec<&Entry> = header
+            .history
+            .iter()
+            .rev()
+            .filter(|entry| !entry.pinned)
+            .collect();
+        let sizes: Vec<_> = loose
+            .iter()
+            .map(|entry| (entry.saved.map(SystemTime::from), entry.bytes))
+            .collect();
+        let beyond = keep.beyond(Keep::COUNT, &sizes, SystemTime::from(now));
+        let mut gone: Vec<u64> = beyond.into_iter().map(|at| loose[at].number).collect();
+        gone.retain(|number| Some(*number) != spared);
+        let is_gone = |entry: &Entry| gone.contains(&entry.number);
+        let names = header.history.iter().filter(|entry| is_gone(entry));
+        header.gone.extend(names.map(Entry::name));
+        header.history.retain(|entry| !is_gone(entry));
+        gone
+    }
+
+    /// Ends the present task, if it has a state: all of them are of an earlier one from now on.
+    pub(crate) fn end_task(&mut self) {
+        let task = self.header.task;
+        if self.header.history.iter().any(|entry| entry.task == task) {
+            self.header.task += 1;
+        }
+    }
+
+    /// Makes a text the present one.
+    pub(crate) fn set_text(&mut self, text: &str, now: DateTime<Utc>) {
+        self.header.number += 1;
+        self.header.revision = Some(Revision::of(text.as_bytes()).to_string());
+        self.header.modified = Some(now);
+        self.header.save = new_id();
+        self.text = text.as_bytes().to_vec();
+    }
+
+    /// From now on there is no document.
+    pub(crate) fn set_absent(&mut self) {
+        self.header.revision = None;
+        self.text.clear();
+    }
+
+    /// Notes a write that follows this one, and gives the name of it.
+    pub(crate) fn sign(&mut self) -> String {
+        let id = new_id();
+        let header = &mut self.header;
+        header.layout = LAYOUT;
+        header.writes += 1;
+        header.recent.push(id.clone());
+        let old = header.recent.len().saturating_sub(RECENT);
+        header.recent.drain(..old);
+        id
+    }
+
+    /// Whether the write of this name is in it, or was.
+    pub(crate) fn has_write(&self, id: &str) -> bool {
+        self.header.recent.iter().any(|write| write == id)
+    }
+
+    /// Whether an object beside it may be one that it names, or that whoever writes next does.
+    pub(crate) fn may_need(&self, part: &str) -> bool {
+        let is_named = self.past().any(|entry| entry.name() == part);
+        let is_present = self.is_there() && self.entry().name() == part;
+        is_named || is_present || self.header.dropped.iter().any(|name| name == part)
+    }
+
+    /// What is left of it when its task is forgotten; `None` where that is so already. The number goes on: an object of the
+    /// history that a slow writer still makes is never one of the next task.
+    pub(crate) fn forgotten(&self) -> Option<Head> {
+        let header = &self.header;
+        let has_owner = header.claim.as_ref().is_some_and(|it| !it.is_only_fence());
+        let has_more = !header.history.is_empty() || !header.dropped.is_empty();
+        let is_there = self.is_there() || has_owner || has_more || !header.save.is_empty();
+        is_there.then(|| Head {
+            header: Header {
+                number: header.number,
+                claim: header
+                    .claim
+                    .as_ref()
+                    .map(|claim| Claim::only_fence(claim.fence)),
+                writes: header.writes,
+                recent: header.recent.clone(),
+                ..Header::default()
+            },
+            text: Vec::new(),
+            version: self.version.clone(),
+        })
+    }
+
+    pub(crate) fn e_tag(&self) -> Option<&str> {
+        self.version.as_ref()?.e_tag.as_deref()
+    }
+
+    /// Whether nobody wrote since.
+    pub(crate) fn is_still(&self, before: &Head) -> bool {
+        self.version == before.version
+    }
+}
+
+/// The layout that this store writes.
+pub(crate) const LAYOUT: u64 = 1;
+
+/// Whether an object of this size says that it has a document.
+pub(crate) fn has_document(size: u64) -> bool {
+    size.is_multiple_of(2)
+}
+
+impl Entry {
+    pub(crate) fn name(&self) -> String {
+        let of_number = || format!("history-{}", self.number);
+        self.part.clone().unwrap_or_else(of_number)
+    }
+
+    /// The text in the object of the entry.
+    pub(crate) fn stored(&self, object: &Object, max_bytes: u64) -> Result<Stored> {
+        let text = object.bytes.splitn(2, |byte| *byte == b'\n').nth(1);
+        stored(text.unwrap_or_default(), self.saved, max_bytes)
+    }
+}
+
+fn object_of(entry: &Entry, text: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = line_of(entry)?;
+    bytes.push(b'\n');
+    bytes.extend_from_slice(text);
+    Ok(bytes)
+}
+
+fn stored(text: &[u8], modified: Option<DateTime<Utc>>, max_bytes: u64) -> Result<Stored> {
+    let size = text.len() as u64;
+    if size > max_bytes {
+        return Err(too_large(size, max_bytes));
+    }
+    let mut stored = Stored::new(Document::parse(text)?);
+    stored.modified = modified.map(SystemTime::from);
+    Ok(stored)
+}
+
+pub(crate) fn too_large(size: u64, limit: u64) -> Error {
+    Error::new(ErrorKind::TooLarge {
+        size,
+        limit,
+        is_new: false,
+    })
+}
+
+/// A dropped item as a line, with the text that its value lacks.
+pub(crate) fn line_of_item(item: &Dropped) -> Result<String> {
+    let line = serde_json::to_string(&(item, &item.text));
+    line.map_err(|error| Error::refused("a dropped item cannot be written").with_source(error))
+}
+
+pub(crate) fn item_of_line(line: &str) -> Result<Dropped> {
+    let read = serde_json::from_str::<(Dropped, Option<String>)>(line);
+    let (mut item, text) = read.map_err(|error| {
+        let detail = "a dropped item of it cannot be read; correct its object".to_owned();
+        Error::new(ErrorKind::Unreadable { detail }).with_source(error)
+    })?;
+    item.text = text;
+    Ok(item)
+}
+
+fn line_of(value: &impl Serialize) -> Result<Vec<u8>> {
+    let line = serde_json::to_vec(value);
+    line.map_err(|error| Error::refused("its header cannot be written").with_source(error))
+}
+
+/// A name that nothing else has.
+pub(crate) fn new_id() -> String {
+    format!("{:016x}{:016x}", random(), random())
+}

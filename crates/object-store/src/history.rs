@@ -1,0 +1,208 @@
+//! Earlier states of the documents.
+
+use std::time::SystemTime;
+
+use agent_checkpoint::store::{
+    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected,
+};
+use agent_checkpoint::{Error, ErrorKind, Expect, Key, Result, Revision};
+use chrono::DateTime;
+use object_store::path::Path;
+
+use crate::failure::Failure;
+use crate::head::{Entry, Head};
+use crate::keys::name_of;
+use crate::remote::{Got, Time};
+use crate::store::{Next, ObjectCheckpointStore};
+
+impl History for ObjectCheckpointStore {
+    fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>> {
+        let head = self.head(key, self.time())?;
+        let of = |entry: &Entry, id, revision| {
+            let mut told = HistoryEntry::new(id, revision);
+            told.saved = entry.saved.map(SystemTime::from);
+            told.bytes = entry.bytes;
+            told.pinned = entry.pinned;
+            told.tasks_since =
+                usize::try_from(head.header.task.saturating_sub(entry.task)).unwrap_or_default();
+            told
+        };
+        let mut all = Vec::new();
+        let revision = match head.stored(self.max_bytes) {
+            Ok(stored) => stored.map(|stored| Ok(stored.revision)),
+            Err(error) => match error.kind() {
+                ErrorKind::Corrupt(corrupt) => Some(Err(corrupt.clone())),
+                _ => return Err(error.with_key(key)),
+            },
+        };
+        if let Some(revision) = revision {
+            all.push(of(&head.entry(), EntryId::current(), revision));
+        }
+        for entry in head.past().rev() {
+            let revision = entry.revision.parse()?;
+            all.push(of(entry, id_of(entry.number)?, Ok(revision)));
+        }
+        Ok(all)
+    }
+
+    fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
+        let time = self.time();
+        let head = self.head(key, time)?;
+        let stored = match named(&head, entry) {
+            _ if entry.is_current() => head.stored(self.max_bytes),
+            Some(found) => self.load_entry(key, found, time),
+            None => Ok(None),
+        };
+        let stored = stored.and_then(|stored| stored.ok_or_else(|| no_such(entry)));
+        stored.map_err(|error| error.with_key(key))
+    }
+
+    fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
+        self.change(key, |head, _| {
+            let mut next = Next::after(head);
+            let is_present = |number: u64| head.is_there() && number == head.header.number;
+            let number = match named(head, entry) {
+                Some(found) => found.number,
+                None if entry.is_current() && head.is_there() => head.header.number,
+                None => return Err(no_such(entry)),
+            };
+            if is_present(number) && pinned && !head.is_kept() {
+                next.keep_present()?;
+                next.head.header.history.push(head.entry());
+            }
+            let history = &mut next.head.header.history;
+            if let Some(found) = history.iter_mut().find(|entry| entry.number == number) {
+                found.pinned = pinned;
+            }
+            // The state that is there now is an entry only while it is pinned.
+            let id = match is_present(number) && !pinned {
+                true => {
+                    history.retain(|entry| entry.number != number);
+                    EntryId::current()
+                }
+                false => id_of(number)?,
+            };
+            Ok((Some(next), id))
+        })
+    }
+
+    /// Removes besides what writers left behind that were killed or lost a race.
+    fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
+        let pruned = self.change(key, |head, time| {
+            let mut spared = None;
+            if !matches!(head.stored(self.max_bytes), Ok(Some(_))) {
+                for entry in head.past().rev() {
+                    if self
+                        .load_entry(key, entry, time)
+                        .is_ok_and(|found| found.is_some())
+                    {
+                        spared = Some(entry.number);
+                        break;
+                    }
+                }
+            }
+            let mut next = Next::after(head);
+            let gone = next.head.prune(keep, spared, self.now());
+            Ok(((!gone.is_empty()).then_some(next), gone))
+        })?;
+        let swept = self.sweep(key, self.time());
+        swept.map_err(|error| error.with_key(key))?;
+        pruned.into_iter().map(id_of).collect()
+    }
+
+    fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
+        self.change(key, |head, _| {
+            let present = head.stored(self.max_bytes)?;
+            check_expected(key, &Expect::Absent, present.as_ref())?;
+            self.check_fence(head, None)?;
+            let text = state.document.text();
+            self.refuse_too_large(text)?;
+            let modified = state.modified.map_or(self.now(), DateTime::from);
+            let mut next = Next::after(head);
+            let (part, bytes) = next.head.append(text, modified, tasks_ended)?;
+            next.add_as(part, bytes);
+            let id = id_of(next.head.header.number)?;
+            Ok((Some(next), id))
+        })
+    }
+
+    /// What somebody wrote into the object with another program is a state like any other.
+    fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
+        Ok(None)
+    }
+
+    fn rolled_back(&self, _: &Key, _: &Revision) -> Result<Option<RolledBack>> {
+        Ok(None)
+    }
+}
+
+impl ObjectCheckpointStore {
+    /// The state of an entry; `None` where it was removed meanwhile.
+    pub(crate) fn load_entry(
+        &self,
+        key: &Key,
+        entry: &Entry,
+        time: Time,
+    ) -> Result<Option<Stored>> {
+        let path = self.place.beside(&name_of(key.as_str()), &entry.name())?;
+        // The line that it begins with is short.
+        let most = self.max_bytes.saturating_add(1 << 12);
+        match self.remote.get(&path, most, time) {
+            Ok(Got::Whole(object)) => entry.stored(&object, self.max_bytes).map(Some),
+            Ok(Got::TooLarge(size)) => Err(crate::head::too_large(size, self.max_bytes)),
+            Err(Failure::Absent) => Ok(None),
+            Err(failure) => Err(failure.into_error()),
+        }
+    }
+
+    /// Removes the objects of the history that are entries no longer, or never were.
+    fn sweep(&self, key: &Key, time: Time) -> Result<()> {
+        let head = self.head(key, time)?;
+        // One with the present number or a later one may be another writer's, who comes next.
+        let is_over = |part: &str| {
+            let number = part
+                .strip_prefix("history-")
+                .and_then(|it| it.split('-').next());
+            let number = number.and_then(|it| it.parse().ok());
+            number.is_some_and(|it: u64| it < head.header.number) && !head.may_need(part)
+        };
+        self.remove_beside(key, is_over, time)?;
+        Ok(())
+    }
+
+    /// Removes those of the objects beside that of a key that are over; whether there were any.
+    pub(crate) fn remove_beside(
+        &self,
+        key: &Key,
+        is_over: impl Fn(&str) -> bool,
+        time: Time,
+    ) -> Result<bool> {
+        let folder = self.place.beside(&name_of(key.as_str()), "")?;
+        let listed = self.remote.list(&folder, None, |_, _| true, time);
+        let listed = listed.map_err(Failure::into_error)?;
+        let all = listed.into_iter().map(|object| object.location);
+        let over = all.filter(|path| is_over(path.filename().unwrap_or_default()));
+        let over: Vec<Path> = over.collect();
+        let is_any = !over.is_empty();
+        if is_any {
+            let removed = self.remote.delete_all(over, time);
+            removed.map_err(Failure::into_error)?;
+        }
+        Ok(is_any)
+    }
+}
+
+fn named<'h>(head: &'h Head, entry: &EntryId) -> Option<&'h Entry> {
+    // As it is written: `+1` is no other name of 1.
+    head.past()
+        .find(|state| state.number.to_string() == entry.as_str())
+}
+
+pub(crate) fn id_of(number: u64) -> Result<EntryId> {
+    number.to_string().parse()
+}
+
+fn no_such(entry: &EntryId) -> Error {
+    let wanted = entry.to_string();
+    Error::new(ErrorKind::NoSuchRevision { wanted })
+}

@@ -1,0 +1,124 @@
+//! Where in a bucket the objects of a store lie, and whether they can lie there.
+
+use std::sync::Arc;
+
+use agent_checkpoint::Result;
+use object_store::path::Path;
+use object_store::{ObjectStore, PutMode, UpdateVersion};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::failure::{Cause, Failure, no_compare_and_swap, other};
+use crate::head::LAYOUT;
+use crate::remote::{Got, Remote, Time};
+
+/// What the services take is 1,024 bytes, and what follows may have 700.
+const ROOT_BYTES: usize = 300;
+
+/// The path below which all objects of a store lie.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(String);
+
+/// What the object says that is there before all others.
+#[derive(Serialize, Deserialize)]
+struct Laid {
+    layout: u64,
+}
+
+impl Place {
+    pub(crate) fn new(root: &str) -> Result<Place> {
+        let root = path(root.to_owned())?;
+        if root.as_ref().len() > ROOT_BYTES {
+            let message = format!(
+                "object stores take no path as long as this; take one of up to {ROOT_BYTES} bytes"
+            );
+            return Err(other("path-too-long", message).with_path(root.as_ref()));
+        }
+        Ok(Place(root.to_string()))
+    }
+
+    /// The object of the key with this name, or the folder of them all.
+    pub(crate) fn document(&self, name: &str) -> Result<Path> {
+        path(format!("{}/documents/{name}", self.0))
+    }
+
+    /// One of the objects beside that of the key with this name, or the folder of them all.
+    pub(crate) fn beside(&self, name: &str, part: &str) -> Result<Path> {
+        path(format!("{}/beside/{name}/{part}", self.0))
+    }
+
+    /// The folder of them as it is shown.
+    pub(crate) fn folder_beside(&self, name: &str) -> String {
+        let folder = format!("{}/beside/{name}/", self.0);
+        folder.trim_start_matches('/').to_owned()
+    }
+
+    /// Makes the place a store, unless it is one, and tries that nothing is written there but on the condition that comes
+    /// with it. Gives the layout, if that is a newer one.
+    pub(crate) fn prepare(&self, remote: &Remote, time: Time) -> Result<Option<u64>> {
+        let path = path(format!("{}/agent-checkpoint.json", self.0))?;
+        let failed = |failure: Failure| failure.into_error().with_path(path.as_ref());
+        let ours = serde_json::to_vec(&Laid { layout: LAYOUT }).unwrap_or_default();
+        let there = match remote.get(&path, 1 << 16, time) {
+            Ok(Got::Whole(object)) => object.bytes,
+            Ok(Got::TooLarge(_)) => Vec::new(),
+            Err(Failure::Absent) => {
+                let first = vec![(path.clone(), ours.clone(), PutMode::Create)];
+                remote.put_all(first, time).map_err(failed)?;
+                ours
+            }
+            Err(failure) => return Err(failed(failure)),
+        };
+        let Ok(laid) = serde_json::from_slice::<Laid>(&there) else {
+            let message =
+                "is not what this store writes there; nothing was written, name another place";
+            return Err(other("not-a-store", message).with_path(path.as_ref()));
+        };
+        // Where one of these is done after all, it changes nothing: these bytes are there.
+        let never = UpdateVersion {
+            e_tag: Some("\"0x0\"".to_owned()),
+            version: Some("1".to_owned()),
+        };
+        for mode in [PutMode::Create, PutMode::Update(never)] {
+            match remote.put_once(&path, there.clone(), mode, time) {
+                Err(Failure::Lost) => {}
+                Ok(()) => return Err(no_compare_and_swap().with_path(path.as_ref())),
+                Err(failure) => return Err(failed(failure)),
+            }
+        }
+        Ok((laid.layout > LAYOUT).then_some(laid.layout))
+    }
+}
+
+fn path(text: String) -> Result<Path> {
+    Path::parse(text.trim_matches('/')).map_err(|error| {
+        let error = object_store::Error::from(error);
+        other("invalid-place", "is no path in an object store").with_source(Cause::of(&error))
+    })
+}
+
+/// The driver for an address, and the path in the bucket.
+pub(crate) fn from_url(address: &str) -> Result<(Arc<dyn ObjectStore>, String)> {
+    let invalid = |message: &str| other("invalid-place", message);
+    // The messages have no address in them: it may have a password.
+    let address = Url::parse(address)
+        .map_err(|error| invalid("is no address, such as `s3://bucket/path`").with_source(error))?;
+    if !address.username().is_empty() || address.password().is_some() {
+        return Err(invalid(
+            "the address has credentials in it; give them in the environment",
+        ));
+    }
+    let is_for_driver = |name: &str| {
+        let kinds = ["AWS_", "AZURE_", "GOOGLE_"];
+        kinds.iter().any(|kind| name.starts_with(kind))
+    };
+    let options = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        is_for_driver(&name).then_some((name, value))
+    });
+    let (objects, path) = object_store::parse_url_opts(&address, options).map_err(|error| {
+        let message = "the driver takes neither this address nor what the environment says of it; see the cause";
+        invalid(message).with_source(Cause::of(&error))
+    })?;
+    Ok((Arc::from(objects), path.to_string()))
+}

@@ -1,0 +1,545 @@
+//! The store: its options, and the documents.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_checkpoint::store::{
+    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
+    Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
+};
+use agent_checkpoint::{
+    Claim, Clock, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use object_store::path::Path;
+use object_store::{ObjectStore, PutMode};
+
+use crate::failure::{Failure, outcome_unknown};
+use crate::head::{Head, LAYOUT, RECENT, new_id, too_large};
+use crate::keys::name_of;
+use crate::listing::Known;
+use crate::place::Place;
+use crate::remote::{Got, Remote, Time, Wait};
+use crate::turns::Turns;
+
+/// What the first line of an object may have beside the text, in bytes.
+const HEADER_BYTES: u64 = 1 << 20;
+
+/// So many objects that no longer count are removed with one request.
+const GONE: usize = 16;
+
+/// Keeps documents in the objects of a bucket, or in the memory of the driver.
+///
+/// A clone is the same store.
+#[derive(Clone)]
+pub struct ObjectCheckpointStore {
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) place: Place,
+    pub(crate) shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
+    pub(crate) keep: Keep,
+    pub(crate) max_bytes: u64,
+    skew: TimeDelta,
+    timeout: Duration,
+    is_read_only: bool,
+    /// The layout of a newer program.
+    newer: Option<u64>,
+}
+
+/// What the clones of a store have together.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    turns: Turns,
+    pub(crate) known: Known,
+}
+
+impl fmt::Debug for ObjectCheckpointStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What a driver shows of itself has no credentials in it; its `Debug` may.
+        f.debug_struct("ObjectCheckpointStore")
+            .field("objects", &self.remote.objects.to_string())
+            .field("place", &self.place)
+            .field("keep", &self.keep)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ObjectCheckpointStore {
+    /// Opens the store below `root`, a path in the bucket, or the whole bucket where that is empty. It is laid out where
+    /// there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the object store cannot be reached or does not write on condition of what is there; when `root` is no path.
+    pub fn open(objects: Arc<dyn ObjectStore>, root: &str) -> Result<ObjectCheckpointStore> {
+        let mut store = ObjectCheckpointStore::of(objects, root, false)?;
+        store.newer = store.place.prepare(&store.remote, store.time())?;
+        Ok(store)
+    }
+
+    /// The same, for reading only: nothing is asked for before the first read, nothing is made, and every write is
+    /// [`ErrorKind::ReadOnly`].
+    ///
+    /// # Errors
+    ///
+    /// When `root` is no path.
+    pub fn read_only(objects: Arc<dyn ObjectStore>, root: &str) -> Result<ObjectCheckpointStore> {
+        ObjectCheckpointStore::of(objects, root, true)
+    }
+
+    /// Opens the store at an address, such as `s3://bucket/path`, with what the environment says (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_REGION`, `AWS_ENDPOINT` and all others that the driver knows). Which addresses there are depends on the
+    /// features of this crate.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](ObjectCheckpointStore::open), and when the driver does not know the address.
+    pub fn from_url(address: &str) -> Result<ObjectCheckpointStore> {
+        let (objects, root) = crate::place::from_url(address)?;
+        ObjectCheckpointStore::open(objects, &root)
+    }
+
+    fn of(
+        objects: Arc<dyn ObjectStore>,
+        root: &str,
+        is_read_only: bool,
+    ) -> Result<ObjectCheckpointStore> {
+        Ok(ObjectCheckpointStore {
+            place: Place::new(root)?,
+            remote: Arc::new(Remote::start(objects)?),
+            shared: Arc::default(),
+            clock: Arc::new(SystemClock),
+            keep: Keep::default(),
+            max_bytes: 16 << 20,
+            skew: TimeDelta::seconds(10),
+            timeout: Duration::from_secs(60),
+            is_read_only,
+            newer: None,
+        })
+    }
+
+    /// Takes the time of claims and saves from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets how much history is kept. Default the newest ten states of each checkpoint. The object of a key names them
+    /// all, with about 200 bytes each.
+    #[must_use]
+    pub fn with_history(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Sets the largest document that is read or written, in bytes. Default 16 MiB.
+    #[must_use]
+    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets by how much the clocks of the machines may differ. Default 10 s: so much longer a claim keeps all but its owner
+    /// out.
+    #[must_use]
+    pub fn with_clock_skew(mut self, skew: Duration) -> Self {
+        self.skew = TimeDelta::from_std(skew).unwrap_or(TimeDelta::MAX);
+        self
+    }
+
+    /// Sets how long a call goes on while the object store does not answer or others are faster. Default 60 s. A single
+    /// request has half of it.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    /// The time by which the claim of another is judged: the owner's clock may be as far behind.
+    pub(crate) fn now_for_others(&self) -> DateTime<Utc> {
+        let now = self.now();
+        now.checked_sub_signed(self.skew)
+            .unwrap_or(DateTime::<Utc>::MIN_UTC)
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        Time::of(self.timeout)
+    }
+
+    /// The largest object of a key that is read.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.max_bytes.saturating_add(HEADER_BYTES)
+    }
+
+    /// What is there of a key.
+    pub(crate) fn head(&self, key: &Key, time: Time) -> Result<Head> {
+        let path = self.place.document(&name_of(key.as_str()))?;
+        let head = match self.remote.get(&path, self.most_bytes(), time) {
+            Ok(Got::Whole(object)) => Head::of(object),
+            Ok(Got::TooLarge(size)) => Err(too_large(size, self.max_bytes)),
+            Err(Failure::Absent) => Ok(Head::default()),
+            Err(failure) => Err(failure.into_error()),
+        };
+        head.map_err(|error| error.with_path(path.as_ref()).with_key(key))
+    }
+
+    /// Changes what is there of a key: reads it, lets `decide` say what follows, and puts that over exactly what was read.
+    /// Where another was faster, all of it is done again.
+    pub(crate) fn change<T>(
+        &self,
+        key: &Key,
+        mut decide: impl FnMut(&Head, Time) -> Result<(Option<Next>, T)>,
+    ) -> Result<T> {
+        if self.is_read_only {
+            return Err(Error::new(ErrorKind::ReadOnly).with_key(key));
+        }
+        if let Some(found) = self.newer {
+            let known = LAYOUT;
+            return Err(Error::new(ErrorKind::NewerLayout { found, known }).with_key(key));
+        }
+        let (time, began) = (self.time(), Instant::now());
+        let Some(_held) = self.shared.turns.wait(key, time.until) else {
+            let locked = ErrorKind::Locked {
+                waited: began.elapsed(),
+                holder: Some("another thread of this program".to_owned()),
+                pid: None,
+                held_for: None,
+            };
+            return Err(Error::new(locked).with_key(key));
+        };
+        let mut wait = Wait::default();
+        loop {
+            let head = self.head(key, time)?;
+            let decided = decide(&head, time).and_then(|(next, value)| match next {
+                Some(next) => Ok(self.write(key, &head, next, time)?.then_some(value)),
+                None => Ok(Some(value)),
+            });
+            match decided {
+                Ok(Some(value)) => return Ok(value),
+                Ok(None) => {}
+                // What was read of the key is not there any more: it may not be what is there now.
+                Err(error)
+                    if error.code() == "missing-object"
+                        && !self.head(key, time)?.is_still(&head) => {}
+                Err(error) => return Err(error.with_key(key)),
+            }
+            let pause = wait.take();
+            if Instant::now() + pause >= time.until {
+                return Err(Error::new(ErrorKind::ChangedMeanwhile).with_key(key));
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// Writes what follows; `false` where another was faster.
+    fn write(&self, key: &Key, before: &Head, mut next: Next, time: Time) -> Result<bool> {
+        let name = name_of(key.as_str());
+        let path = self.place.document(&name)?;
+        if !next.first.is_empty() {
+            let mut first = Vec::new();
+            for (part, bytes, mode) in next.first {
+                first.push((self.place.beside(&name, &part)?, bytes, mode));
+            }
+            let put = self.remote.put_all(first, time);
+            put.map_err(Failure::into_error)?;
+        }
+        if next.head.header.gone.len() >= GONE {
+            let gone = next.head.header.gone.iter();
+            let gone: Result<Vec<Path>> = gone.map(|part| self.place.beside(&name, part)).collect();
+            // What stays is tried again with the next write.
+            if self.remote.delete_all(gone?, time).is_ok() {
+                next.head.header.gone.clear();
+            }
+        }
+        let id = next.head.sign();
+        let bytes = next.head.to_bytes()?;
+        let mut wait = Wait::default();
+        loop {
+            let put = self
+                .remote
+                .put_once(&path, bytes.clone(), before.mode(), time);
+            let cause = match put {
+                Ok(()) => return Ok(true),
+                // The driver repeats some requests by itself, so even then it may be this very write that is there.
+                Err(Failure::Lost) => None,
+                Err(Failure::Unknown(cause)) => Some(cause),
+                Err(Failure::Absent) => None,
+                Err(Failure::Refused(error)) => return Err(error.with_path(path.as_ref())),
+            };
+            let unknown = |cause: Box<dyn std::error::Error + Send + Sync>| {
+                Err(outcome_unknown()
+                    .with_source(cause)
+                    .with_path(path.as_ref()))
+            };
+            let now = match self.head(key, time) {
+                Ok(now) => now,
+                Err(error) if cause.is_some() => return unknown(error.into()),
+                Err(error) => return Err(error),
+            };
+            if now.has_write(&id) {
+                return Ok(true);
+            }
+            if !now.is_still(before) {
+                let since = now.header.writes.saturating_sub(before.header.writes);
+                if since > RECENT as u64 {
+                    return unknown("too many others wrote meanwhile".into());
+                }
+                self.remove_leftover(&name, &next.leftover, &now, time);
+                return Ok(false);
+            }
+            // The request may still be on its way. It is the same one that is made again, on the same condition: only one
+            // of them can be done.
+            let pause = wait.take();
+            if Instant::now() + pause >= time.until {
+                return match cause {
+                    Some(cause) => unknown(cause.into()),
+                    None => Err(Error::new(ErrorKind::ChangedMeanwhile)),
+                };
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// Removes what was made for a write that another was faster than, unless what is there now has to do with it.
+    fn remove_leftover(&self, name: &str, parts: &[String], now: &Head, time: Time) {
+        let parts = parts.iter().filter(|part| !now.may_need(part));
+        let paths = parts.map(|part| self.place.beside(name, part));
+        let paths: Vec<Path> = paths.filter_map(Result::ok).collect();
+        if !paths.is_empty() {
+            // One that stays takes room, and does no other harm.
+            let _removed = self.remote.delete_all(paths, time);
+        }
+    }
+
+    /// Checks what a writer shows.
+    pub(crate) fn check_fence(&self, head: &Head, fence: Option<Fence>) -> Result<()> {
+        Claim::check(head.header.claim.as_ref(), fence, self.now_for(fence))
+    }
+
+    fn now_for(&self, fence: Option<Fence>) -> DateTime<Utc> {
+        match fence {
+            Some(_) => self.now(),
+            None => self.now_for_others(),
+        }
+    }
+
+    pub(crate) fn refuse_too_large(&self, text: &str) -> Result<()> {
+        let size = text.len() as u64;
+        if size <= self.max_bytes {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::TooLarge {
+            size,
+            limit: self.max_bytes,
+            is_new: true,
+        }))
+    }
+
+    /// What follows when a put is done, unless that changes nothing.
+    fn save(
+        &self,
+        key: &Key,
+        head: &Head,
+        present: Option<&Stored>,
+        put: &Put,
+        time: Time,
+    ) -> Result<(Option<Next>, Saved)> {
+        check_expected(key, put.expect(), present)?;
+        self.check_fence(head, put.fence())?;
+        let text = put.document().text();
+        self.refuse_too_large(text)?;
+        let revision = Revision::of(text.as_bytes());
+        let previous = present.map(|present| present.revision.clone());
+        let outcome = Outcome::of(previous.as_ref(), &revision);
+        let mut saved = Saved::new(outcome, revision, previous);
+        if outcome == Outcome::Unchanged {
+            return Ok((None, saved));
+        }
+        let mut next = Next::after(head);
+        if !put.skips_history() {
+            next.remember(&self.keep, self.now())?;
+        }
+        // An archive ends the task, although there are no archives here.
+        let begins = outcome == Outcome::Created && !put.continues_task();
+        if begins || put.ends_task(outcome) {
+            next.clear_dropped();
+            next.head.end_task();
+        }
+        if !put.dropped().is_empty() {
+            self.add_dropped(key, &mut next, put.dropped(), time)?;
+            saved.truncation.kept_in = Some(self.place.folder_beside(&name_of(key.as_str())));
+        }
+        next.head.set_text(text, self.now());
+        if let Some(fingerprints) = put.fingerprints() {
+            next.add_fingerprints(fingerprints);
+        }
+        Ok((Some(next), saved))
+    }
+}
+
+/// What follows the present state of a key, with the objects that must be there first.
+pub(crate) struct Next {
+    pub(crate) head: Head,
+    first: Vec<(String, Vec<u8>, PutMode)>,
+    /// Of those, the ones that nobody needs where another is faster.
+    leftover: Vec<String>,
+}
+
+impl Next {
+    pub(crate) fn after(head: &Head) -> Next {
+        Next {
+            head: head.clone(),
+            first: Vec::new(),
+            leftover: Vec::new(),
+        }
+    }
+
+    /// Has the state that is there now in the history.
+    pub(crate) fn remember(&mut self, keep: &Keep, now: DateTime<Utc>) -> Result<()> {
+        if self.head.is_there() && !self.head.is_kept() {
+            self.keep_present()?;
+        }
+        self.head.remember(keep, now);
+        Ok(())
+    }
+
+    /// Makes the object in the history of the state that is there now.
+    pub(crate) fn keep_present(&mut self) -> Result<()> {
+        let (part, bytes) = self.head.to_keep()?;
+        self.leftover.push(part.clone());
+        self.first.push((part, bytes, PutMode::Create));
+        Ok(())
+    }
+
+    /// Writes an object that belongs to this very write.
+    pub(crate) fn add(&mut self, kind: &str, bytes: Vec<u8>) -> String {
+        let part = format!("{kind}-{}", new_id());
+        self.add_as(part.clone(), bytes);
+        part
+    }
+
+    /// The same, under a name that nothing else has.
+    pub(crate) fn add_as(&mut self, part: String, bytes: Vec<u8>) {
+        self.first.push((part.clone(), bytes, PutMode::Overwrite));
+        self.leftover.push(part);
+    }
+
+    /// Writes an object that others may write over.
+    pub(crate) fn set(&mut self, part: impl Into<String>, bytes: Vec<u8>) {
+        self.first.push((part.into(), bytes, PutMode::Overwrite));
+    }
+}
+
+impl CheckpointStore for ObjectCheckpointStore {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        let stored = self.head(key, self.time())?.stored(self.max_bytes);
+        stored.map_err(|error| error.with_key(key))
+    }
+
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.change(key, |head, time| {
+            let present = head.stored(self.max_bytes)?;
+            self.save(key, head, present.as_ref(), &put, time)
+        })
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        Some(self)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.change(key, |head, _| {
+            let present = head.stored(self.max_bytes)?;
+            check_expected(key, options.expect(), present.as_ref())?;
+            self.check_fence(head, options.fence())?;
+            if present.is_none() {
+                return Ok((None, false));
+            }
+            let mut next = Next::after(head);
+            next.remember(&self.keep, self.now())?;
+            next.head.set_absent();
+            Ok((Some(next), true))
+        })
+    }
+
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.change(key, |head, time| {
+            if *options.expect() != Expect::Any {
+                check_expected(key, options.expect(), head.stored(self.max_bytes)?.as_ref())?;
+            }
+            let (claim, fence) = (head.header.claim.as_ref(), options.fence());
+            Claim::check_forget(claim, fence, self.now_for(fence))?;
+            let was_beside = self.remove_beside(key, |_| true, time)?;
+            let next = head.forgotten();
+            let was_there = was_beside || next.is_some();
+            Ok((next.as_ref().map(Next::after), was_there))
+        })
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        let time = self.time();
+        let (all, foreign) = match &query.keys {
+            Some(keys) => (self.listed_keys(keys, query, time)?, Vec::new()),
+            None => self.listed(query, time)?,
+        };
+        let mut page = query.page(all);
+        page.foreign = foreign;
+        if query.documents && query.keys.is_none() {
+            self.fill(&mut page, time)?;
+        }
+        Ok(page)
+    }
+
+    fn beside(&self) -> &dyn Beside {
+        self
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        Some(self)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        // The driver's memory ends with the program.
+        let is_shared = !self.remote.objects.to_string().contains("InMemory");
+        let mut offered = Capabilities::none();
+        offered.survives_power_loss = is_shared;
+        offered.excludes_processes = is_shared;
+        offered.excludes_machines = is_shared;
+        offered
+    }
+}
+
+impl Exclusive for ObjectCheckpointStore {
+    fn with_lock(
+        &self,
+        key: &Key,
+        decide: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
+    ) -> Result<Saved> {
+        self.change(key, |head, time| {
+            let present = head.stored(self.max_bytes)?;
+            match decide(present.as_ref())? {
+                Some(put) => self.save(key, head, present.as_ref(), &put, time),
+                None => Ok((None, Saved::unchanged(key, present.as_ref())?)),
+            }
+        })
+    }
+}

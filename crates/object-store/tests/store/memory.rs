@@ -1,0 +1,130 @@
+//! The contract of `CheckpointStore`, as the testkit has it, in the memory of the driver.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::testkit::{MovableClock, Place, store};
+use agent_checkpoint::{Key, Result, store_conformance};
+use agent_checkpoint_object_store::ObjectCheckpointStore;
+use agent_checkpoint_object_store::object_store::memory::InMemory;
+use agent_checkpoint_object_store::object_store::path::Path;
+use agent_checkpoint_object_store::object_store::{ObjectStore, ObjectStoreExt};
+use futures_util::StreamExt;
+
+use crate::driver::{Cut, Planned};
+
+pub(crate) const MAX_BYTES: u64 = 6 << 20;
+
+struct Memory {
+    objects: Planned,
+    clock: MovableClock,
+    /// How requests fail.
+    how: Cut,
+}
+
+impl Memory {
+    fn new(how: Cut) -> Memory {
+        Memory {
+            objects: Planned::new(Arc::new(InMemory::new())),
+            clock: MovableClock::default(),
+            how,
+        }
+    }
+}
+
+/// Opens as the rules of the testkit want it: a claim ends for all at the time that it says.
+pub(crate) fn open(
+    objects: Arc<dyn ObjectStore>,
+    root: &str,
+    clock: MovableClock,
+) -> Result<Box<dyn CheckpointStore>> {
+    let store = ObjectCheckpointStore::open(objects, root)?.with_clock(clock);
+    let store = store.with_clock_skew(Duration::ZERO);
+    Ok(Box::new(store.with_max_bytes(MAX_BYTES)))
+}
+
+/// Writes a text that is no document in the place of the one that is there.
+pub(crate) async fn damage(objects: &dyn ObjectStore, root: &str, key: &Key) -> bool {
+    let place = format!("{root}/documents/{key}").as_str().into();
+    let Ok(there) = objects.get(&place).await else {
+        return false;
+    };
+    let there = there.bytes().await.unwrap();
+    let end = there.iter().position(|byte| *byte == b'\n').unwrap();
+    let mut damaged = there[..=end].to_vec();
+    damaged.extend_from_slice(b"{\"n\": [1, 2");
+    objects.put(&place, damaged.into()).await.unwrap();
+    true
+}
+
+/// Writes an object behind the store's back.
+pub(crate) fn write(objects: &dyn ObjectStore, path: &str, text: &str) {
+    let path = Path::parse(path).unwrap();
+    let put = objects.put(&path, text.as_bytes().to_vec().into());
+    runtime().block_on(put).unwrap();
+}
+
+/// All objects below a path, with their names.
+pub(crate) async fn raw(objects: &dyn ObjectStore, root: &str) -> Vec<u8> {
+    let root = Path::parse(root).unwrap();
+    let all: Vec<_> = objects.list(Some(&root)).collect().await;
+    let mut raw = Vec::new();
+    for object in all {
+        let place = object.unwrap().location;
+        raw.extend_from_slice(place.as_ref().as_bytes());
+        raw.extend(objects.get(&place).await.unwrap().bytes().await.unwrap());
+    }
+    raw
+}
+
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+impl Place for Memory {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>> {
+        open(Arc::new(self.objects.clone()), "", self.clock.clone())
+    }
+
+    fn damage(&self, key: &Key) -> Result<bool> {
+        Ok(runtime().block_on(damage(&*self.objects.objects, "", key)))
+    }
+
+    fn raw(&self) -> Option<Vec<u8>> {
+        Some(runtime().block_on(raw(&*self.objects.objects, "")))
+    }
+
+    fn clock(&self) -> Option<MovableClock> {
+        Some(self.clock.clone())
+    }
+
+    fn keeps(&self) -> Option<usize> {
+        Some(10)
+    }
+
+    fn max_bytes(&self) -> Option<u64> {
+        Some(MAX_BYTES)
+    }
+
+    fn fail(&self, number: usize, run: &mut dyn FnMut()) -> Option<bool> {
+        self.objects.plan.lock().unwrap().next = Some((number, self.how));
+        run();
+        let left = self.objects.plan.lock().unwrap().next.take();
+        Some(left.is_none())
+    }
+}
+
+store_conformance!(memory, Memory::new(Cut::Before));
+
+#[test]
+fn a_lost_answer_leaves_the_old_or_the_new_document() {
+    let place = || Memory::new(Cut::After);
+    store::a_failed_put_leaves_the_old_or_the_new_document(&place()).unwrap();
+    store::a_failed_delete_is_complete_or_does_nothing(&place()).unwrap();
+    store::a_failed_read_is_an_error(&place()).unwrap();
+    store::a_put_works_after_a_failed_one(&place()).unwrap();
+}

@@ -1,0 +1,171 @@
+//! What is opened, what is refused, and what is said of it.
+
+use std::sync::Arc;
+
+use agent_checkpoint::store::{CheckpointStore, Query};
+use agent_checkpoint::{CheckpointStoreExt, ErrorKind};
+use agent_checkpoint_object_store::ObjectCheckpointStore;
+use agent_checkpoint_object_store::object_store::ObjectStore;
+use agent_checkpoint_object_store::object_store::memory::InMemory;
+
+use crate::driver::{Conditions, Planned};
+use crate::memory::{runtime, write};
+use crate::{in_memory, key, number_at, numbered};
+
+#[test]
+fn a_back_end_without_compare_and_swap_is_refused() {
+    for conditions in [Conditions::Ignored, Conditions::Refused] {
+        let planned = Planned::new(Arc::new(InMemory::new()));
+        // Also where another program laid it out, and nothing need be made.
+        for is_laid_out in [false, true] {
+            if is_laid_out {
+                ObjectCheckpointStore::open(planned.objects.clone(), "").unwrap();
+            }
+            planned.plan.lock().unwrap().conditions = conditions;
+            let error = ObjectCheckpointStore::open(Arc::new(planned.clone()), "").unwrap_err();
+            assert_eq!(error.code(), "no-compare-and-swap", "{conditions:?}");
+        }
+    }
+}
+
+#[test]
+fn a_store_for_reading_makes_nothing() {
+    let planned = Planned::new(Arc::new(InMemory::new()));
+    let store = ObjectCheckpointStore::read_only(Arc::new(planned.clone()), "a/b").unwrap();
+    assert_eq!(number_at(&store, "one"), None);
+    assert!(store.list(&Query::all()).unwrap().entries.is_empty());
+    let error = store.put(&key("one"), numbered(1)).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::ReadOnly);
+    let asked = planned.requests();
+    assert!(
+        asked.iter().all(|it| !it.starts_with(['p', 'c', 'u', 'd'])),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn a_newer_layout_is_read_and_not_written() {
+    let objects = Arc::new(InMemory::new());
+    let store = ObjectCheckpointStore::open(objects.clone(), "").unwrap();
+    store.put(&key("one"), numbered(1)).unwrap();
+    write(&*objects, "agent-checkpoint.json", r#"{"layout":7}"#);
+    let store = ObjectCheckpointStore::open(objects.clone(), "").unwrap();
+    assert_eq!(number_at(&store, "one"), Some(1));
+    let error = store.put(&key("one"), numbered(2)).unwrap_err();
+    let newer = ErrorKind::NewerLayout { found: 7, known: 1 };
+    assert_eq!(*error.kind(), newer);
+    // What others wrote there is no store.
+    write(&*objects, "agent-checkpoint.json", "hello");
+    let error = ObjectCheckpointStore::open(objects, "").unwrap_err();
+    assert_eq!(error.code(), "not-a-store");
+}
+
+#[test]
+fn stores_below_different_roots_do_not_meet() {
+    let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let open = |root: &str| ObjectCheckpointStore::open(objects.clone(), root).unwrap();
+    for (number, root) in (1..).zip(["", "a", "/a/b/"]) {
+        open(root).put(&key("one"), numbered(number)).unwrap();
+    }
+    for (number, root) in (1..).zip(["", "a", "a/b"]) {
+        assert_eq!(number_at(&open(root), "one"), Some(number), "{root}");
+        let page = open(root).list(&Query::all()).unwrap();
+        assert!(page.keys().eq([&key("one")]), "{root}");
+    }
+    for root in ["a//b", "..", "x\0", &"x".repeat(301)] {
+        let error = ObjectCheckpointStore::open(objects.clone(), root).unwrap_err();
+        assert!(
+            ["invalid-place", "path-too-long"].contains(&error.code()),
+            "{root:?}"
+        );
+    }
+}
+
+#[test]
+fn what_the_memory_of_a_driver_cannot_promise_is_not_promised() {
+    let offered = in_memory().capabilities();
+    assert!(!offered.survives_power_loss && !offered.excludes_processes);
+    let wrapped: Arc<dyn ObjectStore> = Arc::new(Planned::new(Arc::new(InMemory::new())));
+    let store = ObjectCheckpointStore::open(wrapped, "").unwrap();
+    assert!(!store.capabilities().excludes_machines);
+}
+
+#[test]
+fn an_object_that_is_not_the_stores_is_named_and_never_written_over() {
+    let objects = Arc::new(InMemory::new());
+    let store = ObjectCheckpointStore::open(objects.clone(), "").unwrap();
+    for (name, text) in [("one", "{\"n\":1}"), ("two", ""), ("a%2Fb", "x")] {
+        write(&*objects, &format!("documents/{name}"), text);
+    }
+    for name in ["one", "two"] {
+        let refused = |error: agent_checkpoint::Error| {
+            let is_right = matches!(error.kind(), ErrorKind::Unreadable { .. });
+            assert!(is_right, "{name}: {error:?}");
+        };
+        refused(store.load(&key(name)).unwrap_err());
+        refused(store.put(&key(name), numbered(2)).unwrap_err());
+        refused(store.delete(&key(name), &Default::default()).unwrap_err());
+        refused(store.claimed(&key(name)).unwrap_err());
+    }
+    let page = store.list(&Query::all()).unwrap();
+    assert!(page.keys().eq([&key("one"), &key("two")]), "{page:?}");
+    assert_eq!(page.foreign.len(), 1, "{page:?}");
+}
+
+#[test]
+fn calls_come_from_any_thread_inside_a_runtime_or_not() {
+    let store = in_memory();
+    store.put(&key("one"), numbered(1)).unwrap();
+    runtime().block_on(async {
+        store.put(&key("one"), numbered(2)).unwrap();
+        assert_eq!(number_at(&in_memory(), "one"), None);
+    });
+    let many = tokio::runtime::Runtime::new().unwrap();
+    let saves = (0..8).map(|number| {
+        let store = store.clone();
+        many.spawn(async move { crate::count(&store, &format!("of-{}", number % 2)) })
+    });
+    let saves: Vec<_> = saves.collect();
+    for save in saves {
+        many.block_on(save).unwrap();
+    }
+    assert_eq!(number_at(&store, "of-0"), Some(4));
+    // A store that is dropped ends its thread; one that is opened in a runtime may be dropped there.
+    runtime().block_on(async { drop(in_memory()) });
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+        let names =
+            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        Some(
+            names
+                .filter(|name| name.starts_with("checkpoint-obje"))
+                .count(),
+        )
+    };
+    let Some(before) = threads() else { return };
+    let more: Vec<_> = (0..40).map(|_| in_memory()).collect();
+    drop(more);
+    // Other tests have stores, too, but not as many.
+    let began = std::time::Instant::now();
+    while threads().unwrap() > before + 20 {
+        assert!(began.elapsed().as_secs() < 20, "threads stay");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn addresses_are_taken_and_tell_no_secret() {
+    let store = ObjectCheckpointStore::from_url("memory:///here").unwrap();
+    store.put(&key("one"), numbered(1)).unwrap();
+    for address in [
+        "s3://AKIA:hush@bucket/a",
+        "hush",
+        "hush://bucket",
+        "http://[hush",
+    ] {
+        let error = ObjectCheckpointStore::from_url(address).unwrap_err();
+        assert_eq!(error.code(), "invalid-place", "{address}");
+        let told = format!("{error} {error:?}");
+        assert!(!address.contains('@') || !told.contains("hush"), "{told}");
+    }
+}
