@@ -1,0 +1,80 @@
+//! Which keys were written, told by the server.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use agent_checkpoint::{Key, Result};
+use tokio_postgres::{AsyncMessage, Client};
+
+use crate::failure::{Failure, Step};
+use crate::io::wait;
+use crate::server::Server;
+
+/// The keys that are written from now on, by stores that [notify](crate::PostgresStore::notify_changes).
+///
+/// Events say when to look, not what is there: several may come for one write, and those of a time without a connection are
+/// lost. Who watches looks at everything at first, and again after an error.
+pub struct Changes {
+    address: String,
+    keys: Receiver<String>,
+    /// The connection ends with it.
+    _client: Client,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Changes {
+    pub(crate) fn listen(server: &Server) -> Result<Changes> {
+        let call = server.begin_call();
+        let listened = Changes::try_listen(server);
+        listened.map_err(|failure| failure.into_error(server.address(), call.waited()))
+    }
+
+    fn try_listen(server: &Server) -> Step<Changes> {
+        let until = Instant::now() + Duration::from_secs(10);
+        let (sender, keys) = channel();
+        let client = server.connect(until, |mut connection| async move {
+            loop {
+                let next = poll_fn(|context| connection.poll_message(context)).await;
+                match next {
+                    Some(Ok(AsyncMessage::Notification(note))) => {
+                        let _nobody_listens = sender.send(note.payload().to_owned());
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return,
+                }
+            }
+        })?;
+        // The schema's name has no character that means anything here.
+        let listen = format!("LISTEN \"{}\"", server.schema());
+        wait(client.batch_execute(&listen), until)??;
+        Ok(Changes {
+            address: server.address().to_owned(),
+            keys,
+            _client: client,
+        })
+    }
+
+    /// The next key that was written; `None` where there was none for so long.
+    ///
+    /// # Errors
+    ///
+    /// When the connection broke: listen anew, then look at everything.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Key>> {
+        match self.keys.recv_timeout(timeout) {
+            Ok(name) => Key::new(name).map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(Failure::NoAnswer.into_error(&self.address, Duration::ZERO))
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What fails below the store, as the errors that the library has.
+
+use std::error::Error as _;
+use std::io;
+use std::time::Duration;
+
+use agent_checkpoint::{Error, ErrorKind};
+use tokio_postgres::error::SqlState;
+
+/// Why a step of the store failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server refused, or the connection broke.
+    Driver(tokio_postgres::Error),
+    /// The server said nothing for too long.
+    NoAnswer,
+    /// A rule of the store.
+    Rule(Error),
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Failure::Driver(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Rule(error)
+    }
+}
+
+/// What a step of the store returns.
+pub(crate) type Step<T> = Result<T, Failure>;
+
+impl Failure {
+    fn state(&self) -> Option<&SqlState> {
+        match self {
+            Failure::Driver(error) => error.code(),
+            _ => None,
+        }
+    }
+
+    /// Whether the server was gone, so that what it was asked last may have been done or not.
+    pub(crate) fn is_lost(&self) -> bool {
+        let error = match self {
+            Failure::Driver(error) => error,
+            Failure::NoAnswer => return true,
+            Failure::Rule(_) => return false,
+        };
+        match error.code().map(SqlState::code) {
+            // The server says so before it ends the connection.
+            Some(code) => code.starts_with("08") || code.starts_with("57P") || code == "25P03",
+            None => error.is_closed() || error.source().is_none_or(|cause| cause.is::<io::Error>()),
+        }
+    }
+
+    /// Whether the server is just starting.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.state() == Some(&SqlState::CANNOT_CONNECT_NOW)
+    }
+
+    /// Whether the same may succeed when it is tried again.
+    pub(crate) fn is_passing(&self) -> bool {
+        let passing = [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::TOO_MANY_CONNECTIONS,
+        ];
+        self.is_lost() || self.state().is_some_and(|state| passing.contains(state))
+    }
+
+    /// Whether the tables are not there.
+    pub(crate) fn is_no_table(&self) -> bool {
+        let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
+        self.state().is_some_and(|state| missing.contains(state))
+    }
+
+    /// The error of the library, about this server, after this time.
+    pub(crate) fn into_error(self, address: &str, waited: Duration) -> Error {
+        let (code, message) = match (&self, self.state().map(SqlState::code)) {
+            (_, Some("55P03" | "57014")) => return locked(waited).with_path(address),
+            (_, Some("28P01" | "28000")) => (
+                "login-refused",
+                "the server refuses this user; see that user and password are right",
+            ),
+            (_, Some("3D000")) => (
+                "no-database",
+                "there is no such database; make it with `createdb`, or name another",
+            ),
+            (_, Some("42501")) => (
+                "write-protected",
+                "this user may not do that in the database; have the rights granted, or name another user",
+            ),
+            (_, Some("25006")) => (
+                "write-protected",
+                "the server only reads, as a standby does; name the one that writes",
+            ),
+            (_, Some("53100")) => (
+                "disk-full",
+                "the disk of the server is full; nothing was written, free some space and try again",
+            ),
+            (_, Some("42P07" | "42703")) => (
+                "not-a-store",
+                "the schema has tables of another program; nothing was written, name another schema",
+            ),
+            (_, Some("42P01" | "3F000")) => (
+                "no-tables",
+                "the tables of the store are gone; open it again to make them, or bring them back from a copy",
+            ),
+            (_, Some("53300")) => (
+                "no-connection-left",
+                "the server has no connection left; raise its `max_connections`, or use fewer",
+            ),
+            _ if self.is_lost() => (
+                "unreachable",
+                "the server does not answer; see that it runs, and that host and port are right, then try again",
+            ),
+            _ => ("database", "the database refused; see the cause"),
+        };
+        match self {
+            Failure::Rule(error) => error.with_path(address),
+            Failure::NoAnswer => other(code, message).with_path(address),
+            Failure::Driver(cause) => other(code, message).with_path(address).with_source(cause),
+        }
+    }
+}
+
+pub(crate) fn locked(waited: Duration) -> Error {
+    Error::new(ErrorKind::Locked {
+        waited,
+        holder: None,
+        pid: None,
+        held_for: None,
+    })
+}
+
+/// The error where a write may have been made or not.
+pub(crate) fn not_known(address: &str) -> Error {
+    other(
+        "not-known",
+        "the connection broke in the middle of a write, and whether it was made is not known; load it again and decide anew",
+    )
+    .with_path(address)
+}
+
+/// An error with a code of its own.
+pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
+    let message = message.into();
+    Error::new(ErrorKind::Other { code, message })
+}

@@ -1,0 +1,529 @@
+//! The store: documents, dropped items and claims.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_checkpoint::store::{
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
+    check_expected,
+};
+use agent_checkpoint::{
+    Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
+};
+use chrono::{DateTime, Utc};
+
+use crate::changes::Changes;
+use crate::failure::{Step, not_known};
+use crate::rows::{self, Change, Fate, Hand, KeyRow, ListedRow, Wanted};
+use crate::server::{Call, Server, deciding};
+
+/// The schema that holds the tables where no other is named.
+const SCHEMA: &str = "agent_checkpoint";
+
+/// Keeps documents in a PostgreSQL database.
+///
+/// A clone is the same store. Threads, processes and machines may use one database at the same time, each with a store of its
+/// own or a clone.
+#[derive(Clone)]
+pub struct PostgresStore {
+    pub(crate) server: Arc<Server>,
+    clock: Option<Arc<dyn Clock>>,
+    pub(crate) keep: Keep,
+    pub(crate) max_bytes: u64,
+    notifies: bool,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("server", &self.server)
+            .field("keep", &self.keep)
+            .field("max_bytes", &self.max_bytes)
+            .field("notifies", &self.notifies)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A write of which no answer came.
+struct Unanswered<T> {
+    version: i64,
+    number: i64,
+    /// What is returned if it was made.
+    value: T,
+}
+
+impl PostgresStore {
+    /// Connects to a database, and makes the tables where there are none, in the schema `agent_checkpoint`.
+    ///
+    /// `connection` is a URL, `postgres://USER:PASSWORD@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`. What it leaves
+    /// open is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD` and `PGDATABASE`.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached or refuses, when the schema has tables of another program, or when the connection string
+    /// asks for TLS in a build without it: the error names the server, without the password, and the next step.
+    pub fn open(connection: &str) -> Result<PostgresStore> {
+        PostgresStore::open_in(connection, SCHEMA)
+    }
+
+    /// The same in another schema: a database can hold any number of stores.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](PostgresStore::open), and for a name with anything but letters, digits and `_`.
+    pub fn open_in(connection: &str, schema: &str) -> Result<PostgresStore> {
+        let store = PostgresStore::of(Server::new(connection, schema, false)?);
+        store.server.prepare()?;
+        Ok(store)
+    }
+
+    /// The same, for reading only: nothing is made, and every write is [`ErrorKind::ReadOnly`]. A schema that is not there yet is
+    /// an empty store. The server may be a standby.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open_in`](PostgresStore::open_in).
+    pub fn read_only_in(connection: &str, schema: &str) -> Result<PostgresStore> {
+        let store = PostgresStore::of(Server::new(connection, schema, true)?);
+        store.server.prepare()?;
+        Ok(store)
+    }
+
+    fn of(server: Server) -> PostgresStore {
+        PostgresStore {
+            server: Arc::new(server),
+            clock: None,
+            keep: Keep::default(),
+            max_bytes: 16 << 20,
+            notifies: false,
+        }
+    }
+
+    /// Takes the time of claims and saves from `clock`. Default the clock of the database, which is one for all machines.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Sets how much history is kept. Default the newest ten states of each checkpoint.
+    #[must_use]
+    pub fn with_history(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Sets the largest document that is read or written, in bytes. Default 16 MiB.
+    #[must_use]
+    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a call waits for the locks of others, for a connection, and for a server that went away, of this store and
+    /// all its clones. Default 10 s.
+    #[must_use]
+    pub fn with_lock_timeout(self, timeout: Duration) -> Self {
+        self.server.set_lock_timeout(timeout);
+        self
+    }
+
+    /// Sets how many connections there are at most, of this store and all its clones. Default 16. They are made when they are
+    /// needed. A call in the middle of a decision ([`transact`](agent_checkpoint::CheckpointStoreExt::transact)) may make one more.
+    #[must_use]
+    pub fn with_connections(self, most: usize) -> Self {
+        self.server.set_connections(most);
+        self
+    }
+
+    /// Notifies those who listen for [`changes`](PostgresStore::changes) of each write. It costs: PostgreSQL commits writes that
+    /// notify one after the other, each with a sync of its own.
+    #[must_use]
+    pub fn notify_changes(mut self) -> Self {
+        self.notifies = true;
+        self
+    }
+
+    /// Listens for the keys that stores write which [notify](PostgresStore::notify_changes), on a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// When no connection can be made.
+    pub fn changes(&self) -> Result<Changes> {
+        Changes::listen(&self.server)
+    }
+
+    /// The server and the database, as messages name them: without the password.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.server.address()
+    }
+
+    pub(crate) fn now(&self, row: &KeyRow) -> DateTime<Utc> {
+        self.clock.as_ref().map_or(row.now, |clock| clock.now())
+    }
+
+    pub(crate) fn stored(&self, row: &KeyRow) -> Result<Option<Stored>> {
+        row.present()
+            .map(|state| state.stored(self.max_bytes))
+            .transpose()
+    }
+
+    /// Reads what is known of a key.
+    pub(crate) fn find<T: Default>(
+        &self,
+        key: &Key,
+        wanted: Wanted,
+        work: impl Fn(KeyRow) -> Result<T>,
+    ) -> Result<T> {
+        let found = self.server.read(|session| {
+            let row = KeyRow::find(session, key, wanted, self.max_bytes, false)?;
+            Ok(work(row)?)
+        });
+        found.map_err(|error| error.with_key(key))
+    }
+
+    /// Reads, lets `decide` choose, and writes, until no other writer came between. With `locks` others are kept out from the
+    /// read on; else only where one came between before.
+    pub(crate) fn write<T>(
+        &self,
+        key: &Key,
+        wanted: Wanted,
+        locks: bool,
+        mut decide: impl FnMut(&mut KeyRow) -> Result<(Option<Change>, T)>,
+    ) -> Result<T> {
+        if self.server.is_read_only() {
+            let error = Error::new(ErrorKind::ReadOnly).with_path(self.address());
+            return Err(error.with_key(key));
+        }
+        let mut call = self.server.begin_call();
+        let mut hand = self.server.take_hand();
+        let mut unanswered = Vec::new();
+        let mut locks = locks;
+        let written = loop {
+            let reading = (wanted, locks);
+            match self.try_write(&call, key, reading, &mut hand, &mut unanswered, &mut decide) {
+                Ok(Some(value)) => break Ok(value),
+                // Another writer was faster; the next time it waits.
+                Ok(None) => locks = true,
+                Err(failure) => {
+                    // A lock that broke with its connection would break again where the decision takes too long.
+                    locks &= !failure.is_lost();
+                    if let Err(failure) = call.retry(failure) {
+                        break Err(failure);
+                    }
+                }
+            }
+        };
+        let is_known = unanswered.is_empty();
+        if is_known {
+            self.server.give_back_hand(hand);
+        }
+        written.map_err(|failure| {
+            let error = failure.into_error(self.address(), call.waited());
+            let error = match is_known {
+                true => error,
+                false => not_known(self.address()).with_source(error),
+            };
+            error.with_key(key)
+        })
+    }
+
+    /// `None` where another writer came between.
+    fn try_write<T>(
+        &self,
+        call: &Call,
+        key: &Key,
+        (wanted, locks): (Wanted, bool),
+        hand: &mut Hand,
+        unanswered: &mut Vec<Unanswered<T>>,
+        decide: &mut impl FnMut(&mut KeyRow) -> Result<(Option<Change>, T)>,
+    ) -> Step<Option<T>> {
+        let mut session = self.server.lend(call)?;
+        let mut row = KeyRow::find(&mut session, key, wanted, self.max_bytes, locks)?;
+        for write in std::mem::take(unanswered) {
+            match row.fate(write.version, write.number) {
+                Fate::Done => {
+                    session.roll_back()?;
+                    return Ok(Some(write.value));
+                }
+                Fate::Lost => {}
+                Fate::Open => unanswered.push(write),
+                Fate::NotKnown => return Err(not_known(self.address()).into()),
+            }
+        }
+        let version = row.version();
+        let decided = deciding(|| decide(&mut row));
+        let (change, value) = match decided {
+            Ok((Some(change), value)) => (change, value),
+            Ok((None, value)) => {
+                session.roll_back()?;
+                return Ok(Some(value));
+            }
+            Err(error) => {
+                session.roll_back()?;
+                return Err(error.into());
+            }
+        };
+        let number = hand.next_write();
+        let now = self.now(&row);
+        let channel = self.notifies.then(|| self.server.schema());
+        match row.write(&mut session, key, &change, number, now, channel) {
+            Ok(true) => Ok(Some(value)),
+            Ok(false) => Ok(None),
+            Err(failure) => {
+                if failure.is_lost() {
+                    unanswered.push(Unanswered {
+                        version,
+                        number,
+                        value,
+                    });
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Checks what a writer shows. Gives until when it holds.
+    pub(crate) fn check_fence(
+        &self,
+        row: &KeyRow,
+        fence: Option<Fence>,
+    ) -> Result<Option<DateTime<Utc>>> {
+        let claim = row.claim()?;
+        Claim::check(claim.as_ref(), fence, self.now(row))?;
+        let claim = claim.filter(|_| fence.is_some() && self.clock.is_none());
+        Ok(claim.map(|claim| claim.expires))
+    }
+
+    pub(crate) fn refuse_too_large(&self, text: &str) -> Result<()> {
+        let size = text.len() as u64;
+        if size <= self.max_bytes {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::TooLarge {
+            size,
+            limit: self.max_bytes,
+            is_new: true,
+        }))
+    }
+
+    fn listed(&self, key: Key, row: ListedRow) -> Listed {
+        let listed = Listed::from(key).with_version(row.version);
+        let Some((state, claim)) = row.content else {
+            return listed;
+        };
+        match state.stored(self.max_bytes) {
+            Ok(stored) => listed.with_content(stored, claim),
+            // What cannot be read has its error in `load`.
+            Err(_) => listed,
+        }
+    }
+
+    fn save(
+        &self,
+        key: &Key,
+        row: &mut KeyRow,
+        present: Option<&Stored>,
+        put: &Put,
+    ) -> Result<(Option<Change>, Saved)> {
+        check_expected(key, put.expect(), present)?;
+        let mut change = Change {
+            until: self.check_fence(row, put.fence())?,
+            ..Change::default()
+        };
+        let text = put.document().text();
+        self.refuse_too_large(text)?;
+        let revision = Revision::of(text.as_bytes());
+        let previous = present.map(|present| present.revision.clone());
+        let outcome = Outcome::of(previous.as_ref(), &revision);
+        let mut saved = Saved::new(outcome, revision, previous);
+        if outcome == Outcome::Unchanged {
+            return Ok((None, saved));
+        }
+        // An archive ends the task, although there are no archives here.
+        let begins = outcome == Outcome::Created && !put.continues_task();
+        if begins || put.ends_task(outcome) {
+            change.clears_dropped = true;
+            row.end_task();
+        }
+        if !put.dropped().is_empty() {
+            change.dropped = put.dropped().to_vec();
+            saved.truncation.kept_in = Some(self.address().to_owned());
+        }
+        change.fingerprints = put.fingerprints().map(str::to_owned);
+        let now = self.now(row);
+        row.replace(&mut change, text, put.skips_history(), &self.keep, now);
+        Ok((Some(change), saved))
+    }
+}
+
+impl CheckpointStore for PostgresStore {
+    fn load(&self, key: &Key) -> Result<Option<Stored>> {
+        self.find(key, Wanted::Present, |row| self.stored(&row))
+    }
+
+    fn put(&self, key: &Key, put: Put) -> Result<Saved> {
+        self.write(key, Wanted::States, false, |row| {
+            let present = self.stored(row)?;
+            self.save(key, row, present.as_ref(), &put)
+        })
+    }
+
+    fn exclusive(&self) -> Option<&dyn Exclusive> {
+        Some(self)
+    }
+
+    fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.write(key, Wanted::States, false, |row| {
+            let present = self.stored(row)?;
+            check_expected(key, options.expect(), present.as_ref())?;
+            let until = self.check_fence(row, options.fence())?;
+            if present.is_none() {
+                return Ok((None, false));
+            }
+            row.set_absent();
+            let change = Change {
+                until,
+                removed: row.too_old(None, &self.keep, self.now(row)),
+                ..Change::default()
+            };
+            Ok((Some(change), true))
+        })
+    }
+
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.write(key, Wanted::States, false, |row| {
+            if *options.expect() != Expect::Any {
+                check_expected(key, options.expect(), self.stored(row)?.as_ref())?;
+            }
+            let claim = row.claim()?;
+            Claim::check_forget(claim.as_ref(), options.fence(), self.now(row))?;
+            let was_known = row.forget(claim.as_ref())?;
+            let change = Change {
+                forgets: true,
+                ..Change::default()
+            };
+            Ok((was_known.then_some(change), was_known))
+        })
+    }
+
+    fn list(&self, query: &Query) -> Result<Page> {
+        // One more than is wanted tells whether there is another page.
+        let most = query.limit.map(|limit| limit.saturating_add(1));
+        let most = most.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+        // One document of the largest size, or many small ones.
+        let bytes = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
+        let rows = self
+            .server
+            .read(|session| rows::list(session, query, most, bytes))?;
+        let (mut all, mut foreign) = (Vec::new(), Vec::new());
+        for row in rows {
+            match Key::new(row.name.as_str()) {
+                Ok(key) => all.push(self.listed(key, row)),
+                Err(_) => foreign.push(row.name.into()),
+            }
+        }
+        let mut page = query.page(all);
+        page.foreign = foreign;
+        Ok(page)
+    }
+
+    fn beside(&self) -> &dyn Beside {
+        self
+    }
+
+    fn claims(&self) -> Option<&dyn Claims> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recover> {
+        Some(self)
+    }
+
+    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut offered = Capabilities::none();
+        offered.survives_power_loss = self.server.syncs();
+        offered.excludes_processes = true;
+        offered.excludes_machines = true;
+        offered
+    }
+}
+
+impl Exclusive for PostgresStore {
+    fn with_lock(
+        &self,
+        key: &Key,
+        decide: &mut dyn FnMut(Option<&Stored>) -> Result<Option<Put>>,
+    ) -> Result<Saved> {
+        self.write(key, Wanted::States, true, |row| {
+            let present = self.stored(row)?;
+            match decide(present.as_ref())? {
+                Some(put) => self.save(key, row, present.as_ref(), &put),
+                None => Ok((None, Saved::unchanged(key, present.as_ref())?)),
+            }
+        })
+    }
+}
+
+impl Beside for PostgresStore {
+    fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
+        self.newest_dropped(key, usize::MAX)
+    }
+
+    fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
+        let read = self
+            .server
+            .read(|session| rows::dropped(session, key, most));
+        read.map_err(|error| error.with_key(key))
+    }
+
+    fn dropped_log(&self, _: &Key) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>> {
+        let read = self
+            .server
+            .read(|session| rows::fingerprints(session, key, revision));
+        read.map_err(|error| error.with_key(key))
+    }
+
+    fn document_file(&self, _: &Key) -> Option<PathBuf> {
+        None
+    }
+}
+
+impl Claims for PostgresStore {
+    fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
+        self.write(key, Wanted::Present, false, |row| {
+            let now = self.now(row);
+            let claim = match row.claim() {
+                // Whoever may take the key from any owner takes it from one that cannot be read.
+                Err(_) if change.takes_over() => {
+                    let mut claim = change.apply(None, now)?;
+                    claim.fence = row.next_fence();
+                    claim
+                }
+                last => change.apply(last?.as_ref(), now)?,
+            };
+            row.set_claim(&claim)?;
+            Ok((Some(Change::default()), claim))
+        })
+    }
+
+    fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
+        self.find(key, Wanted::Present, |row| row.claim())
+    }
+}

@@ -1,0 +1,160 @@
+//! A PostgreSQL server of the tests' own: in a temporary folder, on a Unix socket, ended with the program that began it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The user that the server runs as where the tests run as root, which it refuses.
+const USER: &str = "postgres";
+
+/// Where the programs of a server are, beside the search path.
+const PLACES: &str = "/usr/lib/postgresql";
+
+/// A server, which ends when this is dropped, or with this program, however that ends.
+pub(crate) struct Cluster {
+    folder: PathBuf,
+    /// Ends the server when it gets no more lines, then removes the folder.
+    keeper: Child,
+}
+
+/// The server of all tests that do not end it.
+pub(crate) fn shared() -> &'static Cluster {
+    static SHARED: OnceLock<Cluster> = OnceLock::new();
+    SHARED.get_or_init(Cluster::start)
+}
+
+/// A schema that no other test has.
+pub(crate) fn fresh_schema() -> String {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    format!("test_{}_{number}", std::process::id())
+}
+
+/// Ends a test that cannot run here, which says so: there is no PostgreSQL. In CI it must be there.
+macro_rules! need_server {
+    () => {
+        if !crate::cluster::is_installed() {
+            return;
+        }
+    };
+}
+pub(crate) use need_server;
+
+pub(crate) fn is_installed() -> bool {
+    if programs().is_some() {
+        return true;
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "no PostgreSQL server is installed, which CI needs"
+    );
+    // Past the capture of passing tests.
+    let line = "SKIPPED tests of PostgresStore (no PostgreSQL server is installed)\n";
+    let _seen = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    false
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Cluster {
+        Cluster::start_with("fsync=on")
+    }
+
+    /// With this setting.
+    pub(crate) fn start_with(setting: &str) -> Cluster {
+        // Short, since the path of a socket is.
+        let folder = tempfile::Builder::new()
+            .prefix("pg")
+            .tempdir_in("/tmp")
+            .unwrap()
+            .keep();
+        let is_root = is_root();
+        if is_root {
+            let given = Command::new("chown").arg(USER).arg(&folder).status();
+            assert!(given.unwrap().success(), "is there a user {USER}?");
+        }
+        let script = include_str!("cluster.sh");
+        let mut command = match is_root {
+            true => {
+                let mut command = Command::new("setpriv");
+                let user = [format!("--reuid={USER}"), format!("--regid={USER}")];
+                command.args(user).args(["--clear-groups", "bash"]);
+                command
+            }
+            false => Command::new("bash"),
+        };
+        let keeper = command
+            .args(["-c", script, "keeper"])
+            .args([&programs().unwrap(), &folder])
+            .arg(setting)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let cluster = Cluster { folder, keeper };
+        cluster.wait_until_ready();
+        cluster
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address_at(5432)
+    }
+
+    /// At another port: a test's own, at which it forwards what it likes.
+    pub(crate) fn address_at(&self, port: u16) -> String {
+        let folder = self.folder.display();
+        format!("postgres://postgres@/postgres?host={folder}&port={port}")
+    }
+
+    pub(crate) fn client(&self) -> postgres::Client {
+        postgres::Client::connect(&self.address(), postgres::NoTls).unwrap()
+    }
+
+    /// Ends all processes of the server at once, and starts it again. Does not wait until it is back.
+    pub(crate) fn kill_and_restart(&mut self) {
+        use std::io::Write;
+        self.keeper
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(b"kill\n")
+            .unwrap();
+    }
+
+    pub(crate) fn wait_until_ready(&self) {
+        let began = Instant::now();
+        while postgres::Client::connect(&self.address(), postgres::NoTls).is_err() {
+            let log = || std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            assert!(began.elapsed() < Duration::from_secs(60), "{}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ended = self.keeper.wait();
+    }
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout == b"0\n"
+}
+
+/// The folder of the newest server that is installed.
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(PLACES).into_iter().flatten();
+    let of_debian = versions.map(|version| version.unwrap().path().join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut all: Vec<PathBuf> = std::env::split_paths(&path).chain(of_debian).collect();
+    all.reverse();
+    all.into_iter()
+        .find(|folder| folder.join("initdb").exists())
+}
