@@ -1,6 +1,5 @@
 //! From the command line to the checkpoint that is meant.
 
-use agent_checkpoint::quoted;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,12 +7,12 @@ use agent_checkpoint::formats::AnyCheckpoints;
 use agent_checkpoint::formats::CheckpointFile;
 use agent_checkpoint::formats::builder_state::{Slot, SlotPlace};
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Archive, FileRole, Format, Layout};
+use agent_checkpoint::formats::{Archive, FileRole, Format};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,
-    HistoryEntry, RecoverOptions, Recovery, read_document,
+    RecoverOptions, Recovery, read_document,
 };
 use agent_checkpoint::{
     CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction,
@@ -22,10 +21,13 @@ use agent_checkpoint::{
 use chrono::{DateTime, Utc};
 
 use crate::args::Global;
-use crate::backend::{self, Access, is_address, shown};
+use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
+use crate::named::{
+    Named, NamedKey, is_folder, named_link, needs_host_file, newest_good, shell_word,
+};
 use crate::read;
 
 /// One checkpoint: where it is, its format and its place in a store.
@@ -42,136 +44,22 @@ pub(crate) struct Target {
     pub(crate) slot: Option<Slot>,
     /// Whether the file, or the document in a store without files, is there.
     is_file_there: bool,
-    store: Store,
+    store: Arc<dyn CheckpointStore>,
+    /// The same, where it is made of files.
+    files: Option<Files>,
 }
 
-/// Where a checkpoint is kept.
-enum Store {
-    Files(FileStore),
+/// A store that is made of files.
+enum Files {
+    Own(FileStore),
     Host(BuilderStateStore),
-    /// Of any other kind.
-    Other(Arc<dyn CheckpointStore>),
-}
-
-/// What FILE or `--store` names.
-pub(crate) enum Named {
-    File(PathBuf),
-    Key(NamedKey),
-}
-
-/// A key in a store without files.
-pub(crate) struct NamedKey {
-    /// The address of the store, as it is shown.
-    address: PathBuf,
-    /// A file of this name that is nowhere.
-    file: PathBuf,
-    pub(crate) key: Key,
-    pub(crate) store: Arc<dyn CheckpointStore>,
-}
-
-impl Named {
-    /// What FILE or `--store` names, for this.
-    pub(crate) fn new(
-        file: Option<&Path>,
-        access: Access,
-        global: &Global,
-    ) -> Result<Named, Failure> {
-        match (file, &global.store) {
-            (None, Some(store)) if is_address(store) => {
-                NamedKey::new(store, access, global).map(Named::Key)
-            }
-            _ => file_or_store(file, global).map(Named::File),
-        }
-    }
-
-    /// The file or the address.
-    pub(crate) fn shown(&self) -> &Path {
-        match self {
-            Named::File(path) => path,
-            Named::Key(named) => &named.address,
-        }
-    }
-
-    /// The file by whose name and place a format may be recognised.
-    pub(crate) fn file(&self) -> &Path {
-        match self {
-            Named::File(path) => path,
-            Named::Key(named) => &named.file,
-        }
-    }
-
-    /// The document there; see [`read::checkpoint`].
-    pub(crate) fn checkpoint(&self, global: &Global) -> Result<Option<Document>, Error> {
-        match self {
-            Named::File(path) => read::checkpoint(path, global),
-            Named::Key(named) => named.checkpoint(),
-        }
-    }
-
-    /// The format of what is no document, as this error says.
-    pub(crate) fn format_of_damaged(&self, error: &Error, global: &Global) -> Option<Format> {
-        match self {
-            Named::File(path) => read::format_of_damaged(path, error, global).ok()?,
-            Named::Key(named) => named.kept_format(global),
-        }
-    }
-
-    /// That there is nothing.
-    pub(crate) fn missing(&self) -> Failure {
-        match self {
-            Named::File(path) => read::no_such_file(path),
-            Named::Key(named) => named.at(Error::new(ErrorKind::NotFound)).into(),
-        }
-    }
-}
-
-impl NamedKey {
-    fn new(store: &Path, access: Access, global: &Global) -> Result<NamedKey, Failure> {
-        let address = shown(store);
-        if let Some(slot) = &global.slot {
-            return Err(Failure::new(format!(
-                "{}: --slot {slot} is for host files, and this store has keys; use --key instead",
-                address.display()
-            )));
-        }
-        let Some(key) = &global.key else {
-            return Err(Failure::new(format!(
-                "{}: which checkpoint of this store? Name it with --key",
-                address.display()
-            )));
-        };
-        let key = Key::new(key.as_str())?;
-        Ok(NamedKey {
-            file: address.join((Layout::default().file_name)(&key)?),
-            store: backend::open(store, access, global)?,
-            address,
-            key,
-        })
-    }
-
-    fn at(&self, error: Error) -> Error {
-        error.with_path(&self.address).with_key(&self.key)
-    }
-
-    fn checkpoint(&self) -> Result<Option<Document>, Error> {
-        let stored = self.store.load(&self.key).map_err(|error| self.at(error))?;
-        Ok(stored.map(|stored| stored.document))
-    }
-
-    /// The format of the newest earlier state that can be read.
-    fn kept_format(&self, global: &Global) -> Option<Format> {
-        let entry = newest_good(&*self.store, &self.key)?;
-        let kept = self.store.load_revision(&self.key, &entry).ok()?;
-        let found = global.formats.detect(&self.file, Some(&kept.document));
-        Some(found.ok()?.format)
-    }
 }
 
 impl Target {
     /// The checkpoint of FILE or `--store`, for reading; the file must be there.
     pub(crate) fn to_read(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         let named = Named::new(file, Access::Read, global)?;
-        let target = Target::open(named, global, FileOptions::read_only())?;
+        let target = Target::open(named, Access::Read, global)?;
         target.require_file()?;
         Ok(target)
     }
@@ -193,14 +81,14 @@ impl Target {
             ));
         }
         let named = Named::new(None, access, global)?;
-        let target = Target::open(named, global, FileOptions::default())?;
+        let target = Target::open(named, access, global)?;
         target.check_place(global)?;
         Ok(target)
     }
 
     /// Refuses a change where no reader of the protocol looks.
     fn check_place(&self, global: &Global) -> Result<(), Failure> {
-        if matches!(self.store, Store::Other(_)) {
+        if !self.is_in_file() {
             return Ok(());
         }
         let read = inputs::reader(global);
@@ -220,24 +108,21 @@ impl Target {
     /// The checkpoint of FILE or `--store`, for a change that needs no file that can be read: it may be
     /// damaged or missing.
     pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        let named = Named::new(file, Access::Change, global)?;
-        let target = Target::damaged(named, global, FileOptions::default())?;
+        let target = Target::damaged(file, Access::Change, global)?;
         target.check_place(global)?;
         Ok(target)
     }
 
     /// The same; its store may have to be made first.
     pub(crate) fn to_claim(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        let named = Named::new(file, Access::Make, global)?;
-        let target = Target::damaged(named, global, FileOptions::default())?;
+        let target = Target::damaged(file, Access::Make, global)?;
         target.check_place(global)?;
         Ok(target)
     }
 
     /// As [`to_change`](Target::to_change), for what only looks.
     pub(crate) fn to_look_at(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
-        let named = Named::new(file, Access::Read, global)?;
-        Target::damaged(named, global, FileOptions::read_only())
+        Target::damaged(file, Access::Read, global)
     }
 
     /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key, in
@@ -260,10 +145,11 @@ impl Target {
         newest_good(target.store(), &target.key)
     }
 
-    fn damaged(named: Named, global: &Global, options: FileOptions) -> Result<Target, Failure> {
+    fn damaged(file: Option<&Path>, access: Access, global: &Global) -> Result<Target, Failure> {
+        let named = Named::new(file, access, global)?;
         let error = match named.checkpoint(global) {
             Err(error) if matches!(error.kind(), ErrorKind::Corrupt(_)) => error,
-            read => return Target::of(named, read?, global, options),
+            read => return Target::of(named, read?, access, global),
         };
         let nameless = || {
             Failure::exiting(
@@ -294,29 +180,29 @@ impl Target {
         };
         // Its good part may tell the key as well as the whole does.
         let good = read::good_part(&path, global.max_bytes)?;
-        let target = Target::in_format(path.clone(), good, format, global, options.clone())
-            .or_else(|_| Target::in_format(path, None, format, global, options))?;
+        let target = Target::in_format(path.clone(), good, format, access, global)
+            .or_else(|_| Target::in_format(path, None, format, access, global))?;
         Ok(Target {
             is_file_there: true,
             ..target
         })
     }
 
-    fn open(named: Named, global: &Global, options: FileOptions) -> Result<Target, Failure> {
+    fn open(named: Named, access: Access, global: &Global) -> Result<Target, Failure> {
         let document = named.checkpoint(global)?;
-        Target::of(named, document, global, options)
+        Target::of(named, document, access, global)
     }
 
     fn of(
         named: Named,
         document: Option<Document>,
+        access: Access,
         global: &Global,
-        options: FileOptions,
     ) -> Result<Target, Failure> {
         match named {
             Named::File(path) => {
                 let format = format_of(&path, document.as_ref(), global)?;
-                Target::in_format(path, document, format, global, options)
+                Target::in_format(path, document, format, access, global)
             }
             Named::Key(named) => Target::in_store(named, document.as_ref(), global),
         }
@@ -349,7 +235,8 @@ impl Target {
             key: named.key,
             slot: None,
             is_file_there: document.is_some(),
-            store: Store::Other(named.store),
+            store: named.store,
+            files: None,
         })
     }
 
@@ -357,10 +244,10 @@ impl Target {
         path: PathBuf,
         document: Option<Document>,
         format: Format,
+        access: Access,
         global: &Global,
-        options: FileOptions,
     ) -> Result<Target, Failure> {
-        let options = with_writer(options, global).with_max_bytes(global.max_bytes);
+        let options = file_options(access, global);
         let is_file_there = document.is_some();
         if format.is_host() {
             if global.key.is_some() {
@@ -370,9 +257,11 @@ impl Target {
                 )));
             }
             let slot = slot_of(&path, document.as_ref(), global)?;
+            let store = BuilderStateStore::with_options(&path, options);
             return Ok(Target {
                 key: Key::new(slot.to_string())?,
-                store: Store::Host(BuilderStateStore::with_options(&path, options)),
+                store: Arc::new(store.clone()),
+                files: Some(Files::Host(store)),
                 slot: Some(slot),
                 file: path.clone(),
                 path,
@@ -390,7 +279,8 @@ impl Target {
         let (store, key) = store_of(&path, document.as_ref(), Some(&format), global, options)?;
         Ok(Target {
             key,
-            store: Store::Files(store),
+            store: Arc::new(store.clone()),
+            files: Some(Files::Own(store)),
             slot: None,
             file: path.clone(),
             path,
@@ -406,12 +296,7 @@ impl Target {
 
     /// The checkpoints of the store, of a type; of `()` for [`Format::checkpoints`].
     pub(crate) fn checkpoints<C>(&self, global: &Global) -> Checkpoints<C> {
-        let checkpoints = match &self.store {
-            Store::Files(store) => Checkpoints::new(store.clone()),
-            Store::Host(store) => Checkpoints::new(store.clone()),
-            Store::Other(store) => Checkpoints::new(store.clone()),
-        };
-        let mut checkpoints = checkpoints
+        let mut checkpoints = Checkpoints::new(self.store.clone())
             .fenced(global.fence)
             .tracking(Tracking::new(&global.root));
         if global.allow_loss {
@@ -435,24 +320,20 @@ impl Target {
 
     /// The store, for what needs no type.
     pub(crate) fn store(&self) -> &dyn CheckpointStore {
-        match &self.store {
-            Store::Files(store) => store,
-            Store::Host(store) => store,
-            Store::Other(store) => store,
-        }
+        &*self.store
     }
 
     /// The store, where each checkpoint is a file of its own.
     pub(crate) fn files(&self) -> Option<&FileStore> {
-        match &self.store {
-            Store::Files(store) => Some(store),
-            Store::Host(_) | Store::Other(_) => None,
+        match &self.files {
+            Some(Files::Own(store)) => Some(store),
+            _ => None,
         }
     }
 
     /// Whether it is kept in a file.
     pub(crate) fn is_in_file(&self) -> bool {
-        !matches!(self.store, Store::Other(_))
+        self.files.is_some()
     }
 
     /// The file as its format sees it.
@@ -472,21 +353,17 @@ impl Target {
         now: DateTime<Utc>,
         options: &DeleteOptions,
     ) -> Result<String, Failure> {
-        let archived = match &self.store {
-            Store::Files(store) => store.archive(&self.key, why, now, options),
-            Store::Host(store) => store.archive(&self.key, why, now, options),
-            Store::Other(store) => return self.archive_in(store, options),
+        let archived = match &self.files {
+            Some(Files::Own(store)) => store.archive(&self.key, why, now, options),
+            Some(Files::Host(store)) => store.archive(&self.key, why, now, options),
+            None => return self.archive_as_entry(options),
         };
         let archived = archived.map_err(|error| self.error(error))?;
         Ok(archived.display().to_string())
     }
 
-    fn archive_in(
-        &self,
-        store: &dyn CheckpointStore,
-        options: &DeleteOptions,
-    ) -> Result<String, Failure> {
-        let at = |error| self.error(error);
+    fn archive_as_entry(&self, options: &DeleteOptions) -> Result<String, Failure> {
+        let (store, at) = (&self.store, |error| self.error(error));
         // Where no history is kept, an archive would be a loss.
         store.states(&self.key).map_err(at)?;
         if !store.delete(&self.key, options).map_err(at)? {
@@ -623,126 +500,6 @@ impl Target {
     }
 }
 
-/// The one file that FILE or `--store` names.
-fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failure> {
-    match (file, &global.store) {
-        (Some(_), Some(_)) => Err(Failure::new(
-            "FILE and --store are both given; leave one out",
-        )),
-        (Some(file), None) => match &global.key {
-            Some(_) => Err(Failure::new(
-                "--key goes with a folder; name it with --store instead of FILE",
-            )),
-            None if file.is_dir() || is_address(file) => {
-                let (place, what) = (shown(file), if file.is_dir() { "folder" } else { "store" });
-                let place = place.display();
-                Err(Failure::new(format!(
-                    "{place}: is a {what}; name one of its checkpoints with --store {place} --key KEY, or see them all \
-                     with `ckpt status {place}`"
-                )))
-            }
-            None => Ok(file.to_path_buf()),
-        },
-        (None, Some(store)) => store_file(store, global),
-        (None, None) => Err(Failure::new(
-            "which checkpoint? Name its FILE, or a folder with --store and --key",
-        )),
-    }
-}
-
-/// All that the words of a command or `--store` name, for reading.
-pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<Named>, Failure> {
-    match files {
-        [] => Ok(vec![Named::new(None, Access::Read, global)?]),
-        [first, ..] => {
-            file_or_store(Some(first), global)?;
-            Ok(files.iter().cloned().map(Named::File).collect())
-        }
-    }
-}
-
-/// A word as a shell takes it.
-pub(crate) fn shell_word(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
-/// The file of a store: the store itself, or the one of `--key` in a folder.
-fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
-    if is_folder(store, global) {
-        if is_host_named(global) {
-            return Err(needs_host_file(store));
-        }
-        let Some(key) = &global.key else {
-            return Err(Failure::new(format!(
-                "{}: which checkpoint of this folder? Name it with --key",
-                store.display()
-            )));
-        };
-        return file_in(store, &Key::new(key.as_str())?, global);
-    }
-    if let Some(key) = &global.key {
-        let single = FileStore::single(store, FileOptions::read_only())?;
-        if single.key().map(Key::as_str) != Some(key) {
-            return Err(Failure::new(format!(
-                "{}: is one file, not a folder with a key {key}; leave --key out",
-                store.display(),
-                key = quoted(key)
-            )));
-        }
-    }
-    Ok(store.to_path_buf())
-}
-
-fn needs_host_file(place: &Path) -> Failure {
-    Failure::new(format!(
-        "{}: builder-state keeps its checkpoints in one host file; name that file",
-        place.display()
-    ))
-}
-
-/// The file of a key in a folder: by the names of the format that is named, else the one that is there
-/// by the names of any format, else by the names of a task.
-fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure> {
-    let usual = folder.join((Layout::default().file_name)(key)?);
-    if let Some(name) = &global.format {
-        // The verb reports an unknown format; `set` accepts it.
-        return Ok(match global.formats.get(name) {
-            Ok(format) => folder.join((format.layout().file_name)(key)?),
-            Err(_) => usual,
-        });
-    }
-    let mut there: Vec<(PathBuf, &str)> = Vec::new();
-    for format in global.formats.iter() {
-        if let Ok(name) = (format.layout().file_name)(key) {
-            let path = folder.join(name);
-            if there.iter().all(|(known, _)| *known != path) && path.exists() {
-                there.push((path, format.name()));
-            }
-        }
-    }
-    match there.as_slice() {
-        [] => Ok(usual),
-        [(path, _)] => Ok(path.clone()),
-        several => {
-            let names: Vec<String> = several
-                .iter()
-                .map(|(path, format)| format!("{} ({format})", path.display()))
-                .collect();
-            Err(Failure::new(format!(
-                "{}: several files may be meant by the key {}: {}; say which with --format",
-                folder.display(),
-                quoted(key.as_str()),
-                names.join(", ")
-            )))
-        }
-    }
-}
-
 /// The store of a file and the key in it.
 ///
 /// A file that has the name its protocol gives it is reached through its folder, so that the protocol's
@@ -791,30 +548,6 @@ pub(crate) fn store_of(
     Ok((store, key))
 }
 
-fn named_link(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
-}
-
-/// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.
-pub(crate) fn is_folder(path: &Path, global: &Global) -> bool {
-    if let Ok(found) = std::fs::metadata(path) {
-        return found.is_dir();
-    }
-    if named_link(path) {
-        return false;
-    }
-    let looks_like_file = path.extension().is_some_and(|ending| ending == "json");
-    let is_host = is_host_named(global);
-    !looks_like_file && !is_host
-}
-
-/// Whether `--format` names a format of host files.
-pub(crate) fn is_host_named(global: &Global) -> bool {
-    let named = global.format.as_deref();
-    let format = named.and_then(|name| global.formats.get(name).ok());
-    format.is_some_and(Format::is_host)
-}
-
 /// The format of a file: as named, as detected, or for one that is not there as its name or its history says.
 fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Result<Format, Error> {
     let formats = &global.formats;
@@ -831,14 +564,6 @@ fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Resul
     let by_past = || formats.detect_kept(path, global.max_bytes);
     let detected = by_name.or_else(by_past);
     Ok(detected.map_or_else(Format::of::<TaskCheckpoint>, |detected| detected.format))
-}
-
-/// The newest state of the present task in a history that can be read, other than the present state.
-pub(crate) fn newest_good(store: &dyn CheckpointStore, key: &Key) -> Option<EntryId> {
-    let mut entries = store.states(key).ok()?.into_iter();
-    let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
-    let found = entries.find(|entry| is_good(entry) && entry.tasks_since == 0)?;
-    Some(found.id)
 }
 
 /// The newest host that the history of a host file keeps, with which a recovery goes on.
@@ -879,8 +604,13 @@ pub(crate) fn only_slot(path: &Path, host: &Document) -> Result<Slot, Error> {
     Slot::only(host).map_err(|error| error.with_path(path))
 }
 
-/// Options that tell others who is writing.
-pub(crate) fn with_writer(options: FileOptions, global: &Global) -> FileOptions {
+/// The options of a file store, which tell others who is writing.
+pub(crate) fn file_options(access: Access, global: &Global) -> FileOptions {
+    let options = match access {
+        Access::Read => FileOptions::read_only(),
+        Access::Change | Access::Make => FileOptions::default(),
+    };
+    let options = options.with_max_bytes(global.max_bytes);
     let options = match global.now {
         Some(now) => options.with_clock(FixedClock(now)),
         None => options,

@@ -16,6 +16,7 @@ mod backend;
 mod exit;
 mod failure;
 mod inputs;
+mod named;
 mod output;
 mod read;
 mod report;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::address::{Named, files_or_store};
 use crate::args::Global;
 use crate::failure::Failure;
+use crate::named::{Named, files_or_store};
 use crate::output::{Outcome, one_line};
 
 #[derive(Serialize)]

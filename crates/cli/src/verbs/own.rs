@@ -3,11 +3,12 @@
 use agent_checkpoint::formats::{Given, OwnVerb, VerbCall};
 use serde_json::json;
 
-use crate::address::{Target, is_folder};
+use crate::address::Target;
 use crate::args::Global;
 use crate::backend::is_address;
 use crate::failure::Failure;
 use crate::inputs;
+use crate::named::is_folder;
 use crate::output::Outcome;
 use crate::report::saved;
 

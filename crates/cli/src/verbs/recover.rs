@@ -14,10 +14,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::diff;
-use crate::address::{Target, kept_host, newest_good};
+use crate::address::{Target, kept_host};
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named::newest_good;
 use crate::output::Outcome;
 use crate::read;
 

@@ -16,12 +16,13 @@ use serde::Serialize;
 
 use super::claim::owner;
 use super::validate::Corruption;
-use crate::address::{Named, Target, shell_word};
+use crate::address::Target;
 use crate::args::Global;
 use crate::backend::{Access, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
+use crate::named::{Named, shell_word};
 use crate::output::Outcome;
 use crate::read;
 use crate::report::resume::{goes_on, verdict};

@@ -6,10 +6,11 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::{Error, Revision};
 use serde::Serialize;
 
-use crate::address::{Named, is_host_named, only_slot};
+use crate::address::only_slot;
 use crate::args::Global;
 use crate::backend::{Access, is_address};
 use crate::failure::Failure;
+use crate::named::{Named, is_host_named};
 use crate::output::Outcome;
 
 #[derive(Serialize)]

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::json::{Code, Document, Violation};
-use agent_checkpoint::store::{CheckpointStore, FileOptions, Outcome as Wrote, Put, Saved};
+use agent_checkpoint::store::{CheckpointStore, Outcome as Wrote, Put, Saved};
 use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Key, Revision, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::revision::token;
-use crate::address::{Named, store_of, with_writer};
+use crate::address::{file_options, store_of};
 use crate::args::Global;
 use crate::backend::Access;
 use crate::failure::Failure;
+use crate::named::Named;
 use crate::output::Outcome;
 use crate::report::violation;
 
@@ -66,8 +67,7 @@ pub(super) fn run(
     let (store, key): (Arc<dyn CheckpointStore>, Key) = match named {
         Named::Key(named) => (named.store, named.key),
         Named::File(path) => {
-            let options = with_writer(FileOptions::default(), global);
-            let options = options.with_max_bytes(global.max_bytes);
+            let options = file_options(Access::Change, global);
             let format = rules.of(&path, &present);
             let files = store_of(&path, Some(&present), format.as_ref(), global, options)?;
             (Arc::new(files.0), files.1)

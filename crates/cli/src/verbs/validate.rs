@@ -6,11 +6,11 @@ use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Key, RuleContext};
 use serde::Serialize;
 
-use crate::address::{Named, files_or_store};
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
+use crate::named::{Named, files_or_store};
 use crate::output::{Outcome, one_line};
 use crate::report::{count, violation};
 
