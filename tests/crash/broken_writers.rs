@@ -14,17 +14,15 @@ fn finds(what: &str, scenario: &Scenario, broken: impl Fn(&[Step]) -> Vec<Step>)
     let wrong = broken(&recorded.steps);
     assert_ne!(wrong, recorded.steps, "nothing was broken");
     recorded.steps = wrong;
-    let states = recorded.states(0, Depth::Single);
-    // One state is enough.
-    let found = states.chunks(32).any(|some| {
-        let findings = scenario.judge_all(&recorded, some);
-        findings.iter().any(|finding| finding.contains(what))
+    // One state is enough. Most writers are found out by what they acknowledged, of which there are few states.
+    let found = [1, 0].into_iter().any(|acknowledged| {
+        let states = recorded.states(acknowledged, Depth::Single);
+        states.chunks(32).any(|some| {
+            let findings = scenario.judge_all(&recorded, some);
+            findings.iter().any(|finding| finding.contains(what))
+        })
     });
-    assert!(
-        found,
-        "a broken writer is not found out: no {what:?} in {} states",
-        states.len()
-    );
+    assert!(found, "a broken writer is not found out: no {what:?}");
 }
 
 #[test]
