@@ -407,6 +407,15 @@ impl Error {
         self
     }
 
+    /// The same error, at a key that has another name in the store below.
+    pub(crate) fn of_key(mut self, key: &Key) -> Error {
+        if let ErrorKind::InvalidKey { text, .. } = &mut self.0.kind {
+            *text = key.to_string();
+        }
+        self.0.key = Some(key.clone());
+        self
+    }
+
     /// The same error, at a file; a file that it has already is kept.
     #[must_use]
     pub fn with_path(mut self, path: impl AsRef<Path>) -> Error {

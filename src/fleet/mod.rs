@@ -36,6 +36,7 @@ mod inspect;
 mod kept;
 mod options;
 mod parallel;
+mod retention;
 mod row;
 mod scan;
 mod skipped;
@@ -49,6 +50,7 @@ use serde::Serialize;
 pub use event::{Event, EventKind};
 pub use finding::Finding;
 pub use options::{FleetOptions, Source};
+pub use retention::{Expired, Expiry, Retention};
 pub use row::{ClaimHolder, Place, PlanSummary, Row, RowState};
 pub use skipped::{SkipReason, Skipped};
 

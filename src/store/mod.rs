@@ -10,6 +10,7 @@ mod history;
 mod listing;
 mod memory;
 mod recovery;
+mod scoped;
 mod stored;
 mod transact;
 
@@ -28,6 +29,7 @@ pub use listing::{Content, Listed, Page, Query};
 pub use memory::MemoryStore;
 pub(crate) use recovery::recovery_of;
 pub use recovery::{Recover, RecoverOptions, Recovered, Recovery};
+pub use scoped::Scoped;
 pub use stored::{Capabilities, DeleteOptions, Outcome, Put, Saved, Stored, TaskContext};
 
 pub use transact::Exclusive;

@@ -20,6 +20,7 @@ mod prompts;
 mod rescan;
 mod resume;
 mod resume_matrix;
+mod retention;
 mod staleness;
 mod staleness_matrix;
 mod staleness_pending;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use crate::common::key;
 use crate::common::only_swaps::OnlySwaps;
-use crate::stores::{Files, host_file, in_memory};
+use crate::stores::{Files, FilesPlace, host_file, in_memory};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::json::{CorruptCode, Document};
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Put, RecoverOptions,
-    Recovery, Stored,
+    BuilderStateStore, CheckpointStore, DeleteOptions, FileStore, MemoryStore, Put, Query,
+    RecoverOptions, Recovery, Scoped, Stored,
 };
-use agent_checkpoint::testkit::Place;
+use agent_checkpoint::testkit::{MovableClock, Place};
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, ClaimRequest, Error, ErrorKind, Expect, Key, Revision,
     store_conformance,
@@ -41,6 +41,79 @@ store_conformance!(
     Files::in_a_folder().without_history().place()
 );
 store_conformance!(a_host_file, host_file());
+
+/// A store of files for one tenant.
+struct OfATenant(FilesPlace);
+
+impl OfATenant {
+    fn scoped(store: Box<dyn CheckpointStore>) -> Result<Box<dyn CheckpointStore>, Error> {
+        let other = Scoped::new(&store, "team-b/")?;
+        assert!(other.list(&Query::all())?.keys().next().is_none());
+        Ok(Box::new(Scoped::new(store, "team-a/")?))
+    }
+}
+
+impl Place for OfATenant {
+    fn open(&self) -> Result<Box<dyn CheckpointStore>, Error> {
+        OfATenant::scoped(self.0.open()?)
+    }
+
+    fn address(&self) -> Option<String> {
+        self.0.address()
+    }
+
+    fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>, Error>> {
+        let store = self.0.connect(address)?;
+        Some(store.and_then(OfATenant::scoped))
+    }
+
+    fn damage(&self, key: &Key) -> Result<bool, Error> {
+        self.0.damage(&Key::new(format!("team-a/{key}"))?)
+    }
+
+    fn raw(&self) -> Option<Vec<u8>> {
+        self.0.raw()
+    }
+
+    fn clock(&self) -> Option<MovableClock> {
+        self.0.clock()
+    }
+
+    fn keeps(&self) -> Option<usize> {
+        self.0.keeps()
+    }
+
+    fn max_bytes(&self) -> Option<u64> {
+        self.0.max_bytes()
+    }
+
+    fn fail(&self, number: usize, run: &mut dyn FnMut()) -> Option<bool> {
+        self.0.fail(number, run)
+    }
+}
+
+store_conformance!(of_a_tenant, OfATenant(Files::in_a_folder().place()));
+
+#[test]
+fn an_error_of_a_tenant_names_no_other_key_than_its_own() {
+    let all = MemoryStore::new();
+    let ours = Scoped::new(all.clone(), "team-a/").unwrap();
+    put_numbers(&ours, &key("a"), [1]);
+    put_numbers(&all, &key("team-b/a"), [1]);
+    let put = Put::new(document("{}")).with_expect(Expect::Absent);
+    let conflict = ours.put(&key("a"), put).unwrap_err();
+    assert_eq!(conflict.key(), Some(&key("a")));
+    assert!(!conflict.to_string().contains("team"), "{conflict}");
+    let long = key(&"x".repeat(Key::MAX_BYTES));
+    let refused = ours.load(&long).unwrap_err();
+    assert!(!refused.to_string().contains("team"), "{refused}");
+    let page = ours
+        .list(&Query::all().with_prefix("a").with_limit(1))
+        .unwrap();
+    assert_eq!(page.keys().collect::<Vec<_>>(), [&key("a")]);
+    assert_eq!(page.next, None);
+    assert!(Scoped::new(all, " ").is_err());
+}
 
 fn document(text: &str) -> Document {
     Document::from_text(text).unwrap()
