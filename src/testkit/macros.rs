@@ -137,6 +137,7 @@ macro_rules! __store_rules {
             pruning_keeps_the_newest_and_pinned_entries
             pruning_keeps_what_was_deleted_last
             a_heartbeat_leaves_no_entry
+            a_history_can_come_from_another_store
             a_clock_set_back_hides_no_write
 
             a_damaged_document_is_an_error

@@ -91,6 +91,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         pruning_keeps_the_newest_and_pinned_entries() PrunesEverything "after pruning to what is pinned"
         pruning_keeps_what_was_deleted_last() PrunesEverything "after a delete and pruning"
         a_heartbeat_leaves_no_entry() HeartbeatsAreStates "after six heartbeats"
+        a_history_can_come_from_another_store() AppendsWithoutTasks "reads back otherwise"
         a_clock_set_back_hides_no_write() OlderLoses "moved by -3600 seconds"
 
         a_damaged_document_is_an_error() CorruptIsNothing "the load of damage was not refused"

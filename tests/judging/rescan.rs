@@ -262,6 +262,10 @@ impl CheckpointStore for Counting {
         self.store.delete(key, options)
     }
 
+    fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
+        self.store.forget(key, options)
+    }
+
     fn list(&self, query: &Query) -> Result<Page> {
         self.lists.fetch_add(1, Ordering::Relaxed);
         let mut page = self.store.list(query)?;

@@ -282,6 +282,27 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "REV")]
         expect: Option<String>,
     },
+    /// Copy all checkpoints of one store into another, with their history
+    ///
+    /// A copy that was interrupted goes on where it stopped. What is another checkpoint in TO is not touched: exit 5; what
+    /// an agent has claimed is not copied: exit 4.
+    Copy {
+        /// The store that is read: a folder, one checkpoint file, a host file or a database, `sqlite:PATH`
+        #[arg(value_name = "FROM")]
+        from: PathBuf,
+        /// The store that is written to: a folder or a database, which is made
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+        /// Only keys that begin so
+        #[arg(long, value_name = "TEXT")]
+        prefix: Option<String>,
+        /// Copy no earlier states
+        #[arg(long)]
+        without_history: bool,
+        /// Copy also what an agent has claimed, which goes on in FROM
+        #[arg(long)]
+        include_claimed: bool,
+    },
     /// Remove everything that is kept of a task, for good; without --apply, say what that would be
     ///
     /// The checkpoint and its archives, its history with what is pinned, damaged texts, dropped items and the claim go. The

@@ -1,10 +1,17 @@
 //! Earlier states of a document.
 
+use std::time::Duration;
+
 use crate::CheckpointStoreExt;
-use crate::checkpoint::{Error, ErrorKind, Expect};
-use crate::store::{DeleteOptions, EntryId, Keep, Outcome, Put};
-use crate::testkit::fixture::{Fixture, is_conflict, number_of, numbered, past, put_over, refused};
-use crate::testkit::{Place, Skipped};
+use crate::checkpoint::{ClaimRequest, Error, ErrorKind, Expect, Fence};
+use crate::store::{
+    CheckpointStore, ClaimChange, Claims, CopyOptions, DeleteOptions, EntryId, HistoryEntry, Keep,
+    MemoryStore, Outcome, Put, Stored, copy,
+};
+use crate::testkit::fixture::{
+    Fixture, is_conflict, number_of, numbered, past, put, put_fenced, put_over, refused,
+};
+use crate::testkit::{MovableClock, Place, Skipped};
 
 /// What a write replaces or deletes is in the history, and can be put back.
 pub fn history_has_what_was_replaced_or_deleted(place: &dyn Place) -> Result<(), Skipped> {
@@ -206,6 +213,100 @@ pub fn a_heartbeat_leaves_no_entry(place: &dyn Place) -> Result<(), Skipped> {
     fixture.assert_past(&[1], "after six heartbeats");
     fixture.put(9);
     fixture.assert_past(&[8, 1], "after a put over heartbeats");
+    Ok(())
+}
+
+/// States come from another store as they are there: in their order, at their times, pinned, and each of its task. The
+/// fences go on. Where there is a document, none are taken.
+pub fn a_history_can_come_from_another_store(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let ((store, key), history) = (fixture.parts(), fixture.history()?);
+    if fixture.capabilities().embedded {
+        let none = history
+            .history()
+            .unwrap()
+            .append(key, &Stored::new(numbered(1)), 0);
+        refused("a state of a larger file", none, |kind| {
+            matches!(kind, ErrorKind::NotOffered { .. })
+        });
+        return Err(Skipped("the store keeps documents inside a larger file"));
+    }
+    if fixture.keeps() < 3 {
+        return Err(Skipped("the store keeps fewer than three earlier states"));
+    }
+    let clock = MovableClock::new();
+    let source = MemoryStore::new().with_clock(clock.clone());
+    clock.step(-86_400);
+    put(&source, key, 1);
+    put(&source, key, 2);
+    source.pin(key, &EntryId::current(), true).unwrap();
+    source.delete(key, &DeleteOptions::new()).unwrap();
+    put(&source, key, 3);
+    put(&source, key, 4);
+    let claim = store.claims().map(|_| {
+        let request = ClaimRequest::new("one", Duration::from_secs(60));
+        let claim = source.claim(key, &request).unwrap();
+        source.release(key, claim.fence).unwrap();
+        // Greater than any that the time gives.
+        let fence = Fence::new(claim.fence.number() + 1_000_000_000);
+        let change = ClaimChange::AtLeast { fence };
+        source.change_claim(key, &change).unwrap().fence
+    });
+    for copied in [1, 0] {
+        let report = copy(&source, store, &CopyOptions::new(), &mut |_| {}).unwrap();
+        let (refused, number) = (&report.refused, report.copied);
+        assert!(
+            refused.is_empty(),
+            "what comes from another store was refused: {refused:?}"
+        );
+        assert_eq!(number, copied, "the number of copied keys");
+    }
+    let wanted = source.states(key).unwrap();
+    let found = history.states(key).unwrap();
+    let seen = |entries: &[HistoryEntry]| -> Vec<_> {
+        let entries = entries.iter();
+        entries
+            .map(|entry| (entry.revision.clone(), entry.pinned, entry.tasks_since))
+            .collect()
+    };
+    assert_eq!(
+        seen(&found),
+        seen(&wanted),
+        "the states that came from another store"
+    );
+    for (wanted, found) in wanted.iter().zip(&found).skip(1) {
+        let (Some(wanted), Some(saved)) = (wanted.saved, found.saved) else {
+            continue;
+        };
+        let apart = wanted
+            .duration_since(saved)
+            .or_else(|_| saved.duration_since(wanted));
+        assert!(
+            apart.unwrap() < Duration::from_secs(2),
+            "entry {} was written at {saved:?}, in the other store at {wanted:?}",
+            found.id
+        );
+    }
+    let over = history
+        .history()
+        .unwrap()
+        .append(key, &Stored::new(numbered(9)), 0);
+    refused("a state behind a document", over, is_conflict);
+    if let Some(fence) = claim {
+        let next = store
+            .claim(key, &ClaimRequest::new("next", Duration::from_secs(60)))
+            .unwrap();
+        assert!(
+            next.fence > fence,
+            "fence {} follows {fence} of the other store",
+            next.fence
+        );
+        put_fenced(store, key, 5, next.fence).unwrap();
+    } else {
+        fixture.put(5);
+    }
+    let newest = past(history, key);
+    assert_eq!(newest[..2], [4, 3], "the earlier states after the next put");
     Ok(())
 }
 

@@ -50,6 +50,7 @@ pub(crate) enum Fault {
     PrunesEverything,
     GivesAnotherState,
     HeartbeatsAreStates,
+    AppendsWithoutTasks,
     CorruptIsNothing,
     WritesOverCorrupt,
     RecoversWithNothing,

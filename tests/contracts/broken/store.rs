@@ -194,7 +194,7 @@ impl Claims for Broken {
                     _ => renewed,
                 }
             }
-            _ => unreachable!(),
+            other => self.right.claims().unwrap().change_claim(key, other),
         }
     }
 
@@ -234,10 +234,14 @@ impl History for Broken {
     }
 
     fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
-        self.right
-            .history()
-            .unwrap()
-            .append(key, state, tasks_ended)
+        match self.fault {
+            AppendsWithoutTasks => self.right.history().unwrap().append(key, state, 0),
+            _ => self
+                .right
+                .history()
+                .unwrap()
+                .append(key, state, tasks_ended),
+        }
     }
 
     fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>> {

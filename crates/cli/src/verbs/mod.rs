@@ -1,8 +1,10 @@
 //! What each verb does.
 
 mod archive;
+mod busy;
 mod claim;
 mod convert;
+mod copy;
 mod detect;
 mod diff;
 mod forget;
@@ -24,7 +26,7 @@ mod validate;
 
 use std::path::PathBuf;
 
-use agent_checkpoint::store::{Keep, Recovery};
+use agent_checkpoint::store::{CopyOptions, Keep, Recovery};
 use chrono::{DateTime, Utc};
 
 use crate::args::{Args, Global, Line, Verb};
@@ -146,6 +148,22 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Archive { file, why, expect } => {
             archive::run(file.as_deref(), why, expect.as_deref(), global)
         }
+        Verb::Copy {
+            from,
+            to,
+            prefix,
+            without_history,
+            include_claimed,
+        } => {
+            let mut options = CopyOptions::new().with_prefix(prefix.unwrap_or_default());
+            if without_history {
+                options = options.skip_history();
+            }
+            if include_claimed {
+                options = options.include_claimed();
+            }
+            copy::run(&from, &to, options, global)
+        }
         Verb::Forget {
             file,
             apply,
@@ -233,6 +251,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         | Verb::Recover { .. }
         | Verb::Archive { .. }
         | Verb::Prune { .. }
+        | Verb::Copy { .. }
         | Verb::Release { .. } => true,
         Verb::Forget { apply, .. } => *apply,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),

@@ -39,7 +39,7 @@ impl Project {
     }
 }
 
-/// The verbs that are tried below.
+/// The verbs that are tried below, and `copy`, which has tests of its own.
 const TRIED: &[&str] = &[
     "archive",
     "batch",
@@ -48,6 +48,7 @@ const TRIED: &[&str] = &[
     "complete",
     "context",
     "convert",
+    "copy",
     "decide",
     "detail",
     "detect",

@@ -78,6 +78,7 @@ fn the_help_names_every_verb_option_and_exit_code() {
         "restore",
         "recover",
         "archive",
+        "copy",
         "forget",
         "prune",
         "claim",

@@ -1,6 +1,5 @@
 //! `ckpt status`: all checkpoints of some folders in one table.
 
-mod busy;
 mod planned;
 mod tables;
 mod watch;
@@ -16,6 +15,7 @@ use agent_checkpoint::resume::Resume;
 use agent_checkpoint::store::CheckpointStore;
 use chrono::TimeDelta;
 
+use super::busy::Busy;
 use super::{now, resume};
 use crate::address::Target;
 use crate::args::{Global, Status};
@@ -23,7 +23,6 @@ use crate::backend::{self, Access};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
-use busy::Busy;
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
     let opened = opened(how, global)?;

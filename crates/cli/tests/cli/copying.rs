@@ -1,0 +1,77 @@
+//! Copies of all checkpoints of a store.
+
+use crate::project::{EXAMPLE, Project};
+
+fn begin(project: &Project, key: &str) {
+    let store = ["--store", "from", "--key", key];
+    let run = |verb: &[&str]| project.expect(0, &[verb, &store[..]].concat());
+    run(&["start", "--agent", "dev", "--plan", "one", "two"]);
+    run(&["step", "done", "one"]);
+    run(&["history", "--pin", "1"]);
+}
+
+#[test]
+fn a_folder_is_copied_with_its_history_and_a_second_copy_changes_nothing() {
+    let project = Project::new();
+    begin(&project, "A");
+    begin(&project, "B");
+    let claim = ["claim", "--agent", "dev", "--store", "from", "--key", "B"];
+    project.expect(0, &claim);
+    let refused = project.expect(4, &["copy", "from", "to", "--json"]);
+    let told = refused.json();
+    assert_eq!(
+        (told["copied"].as_u64(), told["present"].as_u64()),
+        (Some(1), Some(0))
+    );
+    assert_eq!(told["refused"][0]["key"], "B");
+    assert_eq!(told["refused"][0]["code"], "claimed");
+    let copied = project.expect(0, &["copy", "from", "to", "--include-claimed"]);
+    assert_eq!(copied.out, "copied 1 checkpoint; 1 there already\n");
+    assert_eq!(project.read("from/A.json"), project.read("to/A.json"));
+    let history = |folder| {
+        let history = ["history", "--store", folder, "--key", "A", "--json"];
+        let mut rows = project.expect(0, &history).json();
+        // The present one was written just now.
+        rows[0]["saved"].take();
+        rows
+    };
+    assert_eq!(history("from"), history("to"));
+
+    let before = project.read("to/A.json");
+    project.expect(0, &["step", "done", "two", "--store", "from", "--key", "A"]);
+    let conflict = project.expect(5, &["copy", "from", "to", "--prefix", "A"]);
+    let says = "A: there is another checkpoint under this key in to, ";
+    assert!(conflict.error().contains(says), "{conflict:?}");
+    assert_eq!(project.read("to/A.json"), before);
+    project.expect(0, &["forget", "--apply", "--store", "to", "--key", "A"]);
+    let again = project.expect(0, &["copy", "from", "to", "--prefix", "A"]);
+    assert_eq!(again.out, "copied 1 checkpoint; 0 there already\n");
+    assert_eq!(project.read("to/A.json"), project.read("from/A.json"));
+}
+
+#[test]
+fn a_folder_goes_into_a_database_and_comes_back_to_the_byte() {
+    let project = Project::new();
+    begin(&project, "A");
+    begin(&project, "B 2");
+    let there = project.expect(0, &["copy", "from", "sqlite:a.db"]);
+    assert_eq!(there.out, "copied 2 checkpoints; 0 there already\n");
+    project.expect(0, &["resume", "--store", "sqlite:a.db", "--key", "A"]);
+    let back = project.expect(0, &["copy", "sqlite:a.db", "back"]);
+    assert_eq!(back.out, "copied 2 checkpoints; 0 there already\n");
+    assert_eq!(project.read("back/B 2.json"), project.read("from/B 2.json"));
+    let again = project.expect(0, &["copy", "from", "back"]);
+    assert_eq!(again.out, "copied 0 checkpoints; 2 there already\n");
+}
+
+#[test]
+fn what_is_no_store_for_many_takes_no_copy_and_a_host_file_gives_one() {
+    let project = Project::new();
+    project.expect(2, &["copy", "nowhere", "to"]);
+    assert!(project.names().is_empty());
+    project.write("docs/builder-state.json", EXAMPLE);
+    project.expect(2, &["copy", "docs", "to.json"]);
+    let copied = project.expect(0, &["copy", "docs/builder-state.json", "to"]);
+    assert!(copied.out.starts_with("copied 1 "), "{copied:?}");
+    assert_eq!(project.expect(0, &["validate", "to/active.json"]).code, 0);
+}
