@@ -74,7 +74,7 @@ impl From<object_store::Error> for Failure {
             |code, message: &str| Failure::Refused(other(code, message).with_source(cause.clone()));
         match &error {
             // That the bucket is missing is no answer to the question whether an object is there.
-            Driver::NotFound { .. } if is_of_bucket(&error.to_string()) => no_bucket(cause),
+            _ if is_of_bucket(&error.to_string()) => no_bucket(cause),
             Driver::NotFound { .. } => Failure::Absent,
             Driver::AlreadyExists { .. } | Driver::Precondition { .. } => Failure::Lost,
             Driver::NotSupported { .. } | Driver::NotImplemented { .. } => cannot_compare(cause),
@@ -104,7 +104,7 @@ fn is_of_bucket(text: &str) -> bool {
     of_bucket.iter().any(|word| text.contains(word))
 }
 
-pub(crate) fn no_bucket(cause: Cause) -> Failure {
+fn no_bucket(cause: Cause) -> Failure {
     let message = "there is no such bucket; make it first, or name another";
     Failure::Refused(other("no-bucket", message).with_source(cause))
 }
@@ -143,6 +143,12 @@ pub(crate) fn outcome_unknown() -> Error {
     let message = "the answer of the object store did not come: what was to be written may be there or not, but nothing else is; \
                    load it to see";
     other("outcome-unknown", message)
+}
+
+pub(crate) fn unordered_listing() -> Error {
+    let message = "this object store lists its objects in no order, so keys cannot be listed in pages (S3 Express One Zone does \
+                   that); name a bucket of another kind";
+    other("unordered-listing", message)
 }
 
 /// An error with a code of its own.

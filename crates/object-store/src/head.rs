@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::remote::{Object, random};
 
-/// How many writes the object names: a writer whose answer was lost looks for its own among them.
-pub(crate) const RECENT: usize = 16;
+/// Of how many writers the object names the last write: one whose answer was lost looks for its own among them.
+const RECENT: usize = 32;
 
 /// The first line of the object, as JSON. The text of the document follows to the byte, where there is one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -40,8 +40,8 @@ pub(crate) struct Header {
     pub(crate) gone: Vec<String>,
     /// How often the object was written.
     pub(crate) writes: u64,
-    /// The last writes, oldest first.
-    recent: Vec<String>,
+    /// The writers, with the number of the last write of each, oldest first.
+    recent: Vec<(String, u64)>,
 }
 
 /// A state in the history. Its text is an object of its own, which begins with this as a line of JSON.
@@ -73,12 +73,17 @@ impl Head {
         let mut bytes = object.bytes;
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let text = bytes.split_off(end.map_or(bytes.len(), |end| end + 1));
-        let header: Header = serde_json::from_slice(&bytes).map_err(|error| {
-            let detail = "the first line of its object is not what the store writes there; bring an earlier version of the \
-                          object back, or remove it"
+        let unreadable = || {
+            let detail = "its object is not what the store writes there; bring an earlier version of the object back, or remove it"
                 .to_owned();
-            Error::new(ErrorKind::Unreadable { detail }).with_source(error)
-        })?;
+            Error::new(ErrorKind::Unreadable { detail })
+        };
+        let header = serde_json::from_slice::<Header>(&bytes);
+        let header = header.map_err(|error| unreadable().with_source(error))?;
+        // A text that the store knows nothing of.
+        if header.revision.is_none() && !text.is_empty() {
+            return Err(unreadable());
+        }
         Ok(Head {
             header,
             text,
@@ -234,21 +239,31 @@ impl Head {
         self.text.clear();
     }
 
-    /// Notes a write that follows this one, and gives the name of it.
-    pub(crate) fn sign(&mut self) -> String {
-        let id = new_id();
+    /// Notes a write of this writer, which follows this one, and gives its number.
+    pub(crate) fn sign(&mut self, writer: &str) -> u64 {
         let header = &mut self.header;
         header.layout = LAYOUT;
         header.writes += 1;
-        header.recent.push(id.clone());
+        header.recent.retain(|(other, _)| other != writer);
+        header.recent.push((writer.to_owned(), header.writes));
         let old = header.recent.len().saturating_sub(RECENT);
         header.recent.drain(..old);
-        id
+        header.writes
     }
 
-    /// Whether the write of this name is in it, or was.
-    pub(crate) fn has_write(&self, id: &str) -> bool {
-        self.header.recent.iter().any(|write| write == id)
+    /// Whether this writer made the write of this number, which would be its last one; `None` where so many others wrote
+    /// since that it is not told any more.
+    pub(crate) fn has_write(&self, writer: &str, number: u64) -> Option<bool> {
+        let recent = &self.header.recent;
+        if recent
+            .iter()
+            .any(|(by, last)| by == writer && *last == number)
+        {
+            return Some(true);
+        }
+        // The oldest goes first.
+        let goes_back = recent.first().is_none_or(|(_, oldest)| *oldest <= number);
+        (recent.len() < RECENT || goes_back).then_some(false)
     }
 
     /// Whether an object beside it may be one that it names, or that whoever writes next does.
@@ -361,4 +376,28 @@ fn line_of(value: &impl Serialize) -> Result<Vec<u8>> {
 /// A name that nothing else has.
 pub(crate) fn new_id() -> String {
     format!("{:016x}{:016x}", random(), random())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_finds_its_last_write_however_often_others_wrote() {
+        let mut head = Head::default();
+        assert_eq!(head.sign("ours"), 1);
+        for _ in 0..10 {
+            for other in 0..RECENT - 1 {
+                head.sign(&format!("other {other}"));
+            }
+        }
+        assert_eq!(head.has_write("ours", 1), Some(true));
+        // The write of that number was another's.
+        assert_eq!(head.has_write("late", 300), Some(false));
+        // So many writers as are told wrote since.
+        assert_eq!(head.has_write("late", 2), Some(false));
+        head.sign("one more");
+        assert_eq!(head.has_write("late", 2), None);
+        assert_eq!(head.has_write("ours", 1), None);
+    }
 }

@@ -40,13 +40,14 @@
 //! # What it promises
 //!
 //! All that [`CheckpointStore`](agent_checkpoint::store::CheckpointStore) asks for, across machines; the testkit shows it on an
-//! S3 server. It has a lock for a change, claims, history and recovery.
+//! S3 server (moto), on a network that breaks before, in and after each request. The other services go the same way through their drivers, and
+//! were not tried. It has a lock for a change, claims, history and recovery.
 //!
 //! * Text, revision, claim and fence of a key are one object. A write puts a new one on condition that the old one is still
 //!   there (compare-and-swap), so no other writer, and no claim, comes between what was looked at and what is written. A back
 //!   end that ignores or refuses such conditions is refused when the store is opened.
-//! * A write whose answer is lost is not done twice. The object names its last 16 writes: the store reads it and looks for its
-//!   own. Only if the object is still the old one, the same request is made again on the same condition, so at most one of them
+//! * A write whose answer is lost is not done twice. The object names the last write of each of its last 32 writers: the store reads it and
+//!   looks for its own. Only if the object is still the old one, the same request is made again on the same condition, so at most one of them
 //!   is done. Where the answer cannot be had within [`with_timeout`](ObjectCheckpointStore::with_timeout), the error is
 //!   `outcome-unknown`: the new document may be there. Every other error leaves the old one.
 //! * A change that loses the race is decided anew on what the winner left. Where others stay faster for as long as the timeout, it is
@@ -91,7 +92,7 @@
 //! that was claimed or deleted) an odd one, so a listing need not read it. An object stays when its document is deleted,
 //! because fences go on growing.
 //!
-//! A text that somebody edits in its object is a state like any other. An object whose first line cannot be read is
+//! A text that somebody edits in its object is a state like any other. An object that is not as the store writes it is
 //! [`ErrorKind::Unreadable`](agent_checkpoint::ErrorKind::Unreadable), and stays. A writer that was killed may leave
 //! objects that nothing names; [`prune`](agent_checkpoint::store::History::prune) removes those of the history.
 //!

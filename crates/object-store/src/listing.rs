@@ -9,7 +9,7 @@ use agent_checkpoint::{Key, Result};
 use object_store::ObjectMeta;
 use object_store::path::Path;
 
-use crate::failure::{Failure, other};
+use crate::failure::{Failure, unordered_listing};
 use crate::head::{Head, has_document};
 use crate::keys::{before, key_of, name_of};
 use crate::remote::{Got, Time};
@@ -167,9 +167,7 @@ impl ObjectCheckpointStore {
         {
             return Ok(listed);
         }
-        let message = "this object store lists its objects in no order, so keys cannot be listed in pages (S3 Express One Zone \
-                       does that); name a bucket of another kind";
-        Err(other("unordered-listing", message))
+        Err(unordered_listing())
     }
 
     /// Which of these objects have a document. The size of most says so; the others are read once for each e-tag.

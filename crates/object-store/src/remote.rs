@@ -135,13 +135,6 @@ impl Remote {
                     };
                     match patiently(time, put).await {
                         Ok(_) | Err(Failure::Lost) => Ok(()),
-                        Err(Failure::Absent) => {
-                            let error = object_store::Error::NotFound {
-                                path: String::new(),
-                                source: "where an object was to be written".into(),
-                            };
-                            Err(crate::failure::no_bucket(Cause::of(&error)))
-                        }
                         Err(failure) => Err(failure),
                     }
                 }

@@ -15,12 +15,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode};
 
-use crate::failure::{Failure, outcome_unknown};
-use crate::head::{Head, LAYOUT, RECENT, new_id, too_large};
+use crate::failure::{Failure, outcome_unknown, unordered_listing};
+use crate::head::{Head, LAYOUT, new_id, too_large};
 use crate::keys::name_of;
 use crate::listing::Known;
 use crate::place::Place;
-use crate::remote::{Got, Remote, Time, Wait};
+use crate::remote::{Got, Remote, Time, Wait, random};
 use crate::turns::Turns;
 
 /// What the first line of an object may have beside the text, in bytes.
@@ -48,8 +48,10 @@ pub struct ObjectCheckpointStore {
 }
 
 /// What the clones of a store have together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shared {
+    /// Under this name they write. Of a key only one does at a time.
+    writer: String,
     turns: Turns,
     pub(crate) known: Known,
 }
@@ -106,10 +108,18 @@ impl ObjectCheckpointStore {
         root: &str,
         is_read_only: bool,
     ) -> Result<ObjectCheckpointStore> {
+        // The ending of all such buckets.
+        if objects.to_string().contains("--x-s3") {
+            return Err(unordered_listing());
+        }
         Ok(ObjectCheckpointStore {
             place: Place::new(root)?,
             remote: Arc::new(Remote::start(objects)?),
-            shared: Arc::default(),
+            shared: Arc::new(Shared {
+                writer: format!("{:016x}", random()),
+                turns: Turns::default(),
+                known: Known::default(),
+            }),
             clock: Arc::new(SystemClock),
             keep: Keep::default(),
             max_bytes: 16 << 20,
@@ -258,41 +268,38 @@ impl ObjectCheckpointStore {
                 next.head.header.gone.clear();
             }
         }
-        let id = next.head.sign();
+        let writer = &self.shared.writer;
+        let number = next.head.sign(writer);
         let bytes = next.head.to_bytes()?;
-        let mut wait = Wait::default();
+        let unknown = |cause: Box<dyn std::error::Error + Send + Sync>| {
+            let error = outcome_unknown().with_source(cause);
+            Err(error.with_path(path.as_ref()))
+        };
+        let (mut wait, mut cause) = (Wait::default(), None);
         loop {
             let put = self
                 .remote
                 .put_once(&path, bytes.clone(), before.mode(), time);
-            let cause = match put {
+            match put {
                 Ok(()) => return Ok(true),
                 // The driver repeats some requests by itself, so even then it may be this very write that is there.
-                Err(Failure::Lost) => None,
-                Err(Failure::Unknown(cause)) => Some(cause),
-                Err(Failure::Absent) => None,
+                Err(Failure::Lost | Failure::Absent) => {}
+                Err(Failure::Unknown(why)) => cause = Some(why),
+                Err(Failure::Refused(error)) if cause.is_some() => return unknown(error.into()),
                 Err(Failure::Refused(error)) => return Err(error.with_path(path.as_ref())),
-            };
-            let unknown = |cause: Box<dyn std::error::Error + Send + Sync>| {
-                Err(outcome_unknown()
-                    .with_source(cause)
-                    .with_path(path.as_ref()))
-            };
+            }
             let now = match self.head(key, time) {
                 Ok(now) => now,
-                Err(error) if cause.is_some() => return unknown(error.into()),
-                Err(error) => return Err(error),
+                Err(error) => return unknown(error.into()),
             };
-            if now.has_write(&id) {
-                return Ok(true);
-            }
-            if !now.is_still(before) {
-                let since = now.header.writes.saturating_sub(before.header.writes);
-                if since > RECENT as u64 {
-                    return unknown("too many others wrote meanwhile".into());
+            match now.has_write(writer, number) {
+                Some(true) => return Ok(true),
+                _ if now.is_still(before) => {}
+                Some(false) => {
+                    self.remove_leftover(&name, &next.leftover, &now, time);
+                    return Ok(false);
                 }
-                self.remove_leftover(&name, &next.leftover, &now, time);
-                return Ok(false);
+                None => return unknown("too many others wrote meanwhile".into()),
             }
             // The request may still be on its way. It is the same one that is made again, on the same condition: only one
             // of them can be done.

@@ -31,7 +31,29 @@ def one_at_a_time(environ, start_response):
         return list(moto(environ, start_response))
 
 
+class Whole:
+    """What a client sends. The end of it within the headers is no end of them, for which Python takes it."""
+
+    def __init__(self, file):
+        self.file = file
+        self.is_inside = False
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def readline(self, *limit):
+        line = self.file.readline(*limit)
+        if not line.endswith(b"\n") and (line or self.is_inside):
+            raise ConnectionResetError
+        self.is_inside = line.strip() != b""
+        return line
+
+
 class Handler(WSGIRequestHandler):
+    def setup(self):
+        super().setup()
+        self.rfile = Whole(self.rfile)
+
     # Connections stay open, as those of S3 do.
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True

@@ -10,7 +10,7 @@ use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, DropReason, Dropped};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use chrono::DateTime;
 
-use crate::server::{driver_at, fresh_root, need_server, shared};
+use crate::server::{driver_at, fresh_root, shared};
 use crate::{in_memory, key, numbered};
 
 /// Tasks with all that a store keeps of one.

@@ -19,6 +19,8 @@ pub(crate) enum Cut {
     Before,
     /// It is done, and its answer is lost.
     After,
+    /// It is not done, and no answer ever comes.
+    Never,
 }
 
 /// What a back end does with the condition of a put.
@@ -111,8 +113,10 @@ impl ObjectStore for Planned {
             (PutMode::Update(_), _) => "update",
         };
         let cut = self.asked(kind, location);
-        if cut == Some(Cut::Before) {
-            return Err(broken());
+        match cut {
+            Some(Cut::Before) => return Err(broken()),
+            Some(Cut::Never) => std::future::pending().await,
+            _ => {}
         }
         let answer = self.objects.put_opts(location, payload, opts).await;
         match cut {
@@ -131,6 +135,7 @@ impl ObjectStore for Planned {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         match self.asked("get", location) {
+            Some(Cut::Never) => std::future::pending().await,
             Some(_) => Err(broken()),
             None => self.objects.get_opts(location, options).await,
         }
@@ -142,6 +147,7 @@ impl ObjectStore for Planned {
     ) -> BoxStream<'static, Result<Path>> {
         match self.asked("delete", &Path::default()) {
             Some(Cut::Before) => stream::iter([Err(broken())]).boxed(),
+            Some(Cut::Never) => stream::pending().boxed(),
             Some(Cut::After) => {
                 let deleted = self.objects.delete_stream(locations);
                 deleted.chain(stream::iter([Err(broken())])).boxed()

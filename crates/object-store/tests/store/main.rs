@@ -5,10 +5,21 @@
     reason = "a test that cannot go on should say where"
 )]
 
+/// Ends a test that cannot run here, which says so: there is no S3 server. In CI it must be there.
+macro_rules! need_server {
+    () => {
+        if !crate::server::is_installed() {
+            return;
+        }
+    };
+}
+
 mod copying;
 mod driver;
 mod memory;
+mod network;
 mod opening;
+mod proxy;
 mod requests;
 mod s3;
 mod server;

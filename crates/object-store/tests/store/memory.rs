@@ -58,6 +58,16 @@ pub(crate) async fn damage(objects: &dyn ObjectStore, root: &str, key: &Key) -> 
     true
 }
 
+/// The text of an object.
+pub(crate) fn read(objects: &dyn ObjectStore, path: &str) -> String {
+    let path = Path::parse(path).unwrap();
+    let text = runtime().block_on(async {
+        let got = objects.get(&path).await.unwrap();
+        got.bytes().await.unwrap()
+    });
+    String::from_utf8(text.to_vec()).unwrap()
+}
+
 /// Writes an object behind the store's back.
 pub(crate) fn write(objects: &dyn ObjectStore, path: &str, text: &str) {
     let path = Path::parse(path).unwrap();
@@ -119,6 +129,23 @@ impl Place for Memory {
 }
 
 store_conformance!(memory, Memory::new(Cut::Before));
+
+/// Each request that is never answered is given up in time, and made again.
+#[test]
+fn an_answer_that_never_comes_is_not_waited_for_without_end() {
+    let memory = Memory::new(Cut::Never);
+    let store = ObjectCheckpointStore::open(Arc::new(memory.objects.clone()), "").unwrap();
+    let store = store.with_timeout(Duration::from_millis(300));
+    for later in 0.. {
+        let before = crate::number_at(&store, "one").unwrap_or_default();
+        let was_made = memory.fail(later, &mut || crate::count(&store, "one"));
+        assert_eq!(crate::number_at(&store, "one"), Some(before + 1), "{later}");
+        if was_made == Some(false) {
+            assert!(later > 2, "{later} requests");
+            return;
+        }
+    }
+}
 
 #[test]
 fn a_lost_answer_leaves_the_old_or_the_new_document() {

@@ -1,15 +1,17 @@
 //! What is opened, what is refused, and what is said of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_checkpoint::store::{CheckpointStore, Query};
-use agent_checkpoint::{CheckpointStoreExt, ErrorKind};
+use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, ErrorKind};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
 
 use crate::driver::{Conditions, Planned};
-use crate::memory::{runtime, write};
+use crate::memory::{read, runtime, write};
+use crate::server::builder_at;
 use crate::{in_memory, key, number_at, numbered};
 
 #[test]
@@ -26,6 +28,13 @@ fn a_back_end_without_compare_and_swap_is_refused() {
             assert_eq!(error.code(), "no-compare-and-swap", "{conditions:?}");
         }
     }
+}
+
+#[test]
+fn a_bucket_that_lists_in_no_order_is_refused() {
+    let driver = builder_at(1).with_bucket_name("a--use1-az4--x-s3").build();
+    let error = ObjectCheckpointStore::open(Arc::new(driver.unwrap()), "").unwrap_err();
+    assert_eq!(error.code(), "unordered-listing");
 }
 
 #[test]
@@ -94,10 +103,19 @@ fn what_the_memory_of_a_driver_cannot_promise_is_not_promised() {
 fn an_object_that_is_not_the_stores_is_named_and_never_written_over() {
     let objects = Arc::new(InMemory::new());
     let store = ObjectCheckpointStore::open(objects.clone(), "").unwrap();
-    for (name, text) in [("one", "{\"n\":1}"), ("two", ""), ("a%2Fb", "x")] {
+    // The object of a key without a document, behind which somebody wrote one.
+    let hour = ClaimRequest::new("dev", Duration::from_secs(3600));
+    store.claim(&key("three"), &hour).unwrap();
+    let claimed = read(&*objects, "documents/three") + "{}";
+    for (name, text) in [
+        ("one", "{\"n\":1}"),
+        ("two", ""),
+        ("three", &claimed),
+        ("a%2Fb", "x"),
+    ] {
         write(&*objects, &format!("documents/{name}"), text);
     }
-    for name in ["one", "two"] {
+    for name in ["one", "two", "three"] {
         let refused = |error: agent_checkpoint::Error| {
             let is_right = matches!(error.kind(), ErrorKind::Unreadable { .. });
             assert!(is_right, "{name}: {error:?}");
@@ -108,7 +126,8 @@ fn an_object_that_is_not_the_stores_is_named_and_never_written_over() {
         refused(store.claimed(&key(name)).unwrap_err());
     }
     let page = store.list(&Query::all()).unwrap();
-    assert!(page.keys().eq([&key("one"), &key("two")]), "{page:?}");
+    let keys = ["one", "three", "two"].map(key);
+    assert!(page.keys().eq(&keys), "{page:?}");
     assert_eq!(page.foreign.len(), 1, "{page:?}");
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Keep, Query};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, DropReason, Dropped};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
+use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
-use agent_checkpoint_object_store::object_store::{ObjectStore, ObjectStoreExt};
 use futures_util::StreamExt;
 
 use crate::driver::Planned;
-use crate::memory::{runtime, write};
+use crate::memory::{read, runtime, write};
 use crate::{key, number_at, numbered};
 
 fn open() -> (Planned, ObjectCheckpointStore) {
@@ -91,11 +91,7 @@ fn a_listing_reads_only_what_it_cannot_tell_and_that_once() {
 fn a_person_can_read_an_object() {
     let (planned, store) = open();
     store.put(&key("US-003"), numbered(1)).unwrap();
-    let object = runtime().block_on(async {
-        let got = planned.objects.get(&"documents/US-003".into()).await;
-        got.unwrap().bytes().await.unwrap()
-    });
-    let text = std::str::from_utf8(&object).unwrap();
+    let text = read(&*planned.objects, "documents/US-003");
     let (header, document) = text.split_once('\n').unwrap();
     assert_eq!(document, "{\"n\":1}");
     assert!(

@@ -5,7 +5,7 @@ use agent_checkpoint::testkit::{MovableClock, Place};
 use agent_checkpoint::{Key, Result, store_conformance};
 
 use crate::memory::{MAX_BYTES, damage, open, raw, runtime};
-use crate::server::{driver_at, fresh_root, need_server, shared};
+use crate::server::{driver_at, fresh_root, shared};
 
 struct S3 {
     root: String,

@@ -22,16 +22,6 @@ pub(crate) struct Server {
     _process: Child,
 }
 
-/// Ends a test that cannot run here, which says so: there is no S3 server. In CI it must be there.
-macro_rules! need_server {
-    () => {
-        if !crate::server::is_installed() {
-            return;
-        }
-    };
-}
-pub(crate) use need_server;
-
 pub(crate) fn is_installed() -> bool {
     if python().is_some() {
         return true;
