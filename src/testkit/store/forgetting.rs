@@ -127,7 +127,8 @@ pub fn a_forgotten_task_leaves_only_its_fence(place: &dyn Place) -> Result<(), S
     }
     if let Some(fence) = fence {
         let left = store.claimed(key).unwrap();
-        let left = left.expect("the fence of a task that was forgotten is gone");
+        let gone = || panic!("the fence of a task that was forgotten is gone");
+        let left = left.unwrap_or_else(gone);
         assert!(
             left.is_only_fence() && left.fence == fence && left.agent.is_none(),
             "of {claim:?} there is left {left:?}"
