@@ -34,22 +34,26 @@ fn scheme(path: &Path) -> Option<(&str, &str)> {
     is_one.then_some((scheme, rest))
 }
 
-/// An address or a path as it may be printed: without the password of a URL.
+/// An address or a path as it may be printed: of a URL all but a password, which another command takes from elsewhere.
 pub(crate) fn shown(path: &Path) -> PathBuf {
-    let Some((scheme, rest)) = scheme(path) else {
-        return path.to_path_buf();
+    let (scheme, rest) = match scheme(path) {
+        Some((scheme, rest)) if scheme != "sqlite" => (scheme, rest),
+        _ => return path.to_path_buf(),
     };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, behind) = rest.split_at(end);
-    match authority
-        .rsplit_once('@')
-        .map(|(user, host)| (user.split_once(':'), host))
-    {
-        Some((Some((user, _)), host)) if scheme != "sqlite" => {
-            PathBuf::from(format!("{scheme}://{user}:***@{host}{behind}"))
-        }
-        _ => path.to_path_buf(),
-    }
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, behind) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (user.split(':').next().unwrap_or_default(), host),
+        None => ("", authority),
+    };
+    let at = if user.is_empty() { "" } else { "@" };
+    let settings = query
+        .split('&')
+        .filter(|it| !it.is_empty() && !it.starts_with("password="));
+    let settings: Vec<&str> = settings.collect();
+    let mark = if settings.is_empty() { "" } else { "?" };
+    let settings = settings.join("&");
+    format!("{scheme}://{user}{at}{host}{behind}{mark}{settings}").into()
 }
 
 /// A store that was opened, and where, as it is shown: once in a process, since a table of many rows asks for it with
@@ -72,9 +76,10 @@ pub(crate) fn open(
     }
     let store: Arc<dyn CheckpointStore> = match scheme(address) {
         Some(("sqlite", path)) => sqlite(path, access, global)?,
+        Some(("postgres" | "postgresql", _)) => postgres(address, access, global)?,
         _ => {
             return Err(Failure::usage(
-                "no store of this kind is known; name a path, or sqlite:PATH with --store",
+                "no store of this kind is known; name a path, sqlite:PATH or postgres://HOST/DATABASE with --store",
             ));
         }
     };
@@ -114,9 +119,42 @@ fn sqlite(
 
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_: &str, _: Access, _: &Global) -> Result<Arc<dyn CheckpointStore>, Failure> {
-    Err(Failure::usage(
-        "sqlite: this ckpt has no databases; install one that has with `cargo install agent-checkpoint-cli \
-         --features sqlite`",
+    Err(not_built("sqlite"))
+}
+
+/// A server has the store or makes its tables, whatever is asked of it; only what reads makes nothing.
+#[cfg(feature = "postgres")]
+fn postgres(
+    address: &Path,
+    access: Access,
+    global: &Global,
+) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    use agent_checkpoint::FixedClock;
+    use agent_checkpoint_postgres::{PostgresStore, SCHEMA};
+
+    let url = address.to_str().unwrap_or_default();
+    let store = match access {
+        Access::Read => PostgresStore::read_only_in(url, SCHEMA)?,
+        Access::Change | Access::Make => PostgresStore::open(url)?,
+    };
+    let store = store.with_max_bytes(global.max_bytes);
+    Ok(match global.now {
+        Some(now) => Arc::new(store.with_clock(FixedClock(now))),
+        None => Arc::new(store),
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &Path, _: Access, _: &Global) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    Err(not_built("postgres"))
+}
+
+/// The error of a command that was built without a kind of stores.
+#[cfg_attr(all(feature = "sqlite", feature = "postgres"), expect(dead_code))]
+fn not_built(feature: &str) -> Failure {
+    Failure::usage(format!(
+        "{feature}: this ckpt was built without stores of this kind; install one that has them with \
+         `cargo install agent-checkpoint-cli --features {feature}`"
     ))
 }
 
@@ -127,8 +165,10 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         for (address, expected) in [
-            ("pg://u:p@w@host/db", "pg://u:***@host/db"),
-            ("pg://u@host/d:b@c", "pg://u@host/d:b@c"),
+            ("pg://u:p@w@host/db", "pg://u@host/db"),
+            ("pg://u:p@host/db?a=1&password=p", "pg://u@host/db?a=1"),
+            ("pg://u@host/d:b@c?password=p", "pg://u@host/d:b@c"),
+            ("pg://host:1", "pg://host:1"),
             ("sqlite:a:b@c", "sqlite:a:b@c"),
             ("folder/a:b@c", "folder/a:b@c"),
         ] {

@@ -106,4 +106,4 @@ mod store;
 mod tls;
 
 pub use changes::Changes;
-pub use store::PostgresStore;
+pub use store::{PostgresStore, SCHEMA};

@@ -21,7 +21,7 @@ use crate::rows::{self, Change, Fate, Hand, KeyRow, ListedRow, Wanted};
 use crate::server::{Call, Server, deciding};
 
 /// The schema that holds the tables where no other is named.
-const SCHEMA: &str = "agent_checkpoint";
+pub const SCHEMA: &str = "agent_checkpoint";
 
 /// Keeps documents in a PostgreSQL database.
 ///

@@ -375,7 +375,17 @@ fn what_a_database_cannot_have_is_refused_in_a_sentence() {
 #[test]
 fn no_password_is_printed() {
     let project = Project::new();
-    let address = "db://me:hunter2@host/x";
+    // Of a kind that is not known, and of a server that is not there.
+    for address in [
+        "db://me:hunter2@host/x",
+        "postgres://me:hunter2@127.0.0.1:1/x",
+    ] {
+        shows_no_password(&project, address);
+    }
+    assert_eq!(project.names(), [""; 0], "no folder of that name is made");
+}
+
+fn shows_no_password(project: &Project, address: &str) {
     for words in [
         &["show", "--key", "a"][..],
         &["note", "x", "--key", "a", "--json"],
@@ -388,17 +398,10 @@ fn no_password_is_printed() {
         let run = project.expect(2, &[words, &["--store", address]].concat());
         let both = format!("{}{}", run.out, run.err);
         assert!(!both.contains("hunter2"), "{both}");
-        assert!(
-            !both.contains('@') || both.contains("me:***@host"),
-            "{both}"
-        );
+        assert!(!both.contains('@') || both.contains("//me@"), "{both}");
     }
     let status = project.expect(2, &["status", address]);
-    assert!(
-        status.error().contains("no store of this kind"),
-        "{status:?}"
-    );
-    assert_eq!(project.names(), [""; 0], "no folder of that name is made");
+    assert!(!status.err.contains("hunter2"), "{status:?}");
 }
 
 /// An agent is killed, and another goes on with its work: all of it in the database.
