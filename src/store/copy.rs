@@ -256,11 +256,13 @@ impl Seen {
 
     /// Whether these are the oldest states of the source, of which more are to come.
     fn is_begun_from(&self, source: &Seen) -> bool {
+        let ended = |at: usize| source.past.get(at).map_or(0, |_| source.tasks_ended(at));
         let is_same = |at: usize| {
-            let (own, of) = (&self.past[at], source.past.get(at));
-            of.is_some_and(|of| {
-                own.revision == of.revision && self.tasks_ended(at) == source.tasks_ended(at)
-            })
+            let (own, of) = (self.tasks_ended(at), source.past.get(at));
+            // Where the next state was interrupted, the tasks that end after it may be recorded already.
+            let is_begun = at + 1 == self.past.len() && own == ended(at) + ended(at + 1);
+            of.is_some_and(|of| of.revision == self.past[at].revision)
+                && (own == ended(at) || is_begun)
         };
         self.present.is_none() && (0..self.past.len()).all(is_same)
     }

@@ -59,6 +59,7 @@ mod crash_after_each_call {
         foreign_healthy,
         emptied_slot,
         forgotten,
+        appended,
     );
 }
 
@@ -87,6 +88,7 @@ mod kill_after_each_call {
         foreign_deleted,
         foreign_pinned,
         forgotten,
+        appended,
     );
 }
 

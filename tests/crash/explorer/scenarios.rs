@@ -10,12 +10,12 @@ use agent_checkpoint::formats::task::{CompletedStep, TaskCheckpoint};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
-    Keep, Put, RecoverOptions, Recovery,
+    Keep, Put, RecoverOptions, Recovery, Stored,
 };
 use agent_checkpoint::testkit::unsynced;
 use agent_checkpoint::{
     Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, Dropped, ErrorKind, Expect, Fence,
-    Key, PutMode, Result,
+    Key, PutMode, Result, Revision,
 };
 
 use super::oracle::{Seen, told};
@@ -1004,5 +1004,35 @@ pub(crate) fn forgotten() -> Scenario {
         open: open_few,
         also: nothing_is_kept,
         ..scenario("forget", begin, &[forget])
+    }
+}
+
+/// A state that comes from another store, behind those of a task that was deleted.
+pub(crate) fn appended() -> Scenario {
+    fn append(root: &Path) -> Result<()> {
+        let state = Stored::new(Document::from_text(text("old"))?);
+        let store = open(root);
+        let history = store.history().expect("a folder of files has one");
+        history.append(&a(), &state, 1).map(drop)
+    }
+    fn is_the_newest(look: &Look<'_>) -> Judged {
+        let states = look.store.states(&a()).map_err(told("list the history"))?;
+        let newest = states.first().ok_or("the history is gone")?;
+        let is_it = newest.revision == Ok(Revision::of(text("old").as_bytes()));
+        let is_done = is_it && newest.tasks_since == 1;
+        ensure(look.acknowledged == 0 || is_done, || {
+            format!("the newest is {newest:?}")
+        })
+    }
+    Scenario {
+        also: is_the_newest,
+        ..scenario(
+            "state from another store",
+            |root| {
+                old_then_new(root);
+                delete(root).unwrap();
+            },
+            &[append],
+        )
     }
 }
