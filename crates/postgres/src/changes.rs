@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,9 @@ use crate::server::Server;
 /// Events say when to look, not what is there: several may come for one write, and those of a time without a connection are
 /// lost. Who watches looks at everything at first, and again after an error.
 pub struct Changes {
-    address: String,
     keys: Receiver<String>,
+    /// Its thread has the connection.
+    server: Arc<Server>,
     /// The connection ends with it.
     _client: Client,
 }
@@ -26,19 +28,19 @@ pub struct Changes {
 impl fmt::Debug for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Changes")
-            .field("address", &self.address)
+            .field("server", &self.server)
             .finish_non_exhaustive()
     }
 }
 
 impl Changes {
-    pub(crate) fn listen(server: &Server) -> Result<Changes> {
+    pub(crate) fn listen(server: &Arc<Server>) -> Result<Changes> {
         let call = server.begin_call();
         let listened = Changes::try_listen(server);
         listened.map_err(|failure| failure.into_error(server.address(), call.waited()))
     }
 
-    fn try_listen(server: &Server) -> Step<Changes> {
+    fn try_listen(server: &Arc<Server>) -> Step<Changes> {
         let until = Instant::now() + Duration::from_secs(10);
         let (sender, keys) = channel();
         let client = server.connect(until, |mut connection| async move {
@@ -53,12 +55,12 @@ impl Changes {
                 }
             }
         })?;
-        // The schema's name has no character that means anything here.
+        // The schema's name has no character that means anything in quotes.
         let listen = format!("LISTEN \"{}\"", server.schema());
         wait(client.batch_execute(&listen), until)??;
         Ok(Changes {
-            address: server.address().to_owned(),
             keys,
+            server: Arc::clone(server),
             _client: client,
         })
     }
@@ -73,7 +75,7 @@ impl Changes {
             Ok(name) => Key::new(name).map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(Failure::NoAnswer.into_error(&self.address, Duration::ZERO))
+                Err(Failure::NoAnswer.into_error(self.server.address(), Duration::ZERO))
             }
         }
     }

@@ -334,8 +334,8 @@ impl Server {
     fn set_up(&self, session: &mut Session) -> Step<()> {
         let read_only = if self.is_read_only { "on" } else { "off" };
         session.set_up(&[
-            // The schema's name has no character that means anything here.
-            ("search_path", format!("{}, pg_temp", self.schema)),
+            // The schema's name has no character that means anything in quotes.
+            ("search_path", format!("\"{}\", pg_temp", self.schema)),
             ("default_transaction_isolation", "read committed".to_owned()),
             ("default_transaction_read_only", read_only.to_owned()),
             ("plan_cache_mode", "force_generic_plan".to_owned()),

@@ -92,6 +92,15 @@ impl PostgresStore {
         Ok(store)
     }
 
+    /// [`read_only_in`](PostgresStore::read_only_in) the schema `agent_checkpoint`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](PostgresStore::open).
+    pub fn read_only(connection: &str) -> Result<PostgresStore> {
+        PostgresStore::read_only_in(connection, SCHEMA)
+    }
+
     fn of(server: Server) -> PostgresStore {
         PostgresStore {
             server: Arc::new(server),

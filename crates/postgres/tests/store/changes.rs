@@ -18,7 +18,7 @@ fn each_write_of_a_store_that_notifies_is_an_event_and_no_other_is() {
     let silent = PostgresStore::open_in(&address, &schema).unwrap();
     let store = PostgresStore::open_in(&address, &schema).unwrap();
     let store = store.notify_changes();
-    let mut changes = silent.changes().unwrap();
+    let mut changes = silent.clone().changes().unwrap();
     silent.put(&key("silent"), numbered(1)).unwrap();
     store.put(&key("a/ä"), numbered(1)).unwrap();
     store.put(&key("a/ä"), numbered(1)).unwrap();
@@ -27,6 +27,8 @@ fn each_write_of_a_store_that_notifies_is_an_event_and_no_other_is() {
     for expected in ["a/ä", "b", "a/ä"] {
         assert_eq!(changes.next(SOON).unwrap(), Some(key(expected)));
     }
+    // Also when the store is gone that made the listener.
+    drop(silent);
     assert_eq!(changes.next(Duration::from_millis(50)).unwrap(), None);
 
     // Other schemas have events of their own.

@@ -151,6 +151,9 @@ fn what_cannot_be_opened_is_named_with_the_next_step_and_without_the_password() 
         assert!(!told.contains("s3cret"), "{told}");
         assert!(began.elapsed() < Duration::from_secs(5), "{told}");
     }
+    let upper = PostgresStore::open_in(&shared().address(), "2_Upper").unwrap();
+    upper.put(&key("a"), numbered(1)).unwrap();
+    assert_eq!(number_at(&upper, "a"), Some(1));
     let name = PostgresStore::open_in(&shared().address(), "a; DROP").unwrap_err();
     assert_eq!(name.code(), "schema-name");
 
