@@ -57,8 +57,9 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 /// * A document that is there but corrupt is [`ErrorKind::Corrupt`] for every operation, also for a
 ///   put that expects [`Expect::Any`].
 /// * After every error what was there is still there, but for [`ErrorKind::NotDurable`]: then the new
-///   document is in place and may not survive a loss of power. A [`forget`](CheckpointStore::forget) that failed may
-///   have removed a part.
+///   document is in place and may not survive a loss of power. A store behind a network that cannot learn what became
+///   of a write says so with the [code](crate::Error::code) `outcome-unknown`. A
+///   [`forget`](CheckpointStore::forget) that failed may have removed a part.
 /// * What was left out of a document is kept until a checkpoint is created anew under its key.
 /// * While a claim on a key stands ([`Claims`]), a write goes through only with its fence;
 ///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences

@@ -138,7 +138,7 @@ pub(crate) fn locked(waited: Duration) -> Error {
 /// The error where a write may have been made or not.
 pub(crate) fn not_known(address: &str) -> Error {
     other(
-        "not-known",
+        "outcome-unknown",
         "the connection broke in the middle of a write, and whether it was made is not known; load it again and decide anew",
     )
     .with_path(address)

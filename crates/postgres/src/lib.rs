@@ -22,7 +22,7 @@
 //! // An agent on another machine opens the same database, and takes the task once its owner is gone.
 //! let other = PostgresStore::open("postgres://orchestrator@db.example/agents")?;
 //! let claim = other.claim(&key, &ClaimRequest::new("ui-dev-2", Duration::from_secs(300)))?;
-//! let tasks = other.checkpoints::<TaskCheckpoint>().with_fence(claim.fence);
+//! let tasks = other.checkpoints::<TaskCheckpoint>().fenced(claim.fence);
 //! let loaded = tasks.load(&key)?.ok_or("not found")?;
 //! assert_eq!(loaded.checkpoint.completed_steps.len(), 1);
 //! # Ok(())
@@ -47,7 +47,7 @@
 //! * A connection that breaks and a server that is started again cost time and nothing else. Each write has a number, and a key keeps the
 //!   last one of each of the 64 that wrote last; after a reconnect the store looks for it. Found, the write is acknowledged as it
 //!   would have been; not found, it is decided anew on what is there. It is never made twice. Only where 64 others wrote the same key
-//!   meanwhile, or the server stays away, this is an error with the code `not-known`.
+//!   meanwhile, or the server stays away, this is an error with the code `outcome-unknown`.
 //! * Serialization failures and deadlocks are tried again until [`with_lock_timeout`](PostgresStore::with_lock_timeout) is over.
 //! * Claims and saves have the time of the database, so the clocks of the machines need not agree. A claim that runs out in the
 //!   middle of a save lets nothing through.

@@ -166,8 +166,11 @@ pub fn a_page_gives_what_a_read_gives(place: &dyn Place) -> Result<(), Skipped> 
         assert_eq!(claim, claimed.flatten(), "the claim {what}");
     }
     if place.damage(key).unwrap() {
-        let page = store.list(&Query::all().with_documents()).unwrap();
-        let mut damaged = page.entries.iter().filter(|listed| listed.key == *key);
+        let page = store.list(&Query::all().with_documents());
+        // Of a larger file that is damaged there is no page.
+        assert!(page.is_ok() || store.capabilities().embedded, "{page:?}");
+        let entries = page.map_or_else(|_| Vec::new(), |page| page.entries);
+        let mut damaged = entries.iter().filter(|listed| listed.key == *key);
         let is_given = damaged.any(|listed| listed.content.is_some());
         assert!(!is_given, "a damaged document is in a page");
     }

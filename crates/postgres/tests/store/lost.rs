@@ -157,7 +157,7 @@ fn a_lost_answer_is_found_until_more_others_wrote_than_are_remembered() {
         );
         match is_known {
             true => drop(answer.unwrap()),
-            false => assert_eq!(answer.unwrap_err().code(), "not-known"),
+            false => assert_eq!(answer.unwrap_err().code(), "outcome-unknown"),
         }
     }
 }
