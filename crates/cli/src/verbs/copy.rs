@@ -1,7 +1,7 @@
 //! `ckpt copy`: all checkpoints of one store into another.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_checkpoint::formats::{Format, Layout};
@@ -58,6 +58,12 @@ pub(super) fn run(
             "copy takes two stores, FROM and TO; leave --store, --key and --slot out, or use --prefix",
         ));
     }
+    if place(from) == place(to) {
+        let from = shown(from).display().to_string();
+        return Err(Failure::usage(format!(
+            "{from}: FROM and TO are the same store, so there is nothing to copy; name another one as TO"
+        )));
+    }
     let source = source(from, global)?;
     let target = target(to, format(&*source, global)?, global)?;
     let options = match global.now {
@@ -87,10 +93,12 @@ pub(super) fn run(
         let mut failure = Failure::from(error);
         if is_other {
             failure.message = format!(
-                "{}: there is another checkpoint under this key in {}, and it was left as it is; copy into another store, or \
-                 remove it first with `ckpt forget`",
+                "{}: there is another checkpoint, or another state of this one, under this key in {}, and it was left as it is; copy into another store, or \
+                 remove it first with `ckpt forget --store {} --key {} --apply`",
                 key.as_deref().unwrap_or_default(),
-                report.to
+                report.to,
+                report.to,
+                key.as_deref().unwrap_or_default(),
             );
         }
         outcome.fail(&failure);
@@ -108,10 +116,17 @@ pub(super) fn run(
         let key = key.to_string();
         report.unreadable.push(Unreadable { key, entry });
     }
+    let is_empty = report.copied + report.present + report.refused.len() == 0;
+    if is_empty {
+        outcome.warn(format!(
+            "{}: there are no checkpoints to copy; sub-folders are stores of their own, and --prefix leaves out what begins otherwise",
+            report.from
+        ));
+    }
     for name in &report.foreign {
         outcome.warn(format!("{name}: is no checkpoint that has a key; it stays"));
     }
-    let is_left = !report.unreadable.is_empty() || !report.foreign.is_empty();
+    let is_left = is_empty || !report.unreadable.is_empty() || !report.foreign.is_empty();
     outcome.exit = outcome.exit.and(Exit::findings_if(is_left));
     if global.json {
         outcome.json(&report);
@@ -127,6 +142,13 @@ pub(super) fn run(
         report.present
     ));
     Ok(outcome)
+}
+
+/// Where a store is, however its path is written.
+fn place(store: &Path) -> PathBuf {
+    let text = store.to_string_lossy();
+    let path = Path::new(text.strip_prefix("sqlite:").unwrap_or(&text));
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The store that is read.
