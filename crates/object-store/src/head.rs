@@ -19,7 +19,7 @@ const RECENT: usize = 32;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Header {
     /// The layout of the object.
-    layout: u64,
+    pub(crate) layout: u64,
     /// Of the text that the store wrote; none where there is no document.
     pub(crate) revision: Option<String>,
     /// When the text was written.
@@ -271,6 +271,19 @@ impl Head {
         let is_named = self.past().any(|entry| entry.name() == part);
         let is_present = self.is_there() && self.entry().name() == part;
         is_named || is_present || self.header.dropped.iter().any(|name| name == part)
+    }
+
+    /// The same without anything that lies beside it. The present text has another number and save, so nothing beside it
+    /// that a writer made before is taken for one of it.
+    pub(crate) fn without_past(&self) -> Head {
+        let mut head = self.clone();
+        let header = &mut head.header;
+        header.history.clear();
+        header.dropped.clear();
+        header.gone.clear();
+        header.number += 1;
+        header.save = new_id();
+        head
     }
 
     /// What is left of it when its task is forgotten; `None` where that is so already. The number goes on: an object of the

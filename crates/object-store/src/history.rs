@@ -166,29 +166,28 @@ impl ObjectCheckpointStore {
             let number = number.and_then(|it| it.parse().ok());
             number.is_some_and(|it: u64| it < head.header.number) && !head.may_need(part)
         };
-        self.remove_beside(key, is_over, time)?;
+        let over = self.beside_of(key, is_over, time)?;
+        if !over.is_empty() {
+            let removed = self.remote.delete_all(over, time);
+            removed.map_err(Failure::into_error)?;
+        }
         Ok(())
     }
 
-    /// Removes those of the objects beside that of a key that are over; whether there were any.
-    pub(crate) fn remove_beside(
+    /// The objects beside that of a key that are wanted, by the last part of their names.
+    pub(crate) fn beside_of(
         &self,
         key: &Key,
-        is_over: impl Fn(&str) -> bool,
+        is_wanted: impl Fn(&str) -> bool,
         time: Time,
-    ) -> Result<bool> {
+    ) -> Result<Vec<Path>> {
         let folder = self.place.beside(&name_of(key.as_str()), "")?;
         let listed = self.remote.list(&folder, None, |_, _| true, time);
         let listed = listed.map_err(Failure::into_error)?;
         let all = listed.into_iter().map(|object| object.location);
-        let over = all.filter(|path| is_over(path.filename().unwrap_or_default()));
-        let over: Vec<Path> = over.collect();
-        let is_any = !over.is_empty();
-        if is_any {
-            let removed = self.remote.delete_all(over, time);
-            removed.map_err(Failure::into_error)?;
-        }
-        Ok(is_any)
+        Ok(all
+            .filter(|path| is_wanted(path.filename().unwrap_or_default()))
+            .collect())
     }
 }
 

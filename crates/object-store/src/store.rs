@@ -227,6 +227,12 @@ impl ObjectCheckpointStore {
         let mut wait = Wait::default();
         loop {
             let head = self.head(key, time)?;
+            // A newer program may have come since this store was opened.
+            let found = head.header.layout;
+            if found > LAYOUT {
+                let known = LAYOUT;
+                return Err(Error::new(ErrorKind::NewerLayout { found, known }).with_key(key));
+            }
             let decided = decide(&head, time).and_then(|(next, value)| match next {
                 Some(next) => Ok(self.write(key, &head, next, time)?.then_some(value)),
                 None => Ok(Some(value)),
@@ -260,12 +266,14 @@ impl ObjectCheckpointStore {
             let put = self.remote.put_all(first, time);
             put.map_err(Failure::into_error)?;
         }
-        if next.head.header.gone.len() >= GONE {
-            let gone = next.head.header.gone.iter();
-            let gone: Result<Vec<Path>> = gone.map(|part| self.place.beside(&name, part)).collect();
+        // Only what the object that is there does not name any more. What this write lets go of still counts: it may lose.
+        let over = &before.header.gone;
+        if over.len() >= GONE {
+            let paths = over.iter().map(|part| self.place.beside(&name, part));
+            let paths: Result<Vec<Path>> = paths.collect();
             // What stays is tried again with the next write.
-            if self.remote.delete_all(gone?, time).is_ok() {
-                next.head.header.gone.clear();
+            if self.remote.delete_all(paths?, time).is_ok() {
+                next.head.header.gone.retain(|part| !over.contains(part));
             }
         }
         let writer = &self.shared.writer;
@@ -477,13 +485,28 @@ impl CheckpointStore for ObjectCheckpointStore {
     }
 
     fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.change(key, |head, time| {
+        let check = |head: &Head| {
             if *options.expect() != Expect::Any {
                 check_expected(key, options.expect(), head.stored(self.max_bytes)?.as_ref())?;
             }
             let (claim, fence) = (head.header.claim.as_ref(), options.fence());
-            Claim::check_forget(claim, fence, self.now_for(fence))?;
-            let was_beside = self.remove_beside(key, |_| true, time)?;
+            Claim::check_forget(claim, fence, self.now_for(fence))
+        };
+        // Nothing is removed that an object of the key names, or that of a writer who is about to: first all of that loses
+        // its meaning, and whoever comes after it writes objects of other names.
+        let beside = self.change(key, |head, time| {
+            check(head)?;
+            let beside = self.beside_of(key, |_| true, time)?;
+            let next = (!beside.is_empty()).then(|| Next::after(&head.without_past()));
+            Ok((next, beside))
+        })?;
+        let was_beside = !beside.is_empty();
+        if was_beside {
+            let removed = self.remote.delete_all(beside, self.time());
+            removed.map_err(|failure| failure.into_error().with_key(key))?;
+        }
+        self.change(key, |head, _| {
+            check(head)?;
             let next = head.forgotten();
             let was_there = was_beside || next.is_some();
             Ok((next.as_ref().map(Next::after), was_there))

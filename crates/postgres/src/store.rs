@@ -256,7 +256,8 @@ impl PostgresStore {
         for write in std::mem::take(unanswered) {
             match row.fate(write.version, write.number) {
                 Fate::Done => {
-                    session.roll_back()?;
+                    // It is done whatever becomes of this session, which is not used again where this fails.
+                    let _ended = session.roll_back();
                     return Ok(Some(write.value));
                 }
                 Fate::Lost => {}
