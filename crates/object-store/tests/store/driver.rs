@@ -33,13 +33,24 @@ pub(crate) enum Conditions {
     Refused,
 }
 
-#[derive(Debug)]
+/// What is done once before the first request that begins so: its kind and its place.
+type Before = (&'static str, Box<dyn FnOnce() + Send>);
+
 pub(crate) struct Plan {
+    before: Option<Before>,
     /// So many requests later one fails.
     pub(crate) next: Option<(usize, Cut)>,
     pub(crate) conditions: Conditions,
     /// What was asked for: the kind and the place of each request.
     pub(crate) asked: Vec<String>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The driver's memory, behind a plan.
@@ -52,6 +63,7 @@ pub(crate) struct Planned {
 impl Planned {
     pub(crate) fn new(objects: Arc<dyn ObjectStore>) -> Planned {
         let plan = Plan {
+            before: None,
             next: None,
             conditions: Conditions::Kept,
             asked: Vec::new(),
@@ -60,10 +72,21 @@ impl Planned {
         Planned { objects, plan }
     }
 
+    /// Has something done before the first request of this kind.
+    pub(crate) fn before(&self, request: &'static str, what: impl FnOnce() + Send + 'static) {
+        self.plan.lock().unwrap().before = Some((request, Box::new(what)));
+    }
+
     /// Notes a request, and gives whether it fails.
     fn asked(&self, kind: &str, place: &Path) -> Option<Cut> {
+        let asked = format!("{kind} {place}");
+        let is_it = |(request, _): &mut Before| asked.starts_with(*request);
+        let before = self.plan.lock().unwrap().before.take_if(is_it);
+        if let Some((_, what)) = before {
+            what();
+        }
         let mut plan = self.plan.lock().unwrap();
-        plan.asked.push(format!("{kind} {place}"));
+        plan.asked.push(asked);
         let (later, how) = plan.next?;
         plan.next = later.checked_sub(1).map(|later| (later, how));
         plan.next.is_none().then_some(how)

@@ -20,6 +20,7 @@ mod memory;
 mod network;
 mod opening;
 mod proxy;
+mod races;
 mod requests;
 mod s3;
 mod server;

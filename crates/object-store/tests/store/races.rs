@@ -1,0 +1,132 @@
+//! Writers that lose: nothing that an object of the key names is taken away for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Keep, Outcome};
+use agent_checkpoint::{CheckpointStoreExt, Claim, ClaimRequest, DropReason, Dropped, ErrorKind};
+use agent_checkpoint_object_store::ObjectCheckpointStore;
+use agent_checkpoint_object_store::object_store::ObjectStore;
+use agent_checkpoint_object_store::object_store::memory::InMemory;
+
+use crate::driver::Planned;
+use crate::{key, number_at, numbered};
+
+/// A store whose requests a test sees, and another one at the same place.
+fn rivals() -> (Planned, ObjectCheckpointStore, ObjectCheckpointStore) {
+    let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let planned = Planned::new(objects.clone());
+    let store = ObjectCheckpointStore::open(Arc::new(planned.clone()), "").unwrap();
+    let rival = ObjectCheckpointStore::open(objects, "").unwrap();
+    // Each save lets go of something.
+    let keep = || Keep::newest(1);
+    (
+        planned,
+        store.with_history(keep()),
+        rival.with_history(keep()),
+    )
+}
+
+fn item(number: u64) -> Vec<Dropped> {
+    let text = format!("item {number}").into();
+    vec![Dropped::new("/x", DropReason::Elements(1), text)]
+}
+
+fn take(store: &ObjectCheckpointStore) -> Claim {
+    let request = ClaimRequest::new("owner", Duration::from_secs(3600)).taking_over();
+    store.claim(&key("one"), &request).unwrap()
+}
+
+/// How many items were dropped, once every state was read.
+fn dropped(store: &ObjectCheckpointStore) -> usize {
+    for entry in store.states(&key("one")).unwrap() {
+        store.load_revision(&key("one"), &entry.id).unwrap();
+    }
+    store.beside().dropped(&key("one")).unwrap().len()
+}
+
+#[test]
+fn an_owner_whose_task_was_taken_over_takes_nothing_away() {
+    let (planned, store, rival) = rivals();
+    let one = key("one");
+    store.put(&one, numbered(0)).unwrap();
+    // So often that the object lets go of as much as it holds, at every point of that.
+    for round in 1..40 {
+        let owner = take(&store);
+        let other = rival.clone();
+        planned.before("update documents/one", move || drop(take(&other)));
+        let put = numbered(1000)
+            .with_dropped(item(1000))
+            .with_fence(owner.fence);
+        let error = store.put(&one, put).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Fenced { .. }),
+            "{error:?}"
+        );
+        assert_eq!(dropped(&rival), round - 1, "in round {round}");
+        let claim = take(&rival);
+        let put = numbered(round as u64).with_dropped(item(round as u64));
+        store.put(&one, put.with_fence(claim.fence)).unwrap();
+        assert_eq!(dropped(&rival), round, "in round {round}");
+    }
+}
+
+#[test]
+fn a_forget_that_another_is_faster_than_takes_nothing_away() {
+    let (planned, store, rival) = rivals();
+    let one = key("one");
+    for number in 0..3 {
+        store
+            .put(&one, numbered(number).with_dropped(item(number)))
+            .unwrap();
+    }
+    let other = rival.clone();
+    planned.before("update documents/one", move || drop(take(&other)));
+    let error = store.forget(&one, &DeleteOptions::new()).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Claimed { .. }),
+        "{error:?}"
+    );
+    assert_eq!(dropped(&rival), 3);
+    assert_eq!(number_at(&rival, "one"), Some(2));
+}
+
+#[test]
+fn a_save_that_is_under_way_while_its_task_is_forgotten_is_whole() {
+    let (planned, store, rival) = rivals();
+    let one = key("one");
+    for round in 0..3 {
+        store.put(&one, numbered(1).with_dropped(item(1))).unwrap();
+        store.put(&one, numbered(2)).unwrap();
+        // What the save needs beside the document is there, and the document is not written yet.
+        let other = rival.clone();
+        planned.before("update documents/one", move || {
+            assert!(other.forget(&key("one"), &DeleteOptions::new()).unwrap());
+        });
+        let saved = store.put(&one, numbered(3).with_dropped(item(3))).unwrap();
+        assert_eq!(saved.outcome, Outcome::Created, "in round {round}");
+        assert_eq!(number_at(&rival, "one"), Some(3));
+        assert_eq!(dropped(&rival), 1, "in round {round}");
+    }
+}
+
+#[test]
+fn a_save_in_the_middle_of_a_forget_is_whole() {
+    let (planned, store, rival) = rivals();
+    let one = key("one");
+    for number in 0..3 {
+        rival
+            .put(&one, numbered(number).with_dropped(item(number)))
+            .unwrap();
+    }
+    let other = rival.clone();
+    planned.before("delete", move || {
+        let put = numbered(9).with_dropped(item(9));
+        other.put(&key("one"), put).unwrap();
+        assert_eq!(dropped(&other), 1);
+    });
+    // The task that it forgets is that of the save as well: it came while the forget went on.
+    assert!(store.forget(&one, &DeleteOptions::new()).unwrap());
+    assert_eq!(number_at(&rival, "one"), None);
+    assert_eq!(dropped(&rival), 0);
+}
