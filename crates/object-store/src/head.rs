@@ -329,8 +329,13 @@ pub(crate) fn has_document(size: u64) -> bool {
 
 impl Entry {
     pub(crate) fn name(&self) -> String {
-        let of_number = || format!("history-{}", self.number);
-        self.part.clone().unwrap_or_else(of_number)
+        // Also of the text: where somebody brought an earlier object of the key back, numbers come again.
+        let of_state = || {
+            let digest = self.revision.rsplit(':').next().unwrap_or_default();
+            let digest: String = digest.chars().take(8).collect();
+            format!("history-{}-{digest}", self.number)
+        };
+        self.part.clone().unwrap_or_else(of_state)
     }
 
     /// The text in the object of the entry.

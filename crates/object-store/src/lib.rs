@@ -81,7 +81,7 @@
 //! |---|---|
 //! | `agent-checkpoint.json` | the number of the layout |
 //! | `documents/KEY` | the document: a line of JSON, then the text to the byte |
-//! | `beside/KEY/history-N` | an earlier state: a line of JSON, then the text |
+//! | `beside/KEY/history-N-ID` | an earlier state: a line of JSON, then the text |
 //! | `beside/KEY/dropped-ID` | dropped items, one in each line |
 //! | `beside/KEY/fingerprints` | the save that they are of, then the text |
 //! | `beside/KEY/damaged-REVISION` | a damaged text that a recovery replaced |

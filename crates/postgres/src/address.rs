@@ -1,5 +1,7 @@
 //! Connection strings, as the other programs for PostgreSQL take them.
 
+use std::time::Duration;
+
 use agent_checkpoint::{Error, Result};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -8,6 +10,10 @@ use crate::failure::other;
 
 /// Where a server's socket is on most systems.
 const SOCKETS: &str = "/var/run/postgresql";
+
+/// The driver's time without a word after which it asks whether the server is there, and this store's.
+const USUAL_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+const IDLE: Duration = Duration::from_secs(30);
 
 /// The settings in a connection string. What it leaves open is taken from the environment, as `psql` does.
 pub(crate) fn parse(text: &str) -> Result<Config> {
@@ -18,6 +24,13 @@ pub(crate) fn parse(text: &str) -> Result<Config> {
              settings that this store knows, and anything but letters and digits in a password as `%` and two digits",
         )
     })?;
+    // An `@` in a password that is not escaped ends it, and the rest of it would be a host, which messages name.
+    let has_at = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+    if config.get_hosts().iter().any(has_at) {
+        return Err(wrong(
+            "a host has an `@` in it; write one in a user's name or a password as `%40`",
+        ));
+    }
     let variable = |name| {
         std::env::var(name)
             .ok()
@@ -52,11 +65,22 @@ pub(crate) fn parse(text: &str) -> Result<Config> {
     if config.get_application_name().is_none() {
         config.application_name("agent-checkpoint");
     }
-    if config.get_ssl_mode() == SslMode::Require {
+    let is_asked_for = |mode: &str| !matches!(mode, "disable" | "allow" | "prefer");
+    let is_usual = config.get_ssl_mode() == SslMode::Prefer && !text.contains("sslmode");
+    if config.get_ssl_mode() == SslMode::Require
+        || is_usual && variable("PGSSLMODE").is_some_and(|mode| is_asked_for(&mode))
+    {
         return Err(wrong(
-            "the connection string asks for TLS, which this program was built without; build it with the feature `tls`, or \
-             write `sslmode=disable` where the network is trusted",
+            "the connection string or PGSSLMODE asks for TLS, which this store does not have; put a tunnel with TLS before \
+             the server, or write `sslmode=disable` where the network is trusted",
         ));
+    }
+    // A server that is gone without a word is found out in less time than the system's two hours.
+    if config.get_keepalives_idle() == USUAL_IDLE {
+        config.keepalives_idle(IDLE);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(IDLE);
     }
     Ok(config)
 }

@@ -135,6 +135,8 @@ pub(crate) struct Session {
     /// The timeout that was set in it.
     lock_timeout: Duration,
     in_transaction: bool,
+    /// Whether a request has no answer yet. Where none came in time, none may ever come: it is not used again.
+    is_asked: Cell<bool>,
 }
 
 /// A session in use; it goes back when this is dropped, unless it broke or is in the middle of something.
@@ -314,6 +316,7 @@ impl Server {
             prepared: HashMap::new(),
             lock_timeout: call.timeout,
             in_transaction: false,
+            is_asked: Cell::new(false),
         };
         session.set_up(&timeouts(call.timeout))?;
         self.set_up(&mut session)?;
@@ -434,27 +437,34 @@ impl Session {
         Ok(())
     }
 
+    fn answer<T>(&self, asked: impl Future<Output = T>) -> Step<T> {
+        self.is_asked.set(true);
+        let answer = wait(asked, self.until())?;
+        self.is_asked.set(false);
+        Ok(answer)
+    }
+
     /// A request that is made once in a session.
     fn query_once(&mut self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Step<Vec<Row>> {
-        Ok(wait(self.client.query_typed(sql, values), self.until())??)
+        Ok(self.answer(self.client.query_typed(sql, values))??)
     }
 
     fn batch(&mut self, sql: &str) -> Step<()> {
-        Ok(wait(self.client.batch_execute(sql), self.until())??)
+        Ok(self.answer(self.client.batch_execute(sql))??)
     }
 
     fn prepared(&mut self, sql: &str) -> Step<Statement> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = wait(self.client.prepare(sql), self.until())??;
+        let statement = self.answer(self.client.prepare(sql))??;
         self.prepared.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 
     pub(crate) fn query(&mut self, sql: &str, values: Values<'_>) -> Step<Vec<Row>> {
         let statement = self.prepared(sql)?;
-        Ok(wait(self.client.query(&statement, values), self.until())??)
+        Ok(self.answer(self.client.query(&statement, values))??)
     }
 
     fn begin(&mut self) -> Step<()> {
@@ -476,7 +486,7 @@ impl Session {
             client.query(&lock, lock_values),
             client.query(&statement, values),
         );
-        let (begun, locked, found) = wait(all, self.until())?;
+        let (begun, locked, found) = self.answer(all)?;
         begun?;
         locked?;
         Ok(found?)
@@ -490,7 +500,7 @@ impl Session {
             client.query(&statement, values),
             client.batch_execute("COMMIT"),
         );
-        let (found, committed) = wait(both, self.until())?;
+        let (found, committed) = self.answer(both)?;
         // Where the request failed, this ended the transaction, too.
         self.in_transaction = committed.is_err();
         let found = found?;
@@ -534,7 +544,9 @@ impl std::ops::DerefMut for Lent<'_> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let is_good = |session: &Session| !session.in_transaction && !session.client.is_closed();
+        let is_good = |session: &Session| {
+            !session.in_transaction && !session.is_asked.get() && !session.client.is_closed()
+        };
         let mut session = self.session.take().filter(is_good);
         let mut pool = self.server.pool();
         while let Some(next) = pool.waiting.pop_front() {

@@ -10,7 +10,8 @@ use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
 
 use crate::driver::Planned;
-use crate::{key, number_at, numbered};
+use crate::memory::{read, write};
+use crate::{key, number_at, number_of, numbered};
 
 /// A store whose requests a test sees, and another one at the same place.
 fn rivals() -> (Planned, ObjectCheckpointStore, ObjectCheckpointStore) {
@@ -129,4 +130,24 @@ fn a_save_in_the_middle_of_a_forget_is_whole() {
     assert!(store.forget(&one, &DeleteOptions::new()).unwrap());
     assert_eq!(number_at(&rival, "one"), None);
     assert_eq!(dropped(&rival), 0);
+}
+
+#[test]
+fn an_earlier_object_that_is_brought_back_takes_no_states_of_the_later_ones() {
+    let (planned, store, _) = rivals();
+    let one = key("one");
+    for number in 0..2 {
+        store.put(&one, numbered(number)).unwrap();
+    }
+    let earlier = read(&*planned.objects, "documents/one");
+    for number in 2..5 {
+        store.put(&one, numbered(number)).unwrap();
+    }
+    write(&*planned.objects, "documents/one", &earlier);
+    for number in 7..9 {
+        store.put(&one, numbered(number)).unwrap();
+    }
+    let newest = &store.states(&one).unwrap()[1];
+    let state = store.load_revision(&one, &newest.id).unwrap();
+    assert_eq!(number_of(&state), 7, "the state before");
 }

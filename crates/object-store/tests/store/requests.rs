@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Keep, Query};
-use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, DropReason, Dropped};
+use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, DropReason, Dropped, Revision};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
@@ -37,9 +37,10 @@ fn a_call_makes_no_more_requests_than_it_needs() {
         ["get documents/US-003", "create documents/US-003"]
     );
     store.put(&one, numbered(2)).unwrap();
+    let digest = &Revision::of(b"{\"n\":1}").to_string()["sha256:".len()..][..8];
     let save = [
         "get documents/US-003",
-        "create beside/US-003/history-1",
+        &format!("create beside/US-003/history-1-{digest}"),
         "update documents/US-003",
     ];
     assert_eq!(planned.requests(), save);

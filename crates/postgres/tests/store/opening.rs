@@ -129,7 +129,12 @@ fn what_cannot_be_opened_is_named_with_the_next_step_and_without_the_password() 
         (
             "postgres://me:s3cret@db.example/agents?sslmode=require".to_owned(),
             "connection-string",
-            "feature `tls`",
+            "which this store does not have",
+        ),
+        (
+            "postgres://me:a@s3cret@db.example/agents".to_owned(),
+            "connection-string",
+            "%40",
         ),
         (
             "host=here password='s3cret unclosed".to_owned(),
