@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::store::DeleteOptions;
 use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Revision};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
@@ -26,6 +27,9 @@ struct Report {
     dropped: usize,
     /// The owner of the last claim.
     owner: Option<String>,
+    /// Whether that claim keeps out whoever does not show its fence.
+    #[serde(skip)]
+    needs_fence: bool,
 }
 
 pub(super) fn run(
@@ -39,8 +43,16 @@ pub(super) fn run(
         true => Target::to_change(file, global)?,
         false => Target::to_look_at(file, global)?,
     };
+    if let Some(slot) = &target.slot {
+        return Err(Failure::new(format!(
+            "{}: the slot {slot} of a host file cannot be forgotten, since its history has whole copies of the file; \
+             `ckpt archive` ends its task",
+            target.path.display()
+        )));
+    }
     let at = |error: Error| target.error(error);
-    let mut report = found(&target).map_err(at)?;
+    let now = global.now.unwrap_or_else(Utc::now);
+    let mut report = found(&target, now).map_err(at)?;
     if apply {
         let options = DeleteOptions::new()
             .with_expect(expect.map_or(Expect::Any, Expect::Revision))
@@ -68,11 +80,16 @@ pub(super) fn run(
         report
             .owner
             .as_ref()
-            .map(|owner| format!("the claim of {owner}")),
+            .map(|owner| match report.needs_fence && !apply {
+                true => format!("the claim of {owner}, whose --fence that needs"),
+                false => format!("the claim of {owner}"),
+            }),
+        // Before they are removed, nobody lists them.
+        Some("what is archived, backed up or quarantined of it".to_owned()).filter(|_| !apply),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let what = match parts.is_empty() {
-        true => "whatever else is kept of it".to_owned(),
+        true => "what was archived, backed up or quarantined of it".to_owned(),
         false => parts.join("; "),
     };
     outcome.line(match (apply, report.applied) {
@@ -85,7 +102,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-fn found(target: &Target) -> Result<Report, Error> {
+fn found(target: &Target, now: DateTime<Utc>) -> Result<Report, Error> {
     let (store, key) = (target.store(), &target.key);
     let checkpoint = match store.load(key) {
         Ok(stored) => stored.is_some(),
@@ -109,6 +126,7 @@ fn found(target: &Target) -> Result<Report, Error> {
         pinned: states.iter().filter(|entry| entry.pinned).count(),
         states: states.len(),
         dropped: store.beside().dropped(key)?.len(),
+        needs_fence: owner.as_ref().is_some_and(|claim| claim.stands(now)),
         owner: owner.map(|claim| claim.owner),
     })
 }

@@ -40,8 +40,14 @@ fn a_folder_is_copied_with_its_history_and_a_second_copy_changes_nothing() {
     let before = project.read("to/A.json");
     project.expect(0, &["step", "done", "two", "--store", "from", "--key", "A"]);
     let conflict = project.expect(5, &["copy", "from", "to", "--prefix", "A"]);
-    let says = "A: there is another checkpoint under this key in to, ";
-    assert!(conflict.error().contains(says), "{conflict:?}");
+    let error = conflict.error();
+    assert!(error.contains(
+        "A: there is another checkpoint, or another state of this one, under this key in to, "
+    ));
+    assert!(
+        error.contains("`ckpt forget --store to --key A --apply`"),
+        "{error}"
+    );
     assert_eq!(project.read("to/A.json"), before);
     project.expect(0, &["forget", "--apply", "--store", "to", "--key", "A"]);
     let again = project.expect(0, &["copy", "from", "to", "--prefix", "A"]);
@@ -74,4 +80,35 @@ fn what_is_no_store_for_many_takes_no_copy_and_a_host_file_gives_one() {
     let copied = project.expect(0, &["copy", "docs/builder-state.json", "to"]);
     assert!(copied.out.starts_with("copied 1 "), "{copied:?}");
     assert_eq!(project.expect(0, &["validate", "to/active.json"]).code, 0);
+}
+
+#[test]
+fn nothing_is_copied_where_there_is_nothing_or_only_the_store_itself() {
+    let project = Project::new();
+    project.expect(
+        0,
+        &[
+            "start",
+            "--agent",
+            "a",
+            "--plan",
+            "x",
+            "--store",
+            "from/deep",
+            "--key",
+            "A",
+        ],
+    );
+    for same in ["from", "./from/", "from/../from"] {
+        let error = project.expect(2, &["copy", "from", same]);
+        assert!(error.error().contains("the same store"), "{error:?}");
+    }
+    for nothing in [
+        &["copy", "from", "to"][..],
+        &["copy", "from/deep", "to", "--prefix", "Z"],
+    ] {
+        let copied = project.expect(1, nothing);
+        assert!(copied.err.contains("no checkpoints to copy"), "{copied:?}");
+    }
+    assert!(!project.path("to").exists());
 }

@@ -327,7 +327,7 @@ fn a_task_is_forgotten_only_when_that_is_applied() {
     assert_eq!(
         would,
         "would be removed for good, with --apply: the checkpoint; 1 earlier state, 1 of them pinned; the claim of \
-         secretive; nothing was changed\n"
+         secretive, whose --fence that needs; what is archived, backed up or quarantined of it; nothing was changed\n"
     );
     assert_eq!(project.names(), before);
     run(4, &["forget", "--apply"]);
@@ -607,4 +607,24 @@ fn what_is_salvaged_is_taken_by_every_verb() {
         }
         assert!(written > 3, "{case}: {written}");
     }
+}
+
+#[test]
+fn an_archive_is_forgotten_also_where_only_the_files_were_copied() {
+    let project = Project::new();
+    let store = ["--store", "c", "--key", "T"];
+    let run = |verb: &[&str]| project.expect(0, &[verb, &store[..]].concat());
+    run(&["start", "--agent", "a", "--plan", "x"]);
+    let archived = run(&["archive", "--as", "aborted"]).out;
+    let archived = archived.trim_end().strip_prefix("archived as ").unwrap();
+    // As a clone by git has it.
+    std::fs::remove_dir_all(project.path("c/.agent-checkpoint")).unwrap();
+    assert!(project.path(archived).exists());
+    let forgotten = run(&["forget", "--apply"]).out;
+    assert!(forgotten.starts_with("removed for good"), "{forgotten}");
+    assert!(!project.path(archived).exists());
+    // Of a task that never was, no folder is made.
+    let names = project.names();
+    project.expect(0, &["forget", "--apply", "--store", "none", "--key", "T"]);
+    assert_eq!(project.names(), names);
 }

@@ -47,7 +47,20 @@ impl DurableFile<'_> {
         let target = self.target()?;
         let folder = parent_of(&target);
         let own = folder.join(fsio::OWN_FOLDER);
-        if look(&target)?.is_none() && look(&own)?.is_none() {
+        let stem = target.file_stem().unwrap_or_default().to_string_lossy();
+        let is_archive = |name: &OsStr| is_archive(folder, &name.to_string_lossy(), &stem);
+        let backups = self.backups.as_ref().map(|backups| {
+            let is_one = |name: &OsStr| (backups.is_backup)(&name.to_string_lossy(), &stem);
+            (folder.join(backups.folder), is_one)
+        });
+        // No folder of ours is made for a task of which there is nothing. One that was copied without it, as git does, may
+        // have archives and backups.
+        let mut is_there = look(&target)?.is_some() || look(&own)?.is_some();
+        is_there = is_there || has(folder, &is_archive)?;
+        if let Some((folder, is_one)) = &backups {
+            is_there = is_there || has(folder, is_one)?;
+        }
+        if !is_there {
             check(None)?;
             return Ok(false);
         }
@@ -76,13 +89,10 @@ impl DurableFile<'_> {
         for kind in folders::REPLACED.into_iter().chain([folders::LOCKS, ""]) {
             self.clear(folder, &own.join(kind), &|_| false)?;
         }
-        let stem = target.file_stem().unwrap_or_default().to_string_lossy();
-        if let Some(backups) = &self.backups {
-            let is_one = |name: &OsStr| (backups.is_backup)(&name.to_string_lossy(), &stem);
-            gone += self.clear(folder, &folder.join(backups.folder), &is_one)?;
+        if let Some((backups, is_one)) = &backups {
+            gone += self.clear(folder, backups, is_one)?;
         }
-        let is_one = |name: &OsStr| is_archive(folder, &name.to_string_lossy(), &stem);
-        gone += self.clear(folder, folder, &is_one)?;
+        gone += self.clear(folder, folder, &is_archive)?;
         gone += usize::from(beside.claims.forget(durability)?);
         if look(&target)?.is_some() {
             fsio::remove(&target, durability)?;
@@ -129,4 +139,10 @@ impl DurableFile<'_> {
         }
         Ok(gone)
     }
+}
+
+/// Whether a folder has a file of a name that is wanted.
+fn has(folder: &Path, is_wanted: &dyn Fn(&OsStr) -> bool) -> Result<bool> {
+    let files = fsio::list(folder)?;
+    Ok(files.iter().any(|file| is_wanted(&file.file_name())))
 }
