@@ -72,7 +72,8 @@
 //! [tokio-postgres](https://docs.rs/tokio-postgres/0.7/tokio_postgres/config/struct.Config.html) behind a `?`, or the same as
 //! `host=HOST user=USER`; several hosts are tried in turn. What is left open is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD` and
 //! `PGDATABASE`; without a host it is the socket in `/var/run/postgresql`, or `localhost`. A file of passwords is not read. No message
-//! and no `Debug` shows a password. This version does not encrypt: `sslmode=require` is an error, never a plain connection.
+//! and no `Debug` shows a password. This version does not encrypt: `sslmode=require`, or `PGSSLMODE` where the string has no mode, is an
+//! error, never a plain connection.
 //!
 //! A pooler in between (PgBouncer) must pool sessions, not transactions or statements: each session has settings of its own.
 //!
