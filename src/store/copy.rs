@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{CheckpointStore, ClaimChange, EntryId, Put, Query, claims_of, history_of};
+use super::{CheckpointStore, ClaimChange, EntryId, Put, Query, Stored, claims_of, history_of};
 use crate::checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Expect, Key, Result, Revision, SystemClock,
 };
@@ -15,10 +15,14 @@ const PAGE: usize = 1000;
 /// How often a key is begun anew whose source changes.
 const ATTEMPTS: usize = 3;
 
+/// Refuses what is no checkpoint.
+type Check = dyn Fn(&Key, Result<&Stored, &Error>) -> Result<()> + Send + Sync;
+
 /// What a copy takes along.
 #[derive(Clone)]
 pub struct CopyOptions {
     prefix: String,
+    check: Option<Arc<Check>>,
     skips_history: bool,
     takes_claimed: bool,
     clock: Arc<dyn Clock>,
@@ -38,6 +42,7 @@ impl Default for CopyOptions {
     fn default() -> Self {
         CopyOptions {
             prefix: String::new(),
+            check: None,
             skips_history: false,
             takes_claimed: false,
             clock: Arc::new(SystemClock),
@@ -56,6 +61,33 @@ impl CopyOptions {
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
+        self
+    }
+
+    /// Copies only what `check` lets pass: it is given each key with its document, or with the reason why that cannot be
+    /// read. What it refuses is no checkpoint, and [stays](CopyReport::skipped). Without it every document is copied.
+    ///
+    /// # Examples
+    ///
+    /// Only what is of a known format, from a folder in which other JSON files lie too:
+    ///
+    /// ```
+    /// use agent_checkpoint::formats::Formats;
+    /// use agent_checkpoint::store::CopyOptions;
+    ///
+    /// let formats = Formats::default();
+    /// let options = CopyOptions::new().with_check(move |key, found| match found {
+    ///     Ok(stored) => formats.detect(key.as_str().as_ref(), Some(&stored.document)).map(drop),
+    ///     Err(_) => Ok(()), // it is damaged, and reported as such
+    /// });
+    /// # let _ = options;
+    /// ```
+    #[must_use]
+    pub fn with_check(
+        mut self,
+        check: impl Fn(&Key, Result<&Stored, &Error>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Some(Arc::new(check));
         self
     }
 
@@ -93,6 +125,8 @@ pub struct CopyReport {
     /// The keys that were not copied, each with the reason: one that is claimed, damaged, or another document in the
     /// target, and one that changed while it was copied.
     pub refused: Vec<Error>,
+    /// What the [check](CopyOptions::with_check) refused, each with its reason.
+    pub skipped: Vec<Error>,
     /// What lies in the source and has no key.
     pub foreign: Vec<OsString>,
     /// Earlier states that cannot be read. They stay in the source, and all else of their keys is copied.
@@ -147,6 +181,10 @@ pub fn copy(
         query = query.after(next);
     }
     for (at, key) in keys.iter().enumerate() {
+        if let Err(error) = checked(from, key, options) {
+            report.skipped.push(error.with_key(key));
+            continue;
+        }
         let mut unreadable = Vec::new();
         let copied = copy_key(from, to, key, options, &mut unreadable);
         let copied = copied.map_err(|error| error.with_key(key));
@@ -173,6 +211,18 @@ pub fn copy(
         report.refused.extend(refused);
     }
     Ok(report)
+}
+
+fn checked(from: &dyn CheckpointStore, key: &Key, options: &CopyOptions) -> Result<()> {
+    let Some(check) = &options.check else {
+        return Ok(());
+    };
+    match from.load(key) {
+        Ok(Some(stored)) => check(key, Ok(&stored)),
+        // Deleted since the list was made: the copy says so.
+        Ok(None) => Ok(()),
+        Err(error) => check(key, Err(&error)),
+    }
 }
 
 /// Whether another key may be copied all the same.

@@ -285,7 +285,7 @@ pub(crate) enum Verb {
     /// Copy all checkpoints of one store into another, with their history
     ///
     /// A copy that was interrupted goes on where it stopped. What is another checkpoint in TO is not touched: exit 5; what
-    /// an agent has claimed is not copied: exit 4.
+    /// an agent has claimed is not copied: exit 4. What is no checkpoint is named and stays: exit 1.
     Copy {
         /// The store that is read: a folder, one checkpoint file, a host file or a database, `sqlite:PATH`
         #[arg(value_name = "FROM")]

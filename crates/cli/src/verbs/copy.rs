@@ -1,14 +1,14 @@
 //! `ckpt copy`: all checkpoints of one store into another.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_checkpoint::formats::{Format, Layout};
 use agent_checkpoint::store::{
-    BuilderStateStore, CheckpointStore, CopyOptions, EntryId, FileStore, Query, copy,
+    BuilderStateStore, CheckpointStore, CopyOptions, EntryId, FileStore, Query, Stored, copy,
 };
-use agent_checkpoint::{ErrorKind, FixedClock};
+use agent_checkpoint::{Error, ErrorKind, FixedClock, Key};
+use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::busy::Busy;
@@ -17,7 +17,9 @@ use crate::args::Global;
 use crate::backend::{self, Access, is_address, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named::shell_word;
 use crate::output::Outcome;
+use crate::read;
 use crate::report::count;
 
 /// How many documents are looked at to tell the format of a folder.
@@ -31,7 +33,7 @@ struct Report {
     present: usize,
     refused: Vec<Refused>,
     unreadable: Vec<Unreadable>,
-    foreign: Vec<String>,
+    skipped: Vec<Skipped>,
 }
 
 #[derive(Serialize)]
@@ -47,6 +49,13 @@ struct Unreadable {
     entry: EntryId,
 }
 
+/// What is no checkpoint.
+#[derive(Serialize)]
+struct Skipped {
+    file: String,
+    reason: String,
+}
+
 pub(super) fn run(
     from: &Path,
     to: &Path,
@@ -58,7 +67,7 @@ pub(super) fn run(
             "copy takes two stores, FROM and TO; leave --store, --key and --slot out, or use --prefix",
         ));
     }
-    if place(from) == place(to) {
+    if real(from) == real(to) {
         let from = shown(from).display().to_string();
         return Err(Failure::usage(format!(
             "{from}: FROM and TO are the same store, so there is nothing to copy; name another one as TO"
@@ -70,6 +79,7 @@ pub(super) fn run(
         Some(now) => options.with_clock(FixedClock(now)),
         None => options,
     };
+    let options = options.with_check(check(source.clone(), from, global));
     let mut busy = Busy::new();
     let copied = copy(&*source, &*target, &options, &mut |progress| {
         busy.tell(progress.done);
@@ -77,7 +87,6 @@ pub(super) fn run(
     busy.finish();
     let copied = copied?;
     let mut outcome = Outcome::new();
-    let name = |name: &OsString| name.to_string_lossy().into_owned();
     let mut report = Report {
         from: shown(from).display().to_string(),
         to: shown(to).display().to_string(),
@@ -85,36 +94,44 @@ pub(super) fn run(
         present: copied.present,
         refused: Vec::new(),
         unreadable: Vec::new(),
-        foreign: copied.foreign.iter().map(name).collect(),
+        skipped: Vec::new(),
     };
     for error in copied.refused {
-        let key = error.key().map(ToString::to_string);
-        let is_other = matches!(error.kind(), ErrorKind::Conflict { .. });
-        let mut failure = Failure::from(error);
-        if is_other {
-            failure.message = format!(
-                "{}: there is another checkpoint, or another state of this one, under this key in {}, and it was left as it is; copy into another store, or \
-                 remove it first with `ckpt forget --store {} --key {} --apply`",
-                key.as_deref().unwrap_or_default(),
-                report.to,
-                report.to,
-                key.as_deref().unwrap_or_default(),
-            );
-        }
+        let failure = refused(error, (&*source, from), (&*target, to));
         outcome.fail(&failure);
         report.refused.push(Refused {
-            key,
+            key: failure.key,
             code: failure.code,
             message: failure.message,
         });
     }
     for (key, entry) in copied.unreadable {
         outcome.warn(format!(
-            "{key}: the earlier state {entry} cannot be read, and stays in {} only",
+            "{}: the earlier state {entry} cannot be read, and stays in {} only",
+            place(&*source, from, &key),
             report.from
         ));
         let key = key.to_string();
         report.unreadable.push(Unreadable { key, entry });
+    }
+    for name in copied.foreign {
+        report.skipped.push(Skipped {
+            file: from.join(name).display().to_string(),
+            reason: "its name is that of no key".to_owned(),
+        });
+    }
+    for error in copied.skipped {
+        let key = error.key().map(|key| place(&*source, from, key));
+        report.skipped.push(Skipped {
+            file: key.unwrap_or_default(),
+            reason: match error.kind() {
+                ErrorKind::UnknownFormat { found, .. } => found.clone(),
+                kind => kind.to_string(),
+            },
+        });
+    }
+    for Skipped { file, reason } in &report.skipped {
+        outcome.warn(format!("{file}: was not copied, no checkpoint: {reason}"));
     }
     let is_empty = report.copied + report.present + report.refused.len() == 0;
     if is_empty {
@@ -123,10 +140,7 @@ pub(super) fn run(
             report.from
         ));
     }
-    for name in &report.foreign {
-        outcome.warn(format!("{name}: is no checkpoint that has a key; it stays"));
-    }
-    let is_left = is_empty || !report.unreadable.is_empty() || !report.foreign.is_empty();
+    let is_left = is_empty || !report.unreadable.is_empty() || !report.skipped.is_empty();
     outcome.exit = outcome.exit.and(Exit::findings_if(is_left));
     if global.json {
         outcome.json(&report);
@@ -145,10 +159,115 @@ pub(super) fn run(
 }
 
 /// Where a store is, however its path is written.
-fn place(store: &Path) -> PathBuf {
+fn real(store: &Path) -> PathBuf {
     let text = store.to_string_lossy();
     let path = Path::new(text.strip_prefix("sqlite:").unwrap_or(&text));
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The file of a key, where it has one of its own.
+fn file(store: &dyn CheckpointStore, path: &Path, key: &Key) -> Option<PathBuf> {
+    let is_alone = !is_address(path) && !store.capabilities().embedded;
+    is_alone
+        .then(|| store.beside().document_file(key))
+        .flatten()
+}
+
+/// The file of a key in a store, or the store with the key.
+fn place(store: &dyn CheckpointStore, path: &Path, key: &Key) -> String {
+    match file(store, path, key) {
+        Some(file) => file.display().to_string(),
+        None => format!("{} ({key})", shown(path).display()),
+    }
+}
+
+/// How a command line names a key of a store.
+fn words(store: &dyn CheckpointStore, path: &Path, key: &Key) -> String {
+    let path = shell_word(&shown(path).display().to_string());
+    let key = shell_word(key.as_str());
+    match store.capabilities().embedded {
+        true => format!("--store {path} --slot {key}"),
+        false => format!("--store {path} --key {key}"),
+    }
+}
+
+/// Why a checkpoint was not copied, and what helps.
+fn refused(
+    error: Error,
+    (source, from): (&dyn CheckpointStore, &Path),
+    (target, to): (&dyn CheckpointStore, &Path),
+) -> Failure {
+    let Some(key) = error.key().cloned() else {
+        return error.into();
+    };
+    let (from_here, to_there) = (place(source, from, &key), place(target, to, &key));
+    let message = match error.kind() {
+        ErrorKind::Conflict { .. } => Some(format!(
+            "{from_here}: there is another checkpoint, or another state of this one, at {to_there}, and it was left as it is; copy into \
+             another store, or remove it first with `ckpt forget {} --apply`",
+            words(target, to, &key)
+        )),
+        ErrorKind::Claimed { owner, until } => Some(format!(
+            "{from_here}: claimed by {owner} until {}, and not copied; copy it once its owner is done, or with --include-claimed as it is \
+             now: its owner goes on here",
+            until.to_rfc3339_opts(SecondsFormat::Secs, true)
+        )),
+        ErrorKind::Corrupt(corrupt) => Some(format!(
+            "{from_here}: corrupt: {corrupt}; recover it with `ckpt recover {}`, and copy it again",
+            words(source, from, &key)
+        )),
+        kind if error.path().is_none() => Some(format!("{from_here}: {kind}")),
+        _ => None,
+    };
+    let mut failure = Failure::from(error);
+    if let Some(message) = message {
+        failure.message = message;
+    }
+    failure.key = Some(key.to_string());
+    failure
+}
+
+/// What is a checkpoint by the formats that are known, as `status` decides; of a format that is named everything is one.
+fn check(
+    source: Arc<dyn CheckpointStore>,
+    from: &Path,
+    global: &Global,
+) -> impl Fn(&Key, Result<&Stored, &Error>) -> Result<(), Error> + Send + Sync + 'static {
+    let (from, global) = (from.to_path_buf(), global.clone());
+    move |key, found| {
+        if global.format.is_some() || source.capabilities().embedded {
+            return Ok(());
+        }
+        let file = file(&*source, &from, key);
+        let result = match (found, &file) {
+            (Ok(stored), _) => {
+                let by_name = file.unwrap_or_else(|| PathBuf::from(key.as_str()));
+                global
+                    .formats
+                    .detect(&by_name, Some(&stored.document))
+                    .and_then(|found| match found.format.is_host() {
+                        true => Err(Error::wrong_input(format!(
+                            "it is a host file, whose checkpoints are copied by `ckpt copy {} TO`",
+                            shell_word(&by_name.display().to_string())
+                        ))),
+                        false => Ok(()),
+                    })
+            }
+            (Err(error), Some(file)) => read::format_of_damaged(file, error, &global).map(drop),
+            (Err(_), None) => Ok(()),
+        };
+        match result {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::UnknownFormat { .. } | ErrorKind::Other { .. }
+                ) =>
+            {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The store that is read.
@@ -201,20 +320,33 @@ fn layout(format: Option<Format>) -> Layout {
     format.map_or_else(Layout::default, |format| format.layout())
 }
 
-/// The format by whose names the files of a store are called: that is named, or that of the first document of which it
-/// can be told.
+/// The format by whose names the files of a store are called: that of the first document of which it can be told, else
+/// the one that is named. A document of another format than is named is refused.
 fn format(store: &dyn CheckpointStore, global: &Global) -> Result<Option<Format>, Failure> {
     let formats = &global.formats;
-    if let Some(name) = &global.format {
-        return Ok(Some(*formats.get(name)?));
-    }
+    let named = global.format.as_ref().map(|name| formats.get(name));
+    let named = named.transpose()?;
     let page = store.list(&Query::all().with_limit(LOOKED_AT))?;
-    let format = page.keys().find_map(|key| {
+    let found = page.keys().find_map(|key| {
         let stored = store.load(key).ok()??;
         let file = store.beside().document_file(key);
         let file = file.unwrap_or_else(|| Path::new(key.as_str()).to_path_buf());
         let found = formats.detect(&file, Some(&stored.document)).ok()?;
-        Some(found.format)
+        Some((found.format, file))
     });
-    Ok(format)
+    match (named, found) {
+        // In a host file each place is told by itself.
+        (Some(named), Some((found, file)))
+            if named.name() != found.name() && !store.capabilities().embedded =>
+        {
+            Err(Failure::usage(format!(
+                "{}: is of the format {}, and a copy converts nothing; leave --format out, and use `ckpt convert --to {}` for each checkpoint",
+                file.display(),
+                found.name(),
+                named.name()
+            )))
+        }
+        (Some(named), _) => Ok(Some(*named)),
+        (None, found) => Ok(found.map(|(format, _)| format)),
+    }
 }

@@ -42,7 +42,7 @@ fn a_folder_is_copied_with_its_history_and_a_second_copy_changes_nothing() {
     let conflict = project.expect(5, &["copy", "from", "to", "--prefix", "A"]);
     let error = conflict.error();
     assert!(error.contains(
-        "A: there is another checkpoint, or another state of this one, under this key in to, "
+        "from/A.json: there is another checkpoint, or another state of this one, at to/A.json, "
     ));
     assert!(
         error.contains("`ckpt forget --store to --key A --apply`"),
@@ -111,4 +111,75 @@ fn nothing_is_copied_where_there_is_nothing_or_only_the_store_itself() {
         assert!(copied.err.contains("no checkpoints to copy"), "{copied:?}");
     }
     assert!(!project.path("to").exists());
+}
+
+#[test]
+fn what_is_no_checkpoint_stays_and_is_named_with_its_reason() {
+    let project = Project::new();
+    begin(&project, "A");
+    project.write("from/package.json", "{\"name\": \"shop\"}\n");
+    project.write("from/notes.json", "Remember the milk.\n");
+    project.write("from/hosts.json", EXAMPLE);
+    let status = project.expect(1, &["status", "from", "--json"]).json();
+    let copied = project.expect(1, &["copy", "from", "to"]);
+    assert_eq!(copied.out, "copied 1 checkpoint; 0 there already\n");
+    for says in [
+        "from/package.json: was not copied, no checkpoint: its members tell no known format",
+        "from/notes.json: was not copied, no checkpoint: text that is no JSON",
+        "from/hosts.json: was not copied, no checkpoint: it is a host file, whose checkpoints are copied by `ckpt copy from/hosts.json TO`",
+    ] {
+        assert!(copied.err.contains(says), "{copied:?}");
+    }
+    assert_eq!(status["left_out"].as_array().unwrap().len(), 2, "{status}");
+    let told = project.expect(1, &["copy", "from", "to", "--json"]).json();
+    assert_eq!(told["skipped"].as_array().unwrap().len(), 3, "{told}");
+    assert_eq!(project.expect(0, &["status", "to"]).code, 0);
+    for stays in ["package", "notes", "hosts"] {
+        assert!(!project.path(&format!("to/{stays}.json")).exists());
+    }
+}
+
+#[test]
+fn what_is_refused_names_its_file_and_what_helps() {
+    let project = Project::new();
+    begin(&project, "A");
+    begin(&project, "B");
+    project.expect(
+        0,
+        &["claim", "--agent", "dev", "--store", "from", "--key", "A"],
+    );
+    let text = project.read("from/B.json");
+    project.write("from/B.json", &text[..text.len() / 2]);
+    let copied = project.expect(3, &["copy", "from", "to"]);
+    let claimed = "ckpt: from/A.json: claimed by dev until ";
+    assert!(copied.err.contains(claimed), "{copied:?}");
+    assert!(copied.err.contains("--include-claimed"), "{copied:?}");
+    assert!(!copied.err.contains("--take-over"), "{copied:?}");
+    let recover = "recover it with `ckpt recover --store from --key B`";
+    assert!(
+        copied.err.contains("ckpt: from/B.json: corrupt: "),
+        "{copied:?}"
+    );
+    assert!(copied.err.contains(recover), "{copied:?}");
+    project.expect(1, &["recover", "--store", "from", "--key", "B"]);
+    project.expect(0, &["copy", "from", "to", "--include-claimed"]);
+    // Of a database the store and the key stand for the file.
+    project.expect(0, &["copy", "from", "sqlite:a.db", "--include-claimed"]);
+    let note = ["note", "x", "--store", "sqlite:a.db", "--key", "B"];
+    project.expect(0, &note);
+    let differs = project.expect(5, &["copy", "sqlite:a.db", "to"]);
+    let says =
+        "sqlite:a.db (B): there is another checkpoint, or another state of this one, at to/B.json";
+    assert!(differs.error().contains(says), "{differs:?}");
+}
+
+#[test]
+fn a_copy_converts_nothing_and_names_the_verb_that_does() {
+    let project = Project::new();
+    begin(&project, "A");
+    let refused = project.expect(2, &["copy", "from", "to", "--format", "agent-session"]);
+    let says = "from/A.json: is of the format task, and a copy converts nothing; leave --format out, and use `ckpt convert --to agent-session`";
+    assert!(refused.error().contains(says), "{refused:?}");
+    assert!(!project.path("to").exists());
+    project.expect(0, &["copy", "from", "to", "--format", "task"]);
 }
