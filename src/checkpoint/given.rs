@@ -259,19 +259,22 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// What the format cannot do without.
+    /// What the format cannot do without, each with its name for a person, such as `a session (--session)`.
     ///
     /// # Errors
     ///
-    /// One that says `what` is needed, when it was not given.
-    pub fn needs<T: ?Sized>(
+    /// One that names all that was not given.
+    pub fn needs<T: ?Sized, const N: usize>(
         &self,
-        value: Option<&'a T>,
         format: &str,
-        what: &str,
-    ) -> Result<&'a T> {
-        value.ok_or_else(|| {
-            Error::wrong_input(format!("a checkpoint of {format} needs {what}"))
+        needed: [(Option<&'a T>, &str); N],
+    ) -> Result<[&'a T; N]> {
+        let given: Vec<&T> = needed.iter().filter_map(|(value, _)| *value).collect();
+        given.try_into().map_err(|_| {
+            let missing = needed.iter().filter(|(value, _)| value.is_none());
+            let missing: Vec<&str> = missing.map(|(_, what)| *what).collect();
+            let missing = missing.join(" and ");
+            Error::wrong_input(format!("a checkpoint of {format} needs {missing}"))
                 .with_path(self.file.path)
         })
     }

@@ -15,11 +15,15 @@ pub(super) const INPUTS: &[Input] = &[
 ];
 
 pub(super) fn start(start: &Start<'_>) -> Result<AgentCheckpoint> {
-    let needs = |value, what: &str| start.needs(value, AgentCheckpoint::FORMAT, what);
     let key = start.key_is_named.then_some(start.key.as_str());
-    let agent = needs(start.agent.or(key), "the agent's id: name it with --agent")?;
-    let session = needs(start.session, "a session: name it with --session")?;
-    let feature = needs(start.given.text("task"), "a feature: name it with --task")?;
+    let [agent, session, feature] = start.needs(
+        AgentCheckpoint::FORMAT,
+        [
+            (start.agent.or(key), "the agent's id (--agent)"),
+            (start.session, "a session (--session)"),
+            (start.given.text("task"), "a feature (--task)"),
+        ],
+    )?;
     let (plan, now) = (start.plan, start.now);
     Ok(AgentCheckpoint::begin(agent, session, feature, plan, now))
 }

@@ -137,11 +137,8 @@ pub(super) fn start(start: &Start<'_>) -> Result<BuildCheckpoint> {
         );
         return Err(Error::wrong_input(message).with_path(start.file.path));
     }
-    let path = start.needs(
-        given.file("spec"),
-        BuildCheckpoint::FORMAT,
-        "its plan: name the file with --spec",
-    )?;
+    let plan = (given.file("spec"), "the file of its plan (--spec)");
+    let [path] = start.needs(BuildCheckpoint::FORMAT, [plan])?;
     let spec = read(path, &start.file)?;
     let id = given.text("task").unwrap_or(start.key.as_str());
     let title = given.text("title");

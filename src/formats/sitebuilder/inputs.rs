@@ -32,10 +32,14 @@ pub(super) const INPUTS: &[Input] = &[
 ];
 
 pub(super) fn start(start: &Start<'_>) -> Result<SitebuilderCheckpoint> {
-    let needs = |value, what: &str| start.needs(value, SitebuilderCheckpoint::FORMAT, what);
     let given = start.given;
-    let agent = needs(start.agent, "an agent: name it with --agent")?;
-    let task = needs(given.text("task"), "a task id: name it with --task")?;
+    let [agent, task] = start.needs(
+        SitebuilderCheckpoint::FORMAT,
+        [
+            (start.agent, "an agent (--agent)"),
+            (given.text("task"), "a task id (--task)"),
+        ],
+    )?;
     let mut ids = HashSet::new();
     if let Some(twice) = start.plan.iter().find(|id| !ids.insert(*id)) {
         return Err(Error::wrong_input(format!(

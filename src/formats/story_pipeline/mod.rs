@@ -320,8 +320,8 @@ impl Checkpoint for StoryCheckpoint {
     }
 
     fn start(start: &Start<'_>) -> Result<Self> {
-        let needed = "the worker's id: name it with --agent";
-        let agent = start.needs(start.agent, Self::FORMAT, needed)?;
+        let worker = (start.agent, "the worker's id (--agent)");
+        let [agent] = start.needs(Self::FORMAT, [worker])?;
         StoryCheckpoint::begin(start.key.as_str(), agent, start.plan, start.now)
     }
 

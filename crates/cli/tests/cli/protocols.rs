@@ -643,7 +643,10 @@ fn start_begins_what_has_a_beginning() {
         "story-pipeline",
     ];
     let run = project.expect(2, &[&["start"], &place[..]].concat());
-    assert!(run.error().contains("name it with --agent"), "{run:?}");
+    assert!(
+        run.error().ends_with("needs the worker's id (--agent)"),
+        "{run:?}"
+    );
     let begun = [&["start", "--agent", "a-1", "--plan", "SHOP-2"], &place[..]].concat();
     let run = project.expect(0, &begun);
     assert!(
@@ -781,4 +784,29 @@ fn a_status_that_leads_nowhere_is_left_by_force() {
     let run = place.gives(4, &["pause"]);
     assert!(run.error().ends_with("(--force)"), "{run:?}");
     place.does(&["pause", "--force"]);
+}
+
+#[test]
+fn a_start_asks_for_all_that_is_missing_at_once() {
+    let project = Project::new();
+    for (format, needs) in [
+        (
+            "agent-session",
+            "needs a session (--session) and a feature (--task)",
+        ),
+        (
+            "sitebuilder",
+            "needs an agent (--agent) and a task id (--task)",
+        ),
+    ] {
+        let start = ["start", "--store", "s", "--key", "a", "--format", format];
+        let run = project.expect(2, &start);
+        assert!(run.error().ends_with(needs), "{run:?}");
+    }
+    // Without a key the agent's id is asked for too.
+    let start = ["start", "--store", "s/b.json", "--format", "agent-session"];
+    let run = project.expect(2, &start);
+    let all = "needs the agent's id (--agent) and a session (--session) and a feature (--task)";
+    assert!(run.error().ends_with(all), "{run:?}");
+    assert_eq!(project.names(), [""; 0]);
 }
