@@ -4,10 +4,11 @@ use std::time::SystemTime;
 
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Keep, Stored};
-use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Result, Revision};
+use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Result, Revision};
 use chrono::{DateTime, Utc};
 use object_store::{PutMode, UpdateVersion};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::remote::{Object, random};
 
@@ -44,6 +45,9 @@ pub(crate) struct Header {
     recent: Vec<(String, u64)>,
 }
 
+/// By how many milliseconds a fence lies beyond the present time that is to be greater than any of another clock.
+const BEYOND: u64 = 60_000;
+
 /// A state in the history. Its text is an object of its own, which begins with this as a line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
@@ -74,7 +78,7 @@ impl Head {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let text = bytes.split_off(end.map_or(bytes.len(), |end| end + 1));
         let unreadable = || {
-            let detail = "its object is not what the store writes there; bring an earlier version of the object back, or remove it"
+            let detail = "its object is not what the store writes there; bring an earlier version of the object back, or forget it"
                 .to_owned();
             Error::new(ErrorKind::Unreadable { detail })
         };
@@ -88,6 +92,33 @@ impl Head {
             header,
             text,
             version: Some(object.version),
+        })
+    }
+
+    /// The same, for a call that removes all of it: of an object that is not what the store writes there, what can still be
+    /// read of its claim. Where nothing can, a fence that is greater than any before, and so is the number.
+    pub(crate) fn of_any(object: Object, now: DateTime<Utc>) -> Result<Head> {
+        let version = Some(object.version.clone());
+        let line = object.bytes.split(|byte| *byte == b'\n').next();
+        let left = serde_json::from_slice::<Value>(line.unwrap_or_default()).unwrap_or_default();
+        Head::of(object).or_else(|error| {
+            if left["layout"].as_u64() > Some(LAYOUT) {
+                return Err(error);
+            }
+            let claim = Claim::deserialize(&left["claim"]).ok();
+            let millis = u64::try_from(now.timestamp_millis()).unwrap_or(0);
+            let beyond = Claim::only_fence(Fence::new(millis.saturating_add(BEYOND)));
+            let header = Header {
+                number: millis,
+                save: new_id(),
+                claim: Some(claim.unwrap_or(beyond)),
+                ..Header::default()
+            };
+            Ok(Head {
+                header,
+                text: Vec::new(),
+                version,
+            })
         })
     }
 

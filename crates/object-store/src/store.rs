@@ -20,7 +20,7 @@ use crate::head::{Head, LAYOUT, new_id, too_large};
 use crate::keys::name_of;
 use crate::listing::Known;
 use crate::place::Place;
-use crate::remote::{Got, Remote, Time, Wait, random};
+use crate::remote::{Got, Object, Remote, Time, Wait, random};
 use crate::turns::Turns;
 
 /// What the first line of an object may have beside the text, in bytes.
@@ -46,6 +46,9 @@ pub struct ObjectCheckpointStore {
     /// The layout of a newer program.
     newer: Option<u64>,
 }
+
+/// Reads the object of a key.
+type ReadHead<'r> = dyn Fn(Object) -> Result<Head> + 'r;
 
 /// What the clones of a store have together.
 #[derive(Debug)]
@@ -190,9 +193,13 @@ impl ObjectCheckpointStore {
 
     /// What is there of a key.
     pub(crate) fn head(&self, key: &Key, time: Time) -> Result<Head> {
+        self.head_by(key, &Head::of, time)
+    }
+
+    fn head_by(&self, key: &Key, read: &ReadHead<'_>, time: Time) -> Result<Head> {
         let path = self.place.document(&name_of(key.as_str()))?;
         let head = match self.remote.get(&path, self.most_bytes(), time) {
-            Ok(Got::Whole(object)) => Head::of(object),
+            Ok(Got::Whole(object)) => read(object),
             Ok(Got::TooLarge(size)) => Err(too_large(size, self.max_bytes)),
             Err(Failure::Absent) => Ok(Head::default()),
             Err(failure) => Err(failure.into_error()),
@@ -205,6 +212,15 @@ impl ObjectCheckpointStore {
     pub(crate) fn change<T>(
         &self,
         key: &Key,
+        decide: impl FnMut(&Head, Time) -> Result<(Option<Next>, T)>,
+    ) -> Result<T> {
+        self.change_by(key, &Head::of, decide)
+    }
+
+    fn change_by<T>(
+        &self,
+        key: &Key,
+        read: &ReadHead<'_>,
         mut decide: impl FnMut(&Head, Time) -> Result<(Option<Next>, T)>,
     ) -> Result<T> {
         if self.is_read_only {
@@ -226,7 +242,7 @@ impl ObjectCheckpointStore {
         };
         let mut wait = Wait::default();
         loop {
-            let head = self.head(key, time)?;
+            let head = self.head_by(key, read, time)?;
             // A newer program may have come since this store was opened.
             let found = head.header.layout;
             if found > LAYOUT {
@@ -243,7 +259,7 @@ impl ObjectCheckpointStore {
                 // What was read of the key is not there any more: it may not be what is there now.
                 Err(error)
                     if error.code() == "missing-object"
-                        && !self.head(key, time)?.is_still(&head) => {}
+                        && !self.head_by(key, read, time)?.is_still(&head) => {}
                 Err(error) => return Err(error.with_key(key)),
             }
             let pause = wait.take();
@@ -492,9 +508,10 @@ impl CheckpointStore for ObjectCheckpointStore {
             let (claim, fence) = (head.header.claim.as_ref(), options.fence());
             Claim::check_forget(claim, fence, self.now_for(fence))
         };
+        let read = |object| Head::of_any(object, self.now());
         // Nothing is removed that an object of the key names, or that of a writer who is about to: first all of that loses
         // its meaning, and whoever comes after it writes objects of other names.
-        let beside = self.change(key, |head, time| {
+        let beside = self.change_by(key, &read, |head, time| {
             check(head)?;
             let beside = self.beside_of(key, |_| true, time)?;
             let next = (!beside.is_empty()).then(|| Next::after(&head.without_past()));
@@ -505,7 +522,7 @@ impl CheckpointStore for ObjectCheckpointStore {
             let removed = self.remote.delete_all(beside, self.time());
             removed.map_err(|failure| failure.into_error().with_key(key))?;
         }
-        self.change(key, |head, _| {
+        self.change_by(key, &read, |head, _| {
             check(head)?;
             let next = head.forgotten();
             let was_there = was_beside || next.is_some();

@@ -76,16 +76,23 @@ pub(crate) fn write(objects: &dyn ObjectStore, path: &str, text: &str) {
 }
 
 /// All objects below a path, with their names.
-pub(crate) async fn raw(objects: &dyn ObjectStore, root: &str) -> Vec<u8> {
+pub(crate) async fn all(objects: &dyn ObjectStore, root: &str) -> Vec<(String, Vec<u8>)> {
     let root = Path::parse(root).unwrap();
-    let all: Vec<_> = objects.list(Some(&root)).collect().await;
-    let mut raw = Vec::new();
-    for object in all {
+    let listed: Vec<_> = objects.list(Some(&root)).collect().await;
+    let mut all = Vec::new();
+    for object in listed {
         let place = object.unwrap().location;
-        raw.extend_from_slice(place.as_ref().as_bytes());
-        raw.extend(objects.get(&place).await.unwrap().bytes().await.unwrap());
+        let bytes = objects.get(&place).await.unwrap().bytes().await.unwrap();
+        all.push((place.to_string(), bytes.to_vec()));
     }
-    raw
+    all
+}
+
+/// The same in one piece.
+pub(crate) async fn raw(objects: &dyn ObjectStore, root: &str) -> Vec<u8> {
+    let all = all(objects, root).await.into_iter();
+    all.flat_map(|(name, bytes)| [name.into_bytes(), bytes].concat())
+        .collect()
 }
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {

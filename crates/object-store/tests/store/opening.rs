@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_checkpoint::store::{CheckpointStore, Query};
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Query};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, ErrorKind};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
 
 use crate::driver::{Conditions, Planned};
-use crate::memory::{read, runtime, write};
+use crate::memory::{all, read, runtime, write};
 use crate::server::builder_at;
-use crate::{in_memory, key, number_at, numbered};
+use crate::{in_memory, key, number_at, number_of, numbered};
 
 #[test]
 fn a_back_end_without_compare_and_swap_is_refused() {
@@ -129,6 +129,81 @@ fn an_object_that_is_not_the_stores_is_named_and_never_written_over() {
     let keys = ["one", "three", "two"].map(key);
     assert!(page.keys().eq(&keys), "{page:?}");
     assert_eq!(page.foreign.len(), 1, "{page:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_forgotten_and_nothing_of_another_key_with_it() {
+    let objects = Arc::new(InMemory::new());
+    let store = ObjectCheckpointStore::open(objects.clone(), "").unwrap();
+    let hour = ClaimRequest::new("dev", Duration::from_secs(3600));
+    let gone = ["one", "two", "three", "alone"];
+    for name in gone.into_iter().chain(["on", "one-2", "one/3"]) {
+        for number in [1, 2] {
+            store.put(&key(name), numbered(number)).unwrap();
+        }
+    }
+    let first = store.claim(&key("two"), &hour).unwrap();
+    let held = store.claim(&key("three"), &hour).unwrap();
+    let all = || runtime().block_on(all(&*objects, ""));
+    let of_gone = |name: &str| {
+        let mut words = name.split('/');
+        words.any(|word| gone.contains(&word))
+    };
+    let others = || {
+        let all = all().into_iter();
+        all.filter(|(name, _)| !of_gone(name)).collect::<Vec<_>>()
+    };
+    let before = others();
+    assert!(before.len() >= 7, "{before:?}");
+    let whole = read(&*objects, "documents/three");
+    for (name, text) in [
+        ("one", "{\"n\":1}".to_owned()),
+        ("two", String::new()),
+        // The claim is all that can be read.
+        (
+            "three",
+            whole.replace("\"number\":", "\"number\":\"x\",\"was\":"),
+        ),
+        ("alone", "\u{0}\u{0}".to_owned()),
+    ] {
+        write(&*objects, &format!("documents/{name}"), &text);
+    }
+    let any = DeleteOptions::new();
+    let claimed = store.forget(&key("three"), &any).unwrap_err();
+    assert!(
+        matches!(claimed.kind(), ErrorKind::Claimed { .. }),
+        "{claimed:?}"
+    );
+    let with_fence = DeleteOptions::new().with_fence(held.fence);
+    for name in gone {
+        let options = if name == "three" { &with_fence } else { &any };
+        assert!(store.forget(&key(name), options).unwrap(), "{name}");
+        assert!(!store.forget(&key(name), &any).unwrap(), "{name}");
+        assert!(store.load(&key(name)).unwrap().is_none(), "{name}");
+        assert!(store.states(&key(name)).unwrap().is_empty(), "{name}");
+    }
+    assert_eq!(others(), before);
+    let is_left = |name: &str| name.starts_with("beside/") && of_gone(name);
+    assert!(!all().iter().any(|(name, _)| is_left(name)));
+    // An owner from before never writes again, and the key takes a new task.
+    let late = numbered(3).with_fence(first.fence);
+    assert!(matches!(
+        store.put(&key("two"), late).unwrap_err().kind(),
+        ErrorKind::Fenced { .. }
+    ));
+    let next = store.claim(&key("two"), &hour).unwrap();
+    assert!(next.fence > first.fence);
+    store
+        .put(&key("two"), numbered(4).with_fence(next.fence))
+        .unwrap();
+    assert_eq!(number_of(&store.load(&key("two")).unwrap().unwrap()), 4);
+    // What a newer program wrote is not taken for a ruin.
+    write(
+        &*objects,
+        "documents/one",
+        "{\"layout\":99,\"claim\":7}\n{}",
+    );
+    store.forget(&key("one"), &any).unwrap_err();
 }
 
 #[test]
