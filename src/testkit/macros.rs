@@ -118,6 +118,7 @@ macro_rules! __store_rules {
             a_second_opening_sees_every_write
             one_of_many_openings_replaces_a_revision
             every_transaction_of_many_openings_counts
+            every_update_of_many_agents_counts
             readers_see_complete_documents_in_order
 
             while_a_claim_is_held_only_its_fence_can_write

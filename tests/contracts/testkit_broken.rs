@@ -67,6 +67,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         a_second_opening_sees_every_write() WritesLater "is gone"
         one_of_many_openings_replaces_a_revision() ChecksThenWrites "of 8 writers that expect revision"
         every_transaction_of_many_openings_counts() ChecksThenWrites "after transactions that each add one"
+        every_update_of_many_agents_counts() ChecksThenWrites "the updates of 16 agents on 8 keys"
         readers_see_complete_documents_in_order() WritesInTwoSteps "a scoped thread panicked"
 
         one_of_many_processes_replaces_a_revision(child()) ExcludesOnlyThreads "of 4 processes that expect one revision"

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::{Expect, Revision};
+use crate::checkpoint::{Expect, Key, Revision};
 use crate::store::CheckpointStore;
 use crate::testkit::Place;
-use crate::testkit::fixture::{Fixture, count_up, is_conflict, number_of, put, put_over, there};
+use crate::testkit::fixture::{
+    Fixture, count_up, is_conflict, number_at, number_of, put, put_over, there,
+};
 
 /// Writers in each contest.
 const WRITERS: usize = 8;
@@ -75,6 +77,55 @@ pub fn every_transaction_of_many_openings_counts(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let stores = [(); WRITERS].map(|()| place.open().unwrap());
     count_at_once(&fixture, &stores.each_ref().map(|store| &**store));
+}
+
+/// No update of many agents on a few keys is lost, each with an opening of its own.
+///
+/// There are 16 agents, and each makes 20 updates, on eight keys where the store takes any. `AGENT_CHECKPOINT_AGENTS` and
+/// `AGENT_CHECKPOINT_UPDATES` are other numbers, for a long run, which tells how long it took.
+pub fn every_update_of_many_agents_counts(place: &dyn Place) {
+    let agents = given("AGENT_CHECKPOINT_AGENTS").unwrap_or(16);
+    let updates = given("AGENT_CHECKPOINT_UPDATES").unwrap_or(20);
+    let mut keys = place.keys();
+    if keys.is_empty() {
+        let name = |number| Key::new(format!("agent-task-{number}"));
+        keys.extend((0..8).map(|number| name(number).unwrap()));
+    }
+    let stores: Vec<_> = (0..agents).map(|_| place.open().unwrap()).collect();
+    for key in &keys {
+        put(&*stores[0], key, 0);
+    }
+    let start = Barrier::new(agents);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for (agent, store) in stores.iter().enumerate() {
+            let (start, keys) = (&start, &keys);
+            scope.spawn(move || {
+                start.wait();
+                for update in 0..updates {
+                    count_up(&**store, &keys[(agent + update) % keys.len()]);
+                }
+            });
+        }
+    });
+    let took = begun.elapsed();
+    let counted = keys.iter().filter_map(|key| number_at(&*stores[0], key));
+    assert_eq!(
+        counted.sum::<u64>(),
+        (agents * updates) as u64,
+        "the updates of {agents} agents on {} keys",
+        keys.len()
+    );
+    if given("AGENT_CHECKPOINT_AGENTS").is_some() {
+        let test = thread::current().name().unwrap_or_default().to_owned();
+        let keys = keys.len();
+        eprintln!("{test}: {agents} agents, {updates} updates each, {keys} keys: {took:.1?}");
+    }
+}
+
+/// A number from the environment.
+fn given(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// A reader sees complete documents while another thread writes, and never an older one after a newer one.

@@ -230,26 +230,6 @@ fn a_paused_owner_never_writes_after_a_take_over() {
     }
 }
 
-#[test]
-fn every_update_of_sixteen_writers_on_eight_keys_counts() {
-    need_server!();
-    const WRITERS: usize = 16;
-    const UPDATES: usize = 20;
-    const KEYS: usize = 8;
-    let root = fresh_root();
-    let name = |number: usize| format!("key-{}", number % KEYS);
-    std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let store = open(shared().port, &root);
-            scope.spawn(move || (0..UPDATES).for_each(|n| count(&store, &name(writer + n))));
-        }
-    });
-    let store = open(shared().port, &root);
-    let counted: Vec<Option<u64>> = (0..KEYS).map(|it| number_at(&store, &name(it))).collect();
-    let each = (WRITERS * UPDATES / KEYS) as u64;
-    assert_eq!(counted, [Some(each); KEYS]);
-}
-
 /// The error and all its causes, which tell no credentials.
 fn told(error: &Error) -> String {
     let mut told = format!("{error} {error:?}");
