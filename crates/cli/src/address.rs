@@ -125,6 +125,32 @@ impl Target {
         Target::damaged(file, Access::Read, global)
     }
 
+    /// As [`to_change`](Target::to_change), or as [`to_look_at`](Target::to_look_at), for what needs no format: a key that
+    /// is named says enough of what is damaged.
+    pub(crate) fn to_forget(
+        file: Option<&Path>,
+        apply: bool,
+        global: &Global,
+    ) -> Result<Target, Failure> {
+        let access = if apply { Access::Change } else { Access::Read };
+        let target = Target::damaged(file, access, global).or_else(|failure| {
+            let is_corrupt = failure.exit == Exit::Corrupt;
+            if !is_corrupt || global.key.is_none() || global.format.is_some() {
+                return Err(failure);
+            }
+            // A host file has no keys, and all others lie by default as a task does.
+            let as_task = Global {
+                format: Some(Format::of::<TaskCheckpoint>().name().to_owned()),
+                ..global.clone()
+            };
+            Target::damaged(file, access, &as_task)
+        })?;
+        if apply {
+            target.check_place(global)?;
+        }
+        Ok(target)
+    }
+
     /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key, in
     /// its protocol's backups, or of a host file in the history of any slot.
     pub(crate) fn kept(path: &Path, format: Option<&Format>, global: &Global) -> Option<EntryId> {

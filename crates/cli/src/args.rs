@@ -306,11 +306,14 @@ pub(crate) enum Verb {
     /// Remove everything that is kept of a task, for good; without --apply, say what that would be
     ///
     /// The checkpoint and its archives, its history with what is pinned, damaged texts, dropped items and the claim go. The
-    /// number of the last fence stays, so that no earlier owner writes again.
+    /// number of the last fence stays, so that no earlier owner writes again. With --ended, --taken-over or --older-than
+    /// all tasks of a folder and its sub-folders, or of a database, that were kept for so long.
     Forget {
-        /// The checkpoint file; or --store
+        /// The checkpoint file, or with an age the folder; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+        #[command(flatten)]
+        old: Old,
         /// Remove it; nothing brings it back
         #[arg(long)]
         apply: bool,
@@ -378,6 +381,23 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// For how long tasks are kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Old {
+    /// All complete tasks that were last changed so long ago, such as `30days`
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
+    pub(crate) ended: Option<Duration>,
+    /// All that another agent took over into a checkpoint of its own, and that were last changed so long ago
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
+    pub(crate) taken_over: Option<Duration>,
+    /// All that were last changed so long ago, complete or not
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
+    pub(crate) older_than: Option<Duration>,
+    /// Of these keep so many, the last changed ones
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) keep: Option<usize>,
 }
 
 /// What is looked at, and how it is shown.

@@ -139,11 +139,16 @@ fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failur
                 "--key goes with a folder; name it with --store instead of FILE",
             )),
             None if file.is_dir() || is_address(file) => {
-                let (place, what) = (shown(file), if file.is_dir() { "folder" } else { "store" });
-                let place = place.display();
+                let what = match is_address(file) {
+                    // One that is not there has no checkpoints to name.
+                    true => backend::open(file, Access::Read, global).map(|_| "store")?,
+                    false => "folder",
+                };
+                let place = shown(file).display().to_string();
+                let word = shell_word(&place);
                 Err(Failure::new(format!(
-                    "{place}: is a {what}; name one of its checkpoints with --store {place} --key KEY, or see them all \
-                     with `ckpt status {place}`"
+                    "{place}: is a {what}; name one of its checkpoints with --store {word} --key KEY, or see them all \
+                     with `ckpt status {word}`"
                 )))
             }
             None => Ok(file.to_path_buf()),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
+use crate::named::shell_word;
 use crate::output::Outcome;
 use crate::report::count;
 
@@ -30,6 +31,9 @@ struct Report {
     /// Whether that claim keeps out whoever does not show its fence.
     #[serde(skip)]
     needs_fence: bool,
+    /// Why the record of its claims cannot be read.
+    #[serde(skip)]
+    unreadable_claim: Option<String>,
 }
 
 pub(super) fn run(
@@ -39,10 +43,7 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
-    let target = match apply {
-        true => Target::to_change(file, global)?,
-        false => Target::to_look_at(file, global)?,
-    };
+    let target = Target::to_forget(file, apply, global)?;
     if let Some(slot) = &target.slot {
         return Err(Failure::new(format!(
             "{}: the slot {slot} of a host file cannot be forgotten, since its history has whole copies of the file; \
@@ -50,7 +51,10 @@ pub(super) fn run(
             target.path.display()
         )));
     }
-    let at = |error: Error| target.error(error);
+    let at = |error: Error| match is_of_claims(&error) {
+        true => Failure::new(format!("{error}; {}", take_over(&target))),
+        false => target.error(error),
+    };
     let now = global.now.unwrap_or_else(Utc::now);
     let mut report = found(&target, now).map_err(at)?;
     if apply {
@@ -61,6 +65,9 @@ pub(super) fn run(
         report.applied = forgotten.map_err(at)?;
     }
     let mut outcome = Outcome::new();
+    if let Some(why) = &report.unreadable_claim {
+        outcome.warn(format!("{why}; {}", take_over(&target)));
+    }
     if global.json {
         outcome.json(&report);
         return Ok(outcome);
@@ -102,6 +109,23 @@ pub(super) fn run(
     Ok(outcome)
 }
 
+/// Whether an error says that the record of claims cannot be read.
+fn is_of_claims(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unreadable { detail } if detail.contains("claim"))
+}
+
+/// What removes a task whose claims cannot be read: a new claim has a fence.
+fn take_over(target: &Target) -> String {
+    let words = match target.is_in_file() {
+        true => shell_word(&target.path.display().to_string()),
+        false => target.words(),
+    };
+    format!(
+        "`ckpt claim {words} --agent A --take-over` does that and prints its fence, with which \
+         `ckpt forget {words} --apply --fence N` removes the task"
+    )
+}
+
 fn found(target: &Target, now: DateTime<Utc>) -> Result<Report, Error> {
     let (store, key) = (target.store(), &target.key);
     let checkpoint = match store.load(key) {
@@ -114,9 +138,10 @@ fn found(target: &Target, now: DateTime<Utc>) -> Result<Report, Error> {
         None => Vec::new(),
     };
     states.retain(|entry| !entry.is_current());
-    let claim = match store.claims() {
-        Some(_) => store.claimed(key)?,
-        None => None,
+    let (claim, unreadable_claim) = match store.claims().map(|claims| claims.claimed(key)) {
+        None => (None, None),
+        Some(Err(error)) if is_of_claims(&error) => (None, Some(error.to_string())),
+        Some(claim) => (claim?, None),
     };
     let owner = claim.filter(|claim| !claim.is_only_fence());
     Ok(Report {
@@ -127,6 +152,7 @@ fn found(target: &Target, now: DateTime<Utc>) -> Result<Report, Error> {
         states: states.len(),
         dropped: store.beside().dropped(key)?.len(),
         needs_fence: owner.as_ref().is_some_and(|claim| claim.stands(now)),
+        unreadable_claim,
         owner: owner.map(|claim| claim.owner),
     })
 }

@@ -8,6 +8,7 @@ mod copy;
 mod detect;
 mod diff;
 mod forget;
+mod forget_old;
 mod guide;
 mod history;
 mod operate;
@@ -166,9 +167,14 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         }
         Verb::Forget {
             file,
+            old,
             apply,
             expect,
-        } => forget::run(file.as_deref(), expect.as_deref(), apply, global),
+        } => match forget_old::retention(&old) {
+            Ok(Some(retention)) => forget_old::run(file.as_deref(), retention, apply, global),
+            Ok(None) => forget::run(file.as_deref(), expect.as_deref(), apply, global),
+            Err(failure) => Err(failure),
+        },
         Verb::Prune {
             file,
             keep,

@@ -14,6 +14,7 @@ mod converting;
 mod copying;
 mod databases;
 mod fleet;
+mod forgetting;
 mod guiding;
 mod handing_off;
 mod mixing;
