@@ -14,6 +14,10 @@ use crate::store::{
 };
 
 /// Conveniences over any store. Every store has them; none implements them.
+///
+/// Some have the names of what [`Claims`](crate::store::Claims) and [`History`](crate::store::History) ask of the author of
+/// a store. Where those traits are imported too, a call on a store of a known type is ambiguous (`E0034`): write
+/// `Claims::claimed(&store, &key)`, or `store.claims()` first.
 pub trait CheckpointStoreExt: CheckpointStore {
     /// The checkpoints of one format in this store, of which the view has a clone. A store that cannot be cloned
     /// is shared as an `Arc`.

@@ -133,8 +133,22 @@ impl Scan<'_> {
         let Some(key) = store.key().cloned() else {
             return;
         };
-        let place = path.display().to_string();
-        let claim = match claim_of(store.claimed(&key)) {
+        let was_archived = |since| was_archived(path, &layout, since);
+        let place = Place::file(path);
+        self.claim_of_key(place, (&store, &key), None, format.as_ref(), &was_archived);
+    }
+
+    /// Adds the task of a key that was claimed and has no checkpoint; `task` is its name, where that is not the key.
+    pub(super) fn claim_of_key(
+        &mut self,
+        at: Place,
+        (store, key): (&dyn CheckpointStore, &Key),
+        task: Option<&str>,
+        format: Option<&Format>,
+        was_archived: &dyn Fn(SystemTime) -> bool,
+    ) {
+        let place = at.to_string();
+        let claim = match claim_of(store.claimed(key)) {
             Ok(Some(claim)) => claim,
             Ok(None) => return,
             Err(reason) => {
@@ -144,16 +158,16 @@ impl Scan<'_> {
         };
         // A task that ended since, and whose checkpoint was archived or deleted, was begun. File systems stamp coarsely.
         let since = SystemTime::from(claim.since - TimeDelta::seconds(1));
-        let entries = store.states(&key).unwrap_or_default();
+        let entries = store.states(key).unwrap_or_default();
         let mut entries = entries.iter();
         let was_deleted = entries.any(|entry| entry.saved.is_none_or(|saved| saved >= since));
-        if claim.released || was_deleted || was_archived(path, &layout, since) {
+        if claim.released || was_deleted || was_archived(since) {
             return;
         }
         let owner = ClaimHolder::of(&claim, self.now);
-        let task = key.to_string();
-        let mut row = Row::new(Place::file(path), RowState::Claimed);
-        row.set_format(format.as_ref());
+        let task = task.unwrap_or(key.as_str()).to_owned();
+        let mut row = Row::new(at, RowState::Claimed);
+        row.set_format(format);
         row.agent = bounded::said(Some(&owner.name));
         row.task = bounded::said(Some(&task));
         if !owner.stands {

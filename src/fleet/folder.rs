@@ -96,6 +96,9 @@ impl Iterator for Walk<'_, '_> {
                 self.sub_folder(path, depth);
             } else if kind.is_symlink() && path.is_dir() {
                 return Some(Step::Skip(path, SkipReason::LinkedFolder));
+            } else if kind.is_symlink() && path.ends_with(fsio::OWN_FOLDER) {
+                let why = "it leads nowhere, so no claim and no history here can be read";
+                return Some(Step::Skip(path, SkipReason::Unreadable(why.to_owned())));
             }
         }
     }
@@ -337,8 +340,16 @@ impl Scan<'_> {
             FileOptions::read_only().with_max_bytes(self.options.max_bytes),
         );
         let slots = Slot::places(host).into_iter();
-        let slots: Vec<SlotPlace> = slots.filter(|slot| slot.occupied).collect();
-        if slots.is_empty() {
+        let (slots, empty): (Vec<SlotPlace>, Vec<_>) = slots.partition(|slot| slot.occupied);
+        let rows = self.rows.len();
+        for slot in empty.iter().filter(|_| around.claims_of(path).is_some()) {
+            let place = Place::file(path).with_slot(bounded::text(&slot.slot.to_string()));
+            if let Ok(key) = slot.key() {
+                let (key, task) = ((&store as &dyn CheckpointStore, &key), slot.task.as_deref());
+                self.claim_of_key(place, key, task, Some(format), &|_| false);
+            }
+        }
+        if slots.is_empty() && self.rows.len() == rows {
             self.skip(path.display(), SkipReason::NoCheckpoint);
         }
         for slot in slots {

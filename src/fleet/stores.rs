@@ -45,8 +45,28 @@ impl Scan<'_> {
             }
             match page.next {
                 Some(next) => query = query.after(next),
-                None => return,
+                None => break,
             }
+        }
+        let rows = self.rows.len();
+        self.claimed_in(name, store);
+        (rows..self.rows.len()).for_each(|row| on_row(row + 1));
+    }
+
+    /// Adds the tasks that were claimed and have no checkpoint.
+    fn claimed_in(&mut self, name: &str, store: &dyn CheckpointStore) {
+        let alone = store.claims().map(|it| it.claimed_without_document());
+        let keys = match alone.unwrap_or(Ok(Vec::new())) {
+            Ok(keys) => keys,
+            Err(error) => return self.skip(name, SkipReason::Unreadable(error.to_string())),
+        };
+        for key in keys {
+            let place = Place {
+                store: Some(name.to_owned()),
+                key: Some(key.to_string()),
+                ..Place::default()
+            };
+            self.claim_of_key(place, (store, &key), None, None, &|_| false);
         }
     }
 

@@ -27,6 +27,15 @@ pub trait Claims {
     ///
     /// Any failure to read it.
     fn claimed(&self, key: &Key) -> Result<Option<Claim>>;
+
+    /// The keys, in order, that have no document and whose last claim was not given back or cannot be read: of tasks that
+    /// were claimed and not begun, and of those that ended under their claim. [`list`](CheckpointStore::list) has none of
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the store from being read.
+    fn claimed_without_document(&self) -> Result<Vec<Key>>;
 }
 
 /// A change of the claim on a key.

@@ -264,6 +264,15 @@ impl Claims for MemoryStore {
             .get(key)
             .and_then(|entry| entry.claim.clone()))
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        let entries = self.entries();
+        let is_held = |claim: &Claim| !claim.released;
+        let held = entries.by_key.iter().filter(|(_, entry)| {
+            entry.document.is_none() && entry.claim.as_ref().is_some_and(is_held)
+        });
+        Ok(held.map(|(key, _)| key.clone()).collect())
+    }
 }
 
 impl History for MemoryStore {

@@ -182,6 +182,12 @@ impl<S: CheckpointStore> Claims for Scoped<S> {
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
         self.at(key, |whole| claims_of(&self.store)?.claimed(whole))
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        let all = claims_of(&self.store)?.claimed_without_document()?;
+        let own = |key: &Key| Key::new(key.as_str().strip_prefix(&*self.prefix)?).ok();
+        Ok(all.iter().filter_map(own).collect())
+    }
 }
 
 impl<S: CheckpointStore> History for Scoped<S> {

@@ -129,6 +129,7 @@ macro_rules! __store_rules {
             a_released_claim_is_over
             one_of_many_claims_is_granted
             a_claim_expires_by_the_clock_of_the_store
+            a_claim_without_a_document_is_listed_until_it_is_given_back
 
             history_has_what_was_replaced_or_deleted
             history_is_newest_first

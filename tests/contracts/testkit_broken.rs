@@ -83,6 +83,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         a_released_claim_is_over() RenewsForEveryone "a renewal of a released claim was not refused"
         one_of_many_claims_is_granted() GivesClaimsToAll "of 8 claims at the same time"
         a_claim_expires_by_the_clock_of_the_store() GivesClaimsToAll "a claim a second too early was not refused"
+        a_claim_without_a_document_is_listed_until_it_is_given_back() GivesClaimsToAll "claimed without a document"
 
         history_has_what_was_replaced_or_deleted() KeepsNoHistory "after four puts"
         history_is_newest_first() HistoryOldestFirst "after five puts"

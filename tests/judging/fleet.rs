@@ -1252,3 +1252,73 @@ mod any_files {
         }
     }
 }
+
+#[test]
+fn a_task_that_is_claimed_and_not_begun_is_a_row_in_a_store_and_in_an_empty_slot() {
+    let store = MemoryStore::new().with_clock(clock(NOW));
+    let hour = ClaimRequest::new("dev", Duration::from_secs(3600));
+    for name in ["begun", "claimed", "given-back", "gone"] {
+        store.claim(&key(name), &hour).unwrap();
+    }
+    let claim = store.claimed(&key("begun")).unwrap().unwrap();
+    let document = Document::from_text("{\"status\": \"in_progress\"}").unwrap();
+    let put = Put::new(document).with_fence(claim.fence);
+    store.put(&key("begun"), put).unwrap();
+    let given_back = store.claimed(&key("given-back")).unwrap().unwrap();
+    store.release(&key("given-back"), given_back.fence).unwrap();
+
+    let project = Project::new();
+    project.write("host.json", r#"{"activeWork": {"currentStory": "US-1", "checkpoint": null}, "adhocQueue": [{"id": "a1", "checkpoint": null}]}"#);
+    let options = FileOptions::default().with_clock(clock(NOW));
+    let host = BuilderStateStore::with_options(project.path("host.json"), options);
+    host.claim(&key("active"), &hour).unwrap();
+
+    let sources = [
+        Source::store("tasks", &store),
+        Source::folder(project.path("")),
+    ];
+    let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+    let claimed = fleet
+        .rows()
+        .iter()
+        .filter(|row| row.state == RowState::Claimed);
+    let claimed: Vec<_> = claimed
+        .map(|row| {
+            (
+                row.place.key.as_deref().or(row.place.slot.as_deref()),
+                row.task.as_deref(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        claimed,
+        [
+            (Some("claimed"), Some("claimed")),
+            (Some("gone"), Some("gone")),
+            (Some("active"), Some("US-1")),
+        ]
+    );
+    // Of those whose claim ran out it is a finding.
+    let later = time("2026-03-02T10:05:00Z");
+    let fleet = Fleet::scan(&sources, &FleetOptions::new(), later);
+    let never = fleet
+        .findings()
+        .iter()
+        .filter(|it| matches!(it, Finding::NeverBegun { .. }));
+    assert_eq!(never.count(), 3, "{:?}", fleet.findings());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_of_the_store_that_is_a_link_to_nowhere_is_told() {
+    let project = Project::new();
+    project.write("US-1.json", "{}");
+    let own = project.path(".agent-checkpoint");
+    std::os::unix::fs::symlink("gone", &own).unwrap();
+    let sources = [Source::folder(project.path(""))];
+    let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+    let skipped = fleet.skipped().iter();
+    let told = skipped.filter(|it| matches!(it.why, SkipReason::Unreadable(_)));
+    let told: Vec<&str> = told.map(|it| it.what.as_str()).collect();
+    assert_eq!(told, [own.display().to_string()]);
+}

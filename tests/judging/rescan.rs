@@ -315,6 +315,10 @@ impl Claims for Counting {
         self.single.fetch_add(1, Ordering::Relaxed);
         Claims::claimed(&self.store, key)
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        self.store.claimed_without_document()
+    }
 }
 
 fn numbered(number: usize) -> Key {

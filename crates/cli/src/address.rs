@@ -139,11 +139,15 @@ impl Target {
                 return Err(failure);
             }
             // A host file has no keys, and all others lie by default as a task does.
-            let as_task = Global {
-                format: Some(Format::of::<TaskCheckpoint>().name().to_owned()),
-                ..global.clone()
-            };
-            Target::damaged(file, access, &as_task)
+            let mut as_task = global.clone();
+            as_task.format = Some(Format::of::<TaskCheckpoint>().name().to_owned());
+            match Named::new(file, access, global)? {
+                Named::File(path) => {
+                    (as_task.store, as_task.key) = (None, None);
+                    Target::damaged(Some(&path), access, &as_task)
+                }
+                Named::Key(_) => Target::damaged(file, access, &as_task),
+            }
         })?;
         if apply {
             target.check_place(global)?;

@@ -117,6 +117,12 @@ impl Claims for Team {
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
         outside(key, Claims::claimed(&self.files, &self.inside(key)?))
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        let all = self.files.claimed_without_document()?;
+        let own = |key: &Key| Key::new(key.as_str().strip_prefix(&self.prefix)?).ok();
+        Ok(all.iter().filter_map(own).collect())
+    }
 }
 
 /// An error names the key that the caller knows, and has the error of the files as its cause.

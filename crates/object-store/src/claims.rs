@@ -24,4 +24,8 @@ impl Claims for ObjectCheckpointStore {
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
         Ok(self.head(key, self.time())?.header.claim)
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        self.held_alone(self.time())
+    }
 }

@@ -63,6 +63,30 @@ impl ObjectCheckpointStore {
         Ok((all, foreign))
     }
 
+    /// The keys without a document whose claim was not given back.
+    pub(crate) fn held_alone(&self, time: Time) -> Result<Vec<Key>> {
+        let listed = self.objects_after(None, "", usize::MAX, time)?;
+        // The sizes of most objects tell that they have a document.
+        let listed = listed
+            .into_iter()
+            .filter(|(_, object)| !has_document(object.size));
+        let keys: Vec<Key> = listed.filter_map(|(name, _)| key_of(&name)).collect();
+        let paths = keys
+            .iter()
+            .map(|key| self.place.document(&name_of(key.as_str())));
+        let read = self.read(paths.collect::<Result<_>>()?, time)?;
+        let is_held = |head: &Head| {
+            let claim = head.header.claim.as_ref();
+            !head.is_there() && claim.is_some_and(|claim| !claim.released)
+        };
+        let held = keys.into_iter().zip(read);
+        let held = held.filter(|(_, head)| {
+            head.as_ref()
+                .is_some_and(|it| it.as_ref().is_some_and(is_held))
+        });
+        Ok(held.map(|(key, _)| key).collect())
+    }
+
     /// These keys, those of them that have a document. Each is read: a listing has all others, too.
     pub(crate) fn listed_keys(
         &self,

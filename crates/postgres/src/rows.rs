@@ -554,6 +554,19 @@ pub(crate) fn list(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// The names of the keys without a document whose claim was not given back, or cannot be read.
+pub(crate) fn claimed_without_document(session: &mut Session) -> Step<Vec<String>> {
+    let sql = "SELECT name, claim FROM checkpoints WHERE present IS NULL AND claim IS NOT NULL";
+    let mut names = Vec::new();
+    for row in session.query(sql, &[])? {
+        let claim = serde_json::from_str::<Claim>(row.try_get(1)?);
+        if !claim.is_ok_and(|claim| claim.released) {
+            names.push(row.try_get(0)?);
+        }
+    }
+    Ok(names)
+}
+
 impl ListedRow {
     fn of(row: &Row, has_content: bool) -> Result<ListedRow, tokio_postgres::Error> {
         let (version, write): (i64, Option<i64>) = (row.try_get(1)?, row.try_get(2)?);

@@ -516,6 +516,16 @@ impl Beside for PostgresStore {
 }
 
 impl Claims for PostgresStore {
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        let names = self.server.read(rows::claimed_without_document)?;
+        let mut keys: Vec<Key> = names
+            .into_iter()
+            .filter_map(|it| Key::new(it).ok())
+            .collect();
+        keys.sort();
+        Ok(keys)
+    }
+
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
         self.write(key, Wanted::Present, false, |row| {
             let now = self.now(row);

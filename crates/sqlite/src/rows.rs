@@ -479,6 +479,21 @@ pub(crate) fn list(
     Ok(())
 }
 
+/// The names of the keys without a document whose claim was not given back, or cannot be read.
+pub(crate) fn claimed_without_document(connection: &Connection) -> Step<Vec<String>> {
+    let sql = "SELECT name, claim FROM keys WHERE present IS NULL AND claim IS NOT NULL";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        let claim = serde_json::from_str::<Claim>(&row.get::<_, String>(1)?);
+        if !claim.is_ok_and(|claim| claim.released) {
+            names.push(row.get(0)?);
+        }
+    }
+    Ok(names)
+}
+
 fn time(micros: i64) -> SystemTime {
     let distance = Duration::from_micros(micros.unsigned_abs());
     let time = match micros {

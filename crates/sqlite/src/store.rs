@@ -376,6 +376,16 @@ impl Beside for SqliteStore {
 }
 
 impl Claims for SqliteStore {
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        let names = self.database.read(rows::claimed_without_document)?;
+        let mut keys: Vec<Key> = names
+            .into_iter()
+            .filter_map(|it| Key::new(it).ok())
+            .collect();
+        keys.sort();
+        Ok(keys)
+    }
+
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
         self.write(key, |connection| {
             let mut row = self.find(connection, key, Wanted::Present)?;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use super::own_file::folders;
 use super::{DurableFile, FileStore, Place};
 use crate::checkpoint::{Error, ErrorKind, FileRole, Key, Layout, Result};
 use crate::formats::builder_state::{Slot, SlotPlace};
@@ -160,6 +161,41 @@ impl FileStore {
         foreign.sort();
         page.foreign = foreign;
         Ok(page)
+    }
+
+    /// The keys, in order, that may be claimed and have no document: empty places, and names of records of claims.
+    pub(super) fn keys_without_file(&self) -> Result<Vec<Key>> {
+        let (folder, layout) = match &*self.place {
+            Place::Single { path, key, .. } => {
+                let is_there = fsio::look(path)?.is_some();
+                return Ok((!is_there).then(|| key.clone()).into_iter().collect());
+            }
+            Place::Host { .. } => {
+                let places = self.places()?.into_iter();
+                let empty = places.filter(|place| !place.occupied);
+                let mut keys: Vec<Key> = empty.filter_map(|place| place.key().ok()).collect();
+                keys.sort();
+                return Ok(keys);
+            }
+            Place::Folder { path, layout } => (path, layout),
+        };
+        let mut keys = Vec::new();
+        for record in fsio::names(&folder.join(fsio::OWN_FOLDER).join(folders::CLAIMS))? {
+            let Some(name) = record.to_str().and_then(|it| it.strip_suffix(".json")) else {
+                continue;
+            };
+            if fsio::look(&folder.join(name))?.is_some() {
+                continue;
+            }
+            let by_stem = || Key::new(name.strip_suffix(".json")?).ok();
+            let key = match (layout.role)(name) {
+                FileRole::Current(key) => key.or_else(by_stem),
+                FileRole::Archive | FileRole::Foreign => None,
+            };
+            keys.extend(key);
+        }
+        keys.sort();
+        Ok(keys)
     }
 
     /// The slots of a host that have a checkpoint.

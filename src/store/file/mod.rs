@@ -334,6 +334,15 @@ impl Claims for FileStore {
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
         self.at(key, |file| file.file.claimed())
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        let mut keys = self.keys_without_file()?;
+        keys.retain(|key| match self.claimed(key) {
+            Ok(claim) => claim.is_some_and(|claim| !claim.released),
+            Err(_) => true,
+        });
+        Ok(keys)
+    }
 }
 
 impl History for FileStore {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::CheckpointStoreExt;
-use crate::checkpoint::{ClaimRequest, ErrorKind, Fence, Fenced};
+use crate::checkpoint::{ClaimRequest, ErrorKind, Fence, Fenced, Key};
 use crate::store::{DeleteOptions, Put};
 use crate::testkit::fixture::{Fixture, is_claimed, is_fenced, numbered, put, put_fenced, refused};
 use crate::testkit::{Place, Skipped};
@@ -51,6 +51,38 @@ pub fn while_a_claim_is_held_only_its_fence_can_write(place: &dyn Place) -> Resu
     );
     let after = claims.claimed(key).unwrap().map(|claim| claim.fence);
     assert_eq!(after, Some(one.fence), "the claim after a delete");
+    Ok(())
+}
+
+/// A key that is claimed and has no document is among those that are claimed alone, until the claim is given back or
+/// there is a document.
+pub fn a_claim_without_a_document_is_listed_until_it_is_given_back(
+    place: &dyn Place,
+) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let ((store, key), claims) = (fixture.parts(), fixture.claims()?);
+    let alone = |expected: &[&Key], when: &str| {
+        let found = store
+            .claims()
+            .map(|claims| claims.claimed_without_document());
+        let found = found.unwrap().unwrap();
+        assert!(
+            found.iter().eq(expected.iter().copied()),
+            "claimed without a document {when}: {found:?}"
+        );
+    };
+    alone(&[], "before any claim");
+    let claim = claims.claim(key, &hour("one")).unwrap();
+    alone(&[key], "after a claim");
+    put_fenced(store, key, 1, claim.fence).unwrap();
+    if let Some(other) = &fixture.other {
+        claims.claim(other, &hour("two")).unwrap();
+        alone(&[other], "after the first put of the other key");
+    }
+    let fenced = DeleteOptions::new().with_fence(claim.fence);
+    store.delete(key, &fenced).unwrap();
+    claims.release(key, claim.fence).unwrap();
+    alone(&fixture.other.iter().collect::<Vec<_>>(), "after a release");
     Ok(())
 }
 

@@ -201,6 +201,13 @@ impl Claims for Broken {
     fn claimed(&self, key: &Key) -> Result<Option<Claim>> {
         self.right.claimed(key)
     }
+
+    fn claimed_without_document(&self) -> Result<Vec<Key>> {
+        match self.fault {
+            GivesClaimsToAll => Ok(Vec::new()),
+            _ => self.right.claims().unwrap().claimed_without_document(),
+        }
+    }
 }
 
 impl History for Broken {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent_checkpoint::store::DeleteOptions;
-use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Expect, Revision};
+use agent_checkpoint::{Error, ErrorKind, Expect, Revision};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 

@@ -318,10 +318,7 @@ fn what_a_database_cannot_have_is_refused_in_a_sentence() {
     assert_eq!(status.error(), missing);
     assert_eq!(project.names(), [""; 0], "what only looks makes nothing");
     for (words, says) in [
-        (
-            &["show", "sqlite:c.db"][..],
-            "--store sqlite:c.db --key KEY",
-        ),
+        (&["show", "sqlite:c.db"][..], missing),
         (&["show", "--store", "sqlite:c.db"], "Name it with --key"),
         (
             &["start", "--store", "sqlite:", "--key", "a"],

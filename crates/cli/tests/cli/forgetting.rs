@@ -33,7 +33,6 @@ fn a_database_without_a_key_is_answered_with_commands_that_work() {
         run.error().contains("--store 'sqlite:a b.db' --key KEY"),
         "{run:?}"
     );
-    assert_eq!(project.names(), ["a b.db"]);
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn a_damaged_checkpoint_without_a_history_is_forgotten_by_its_key() {
     drop(database);
     project.expect(0, &[&["forget", "--apply"][..], &store].concat());
     let history = project.expect(0, &[&["history"][..], &store].concat());
-    assert!(history.out.contains("no state is known"), "{history:?}");
+    assert!(history.err.contains("no state is known"), "{history:?}");
 }
 
 #[test]
