@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use agent_checkpoint::{Error, Result};
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
 use crate::failure::other;
+use crate::tls::{Encryption, Mode};
 
 /// Where a server's socket is on most systems.
 const SOCKETS: &str = "/var/run/postgresql";
@@ -16,7 +18,16 @@ const USUAL_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 const IDLE: Duration = Duration::from_secs(30);
 
 /// The settings in a connection string. What it leaves open is taken from the environment, as `psql` does.
-pub(crate) fn parse(text: &str) -> Result<Config> {
+pub(crate) fn parse(text: &str) -> Result<(Config, Encryption)> {
+    parse_with(text, |name| std::env::var(name).ok())
+}
+
+fn parse_with(
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<(Config, Encryption)> {
+    let variable = |name| variable(name).filter(|value| !value.is_empty());
+    let (text, mode, root) = take_tls(text);
     // The cause is not shown: it may quote a part of a password.
     let mut config: Config = text.parse().map_err(|_| {
         wrong(
@@ -31,11 +42,6 @@ pub(crate) fn parse(text: &str) -> Result<Config> {
             "a host has an `@` in it; write one in a user's name or a password as `%40`",
         ));
     }
-    let variable = |name| {
-        std::env::var(name)
-            .ok()
-            .filter(|value: &String| !value.is_empty())
-    };
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         let is_here = std::path::Path::new(SOCKETS).is_dir();
         let usual = if is_here { SOCKETS } else { "localhost" };
@@ -65,16 +71,9 @@ pub(crate) fn parse(text: &str) -> Result<Config> {
     if config.get_application_name().is_none() {
         config.application_name("agent-checkpoint");
     }
-    let is_asked_for = |mode: &str| !matches!(mode, "disable" | "allow" | "prefer");
-    let is_usual = config.get_ssl_mode() == SslMode::Prefer && !text.contains("sslmode");
-    if config.get_ssl_mode() == SslMode::Require
-        || is_usual && variable("PGSSLMODE").is_some_and(|mode| is_asked_for(&mode))
-    {
-        return Err(wrong(
-            "the connection string or PGSSLMODE asks for TLS, which this store does not have; put a tunnel with TLS before \
-             the server, or write `sslmode=disable` where the network is trusted",
-        ));
-    }
+    let mode = mode.or_else(|| variable("PGSSLMODE"));
+    let root = root.or_else(|| variable("PGSSLROOTCERT"));
+    let encryption = encryption(&mut config, mode, root)?;
     // A server that is gone without a word is found out in less time than the system's two hours.
     if config.get_keepalives_idle() == USUAL_IDLE {
         config.keepalives_idle(IDLE);
@@ -82,7 +81,100 @@ pub(crate) fn parse(text: &str) -> Result<Config> {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(IDLE);
     }
-    Ok(config)
+    Ok((config, encryption))
+}
+
+fn encryption(
+    config: &mut Config,
+    mode: Option<String>,
+    root: Option<String>,
+) -> Result<Encryption> {
+    let usual = match root.as_deref() {
+        Some("system") => Mode::VerifyFull,
+        _ => Mode::Prefer,
+    };
+    let mode = mode.map_or(Some(usual), |mode| Mode::from_name(&mode));
+    let mode = mode.ok_or_else(|| {
+        wrong("sslmode and PGSSLMODE are one of disable, allow, prefer, require, verify-ca and verify-full")
+    })?;
+    // An address is the name that its certificate must have where there is no other.
+    if config.get_hosts().is_empty() {
+        for address in config.get_hostaddrs().to_vec() {
+            config.host(address.to_string());
+        }
+    }
+    // A socket does not leave the machine.
+    let is_remote = config
+        .get_hosts()
+        .iter()
+        .any(|host| matches!(host, Host::Tcp(_)));
+    match is_remote {
+        true => Encryption::new(mode, root.as_deref()),
+        false => Encryption::new(Mode::Disable, None),
+    }
+}
+
+/// Takes `sslmode` and `sslrootcert` out of a connection string, of which the driver knows only a part.
+fn take_tls(text: &str) -> (String, Option<String>, Option<String>) {
+    let (mut mode, mut root) = (None, None);
+    let mut takes = |name: &str, value: &str| {
+        match name {
+            "sslmode" => mode = Some(value.to_owned()),
+            "sslrootcert" => root = Some(value.to_owned()),
+            _ => return false,
+        }
+        true
+    };
+    let is_url = ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
+    let mut kept = String::new();
+    if is_url {
+        let behind_user = text.find('@').unwrap_or_default();
+        let mark = text[behind_user..].find('?');
+        let query = mark.map_or(text.len(), |mark| behind_user + mark + 1);
+        kept.push_str(&text[..query]);
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let is_kept = |setting: &&str| {
+            let setting = setting.split_once('=');
+            !setting.is_some_and(|(name, value)| takes(&decoded(name), &decoded(value)))
+        };
+        let settings: Vec<&str> = text[query..].split('&').filter(is_kept).collect();
+        kept.push_str(&settings.join("&"));
+    } else {
+        let mut rest = text;
+        while let Some((name, value, behind)) = first_setting(rest) {
+            if !takes(name, &value) {
+                kept.push_str(&rest[..rest.len() - behind.len()]);
+            }
+            rest = behind;
+        }
+        kept.push_str(rest);
+    }
+    (kept, mode, root)
+}
+
+/// The first of the settings `name=value name='value'`, and what follows it; `None` also where it is not one.
+fn first_setting(text: &str) -> Option<(&str, String, &str)> {
+    let (name, behind) = text.split_once('=')?;
+    let behind = behind.trim_start();
+    let is_quoted = behind.starts_with('\'');
+    let mut letters = behind.chars();
+    if is_quoted {
+        letters.next();
+    }
+    let mut value = String::new();
+    loop {
+        match letters.next() {
+            Some('\\') => value.extend(letters.next()),
+            Some('\'') if is_quoted => break,
+            Some(letter) if !is_quoted && letter.is_whitespace() => break,
+            Some(letter) => value.push(letter),
+            None if is_quoted => return None,
+            None => break,
+        }
+    }
+    Some((name.trim(), value, letters.as_str()))
 }
 
 /// How the server is named in messages: without the password.
@@ -114,6 +206,96 @@ pub(crate) fn shown(config: &Config) -> String {
     format!("postgres://{user}{}/{database}{sockets}", hosts.join(","))
 }
 
-fn wrong(message: &str) -> Error {
+pub(crate) fn wrong(message: &str) -> Error {
     other("connection-string", message)
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+mod tests {
+    use tokio_postgres::config::SslMode;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_tls_is_taken_out_and_nothing_else() {
+        for (text, kept, mode, root) in [
+            ("postgres://h/d", "postgres://h/d", None, None),
+            (
+                "postgres://u:p%3fsslmode=x@h/d?sslmode=verify-full&sslrootcert=%2Fa%20b&user=c",
+                "postgres://u:p%3fsslmode=x@h/d?user=c",
+                Some("verify-full"),
+                Some("/a b"),
+            ),
+            (
+                "postgres://u:p?sslmode=disable&a@h/d?port=1&sslmode=require",
+                "postgres://u:p?sslmode=disable&a@h/d?port=1",
+                Some("require"),
+                None,
+            ),
+            (
+                "postgresql://h?ssl%6Dode=allow",
+                "postgresql://h?",
+                Some("allow"),
+                None,
+            ),
+            (
+                "host=h sslmode = verify-ca password='it\\'s sslmode=disable' sslrootcert='/a b'",
+                "host=h password='it\\'s sslmode=disable'",
+                Some("verify-ca"),
+                Some("/a b"),
+            ),
+            (
+                "password='open sslmode=require",
+                "password='open sslmode=require",
+                None,
+                None,
+            ),
+        ] {
+            let taken = take_tls(text);
+            let expected = (
+                kept.to_owned(),
+                mode.map(str::to_owned),
+                root.map(str::to_owned),
+            );
+            assert_eq!(taken, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_environment_speaks_where_the_string_does_not() {
+        let tried = |text: &str, mode: &str| {
+            let variable = |name: &str| (name == "PGSSLMODE").then(|| mode.to_owned());
+            let (_, encryption) = parse_with(text, variable)?;
+            Ok::<_, Error>((encryption.first, encryption.then))
+        };
+        let prefers = (SslMode::Prefer, Some(SslMode::Disable));
+        let allows = (SslMode::Disable, Some(SslMode::Require));
+        let never = (SslMode::Disable, None);
+        for (text, mode, expected) in [
+            ("host=h", "", prefers),
+            ("host=h", "allow", allows),
+            ("host=h", "disable", never),
+            ("host=h sslmode=prefer", "disable", prefers),
+            ("host=h sslmode=disable", "verify-full", never),
+            // A socket does not leave the machine.
+            #[cfg(unix)]
+            ("host=/tmp", "require", never),
+        ] {
+            assert_eq!(tried(text, mode).unwrap(), expected, "{text} {mode}");
+        }
+        let required = tried("postgres://h/d", "require");
+        match cfg!(feature = "tls") {
+            true => assert_eq!(required.unwrap(), (SslMode::Require, None)),
+            false => assert!(required.unwrap_err().to_string().contains("feature `tls`")),
+        }
+        let unknown = tried("postgres://h/d?sslmode=full", "").unwrap_err();
+        assert!(
+            unknown.to_string().contains("verify-ca and verify-full"),
+            "{unknown}"
+        );
+    }
 }

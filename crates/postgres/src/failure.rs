@@ -7,6 +7,8 @@ use std::time::Duration;
 use agent_checkpoint::{Error, ErrorKind};
 use tokio_postgres::error::SqlState;
 
+use crate::tls::is_of_tls;
+
 /// Why a step of the store failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -51,6 +53,7 @@ impl Failure {
         match error.code().map(SqlState::code) {
             // The server says so before it ends the connection.
             Some(code) => code.starts_with("08") || code.starts_with("57P") || code == "25P03",
+            None if is_of_tls(error) => false,
             None => error.is_closed() || error.source().is_none_or(|cause| cause.is::<io::Error>()),
         }
     }
@@ -111,6 +114,11 @@ impl Failure {
             (_, Some("53300")) => (
                 "no-connection-left",
                 "the server has no connection left; raise its `max_connections`, or use fewer",
+            ),
+            _ if matches!(&self, Failure::Driver(error) if is_of_tls(error)) => (
+                "no-tls",
+                "the server cannot be reached by TLS as `sslmode` asks for it; see the cause, that the server has TLS, that \
+                 `sslrootcert` names the authority of its certificate, and that the host is named as the certificate names it",
             ),
             _ if self.is_lost() => (
                 "unreachable",

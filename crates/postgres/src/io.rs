@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use crate::failure::{Failure, Step};
-use crate::tls::{Stream, Tls};
+use crate::tls::{Encryption, Stream, may_differ};
 
 /// A thread with a runtime of its own: the caller may be in another runtime, or in none.
 #[derive(Debug)]
@@ -42,14 +42,14 @@ impl Io {
     pub(crate) fn connect<F: Future<Output = ()> + Send>(
         &self,
         config: &Config,
-        tls: Tls,
+        encryption: &Encryption,
         until: Instant,
         drive: impl FnOnce(Connection<Socket, Stream>) -> F + Send + 'static,
     ) -> Step<Client> {
         let (sender, receiver) = sync_channel(1);
-        let config = config.clone();
+        let (config, encryption) = (config.clone(), encryption.clone());
         self.runtime.spawn(async move {
-            match config.connect(tls).await {
+            match connect(config, &encryption).await {
                 Ok((client, connection)) => {
                     // Nobody waits any more: it is dropped, and the connection ends.
                     let _too_late = sender.send(Ok(client));
@@ -68,6 +68,24 @@ impl Io {
             }
         }
     }
+}
+
+/// Tries what `sslmode` allows. Where both ways fail, the first failure is the one that tells most.
+async fn connect(
+    mut config: Config,
+    encryption: &Encryption,
+) -> Result<(Client, Connection<Socket, Stream>), tokio_postgres::Error> {
+    config.ssl_mode(encryption.first);
+    let failure = match config.connect(encryption.tls.clone()).await {
+        Err(failure) if may_differ(&failure) => failure,
+        connected => return connected,
+    };
+    let Some(then) = encryption.then else {
+        return Err(failure);
+    };
+    config.ssl_mode(then);
+    let connected = config.connect(encryption.tls.clone()).await;
+    connected.map_err(|_| failure)
 }
 
 struct Unpark(Thread);

@@ -72,8 +72,23 @@
 //! [tokio-postgres](https://docs.rs/tokio-postgres/0.7/tokio_postgres/config/struct.Config.html) behind a `?`, or the same as
 //! `host=HOST user=USER`; several hosts are tried in turn. What is left open is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD` and
 //! `PGDATABASE`; without a host it is the socket in `/var/run/postgresql`, or `localhost`. A file of passwords is not read. No message
-//! and no `Debug` shows a password. This version does not encrypt: `sslmode=require`, or `PGSSLMODE` where the string has no mode, is an
-//! error, never a plain connection.
+//! and no `Debug` shows a password.
+//!
+//! `sslmode`, or `PGSSLMODE` where the string has none, says whether a connection over the network is encrypted, as for `psql`:
+//!
+//! | `sslmode` | encrypted | the server's certificate |
+//! |---|---|---|
+//! | `disable` | never | |
+//! | `allow` | if the server refuses a plain connection | as for `require` |
+//! | `prefer` (the default) | if the server can; else, or where that fails, it is plain | as for `require` |
+//! | `require` | always | not looked at without `sslrootcert`, else as for `verify-ca` |
+//! | `verify-ca` | always | of an authority in `sslrootcert`, whatever host it names |
+//! | `verify-full` | always | of an authority in `sslrootcert` or, without it, of one that the system trusts; it names the host |
+//!
+//! `sslrootcert`, or `PGSSLROOTCERT`, is a file in PEM format, or `system` for the authorities that the system trusts. The host is
+//! looked for among the alternative names of the certificate only. Client certificates and the files of `~/.postgresql` are not read.
+//! Logins with SCRAM are bound to the encrypted connection. All this comes with the feature `tls`, which is on by default; in a build
+//! without it `require` and stricter modes are an error, never a plain connection.
 //!
 //! A pooler in between (PgBouncer) must pool sessions, not transactions or statements: each session has settings of its own.
 //!

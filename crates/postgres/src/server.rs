@@ -18,7 +18,7 @@ use crate::address;
 use crate::failure::{Failure, Step, locked, other};
 use crate::io::{Io, wait};
 use crate::rows::Hand;
-use crate::tls::{self, Stream};
+use crate::tls::{Encryption, Stream};
 
 /// The steps from an empty schema to the present layout. The table `layout` has the number of each that was made.
 /// A step that was published never changes.
@@ -45,6 +45,7 @@ pub(crate) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 /// A server, with the connections to it.
 pub(crate) struct Server {
     config: Config,
+    encryption: Encryption,
     address: String,
     schema: String,
     is_read_only: bool,
@@ -147,7 +148,7 @@ pub(crate) struct Lent<'s> {
 
 impl Server {
     pub(crate) fn new(connection: &str, schema: &str, is_read_only: bool) -> Result<Server> {
-        let config = address::parse(connection)?;
+        let (config, encryption) = address::parse(connection)?;
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if schema.is_empty() || schema.len() > 63 || !schema.chars().all(is_name) {
             let message = "the name of a schema has 1 to 63 letters, digits and `_`";
@@ -157,6 +158,7 @@ impl Server {
         let io = Io::start().map_err(|error| Error::new(ErrorKind::Io).with_source(error))?;
         Ok(Server {
             config,
+            encryption,
             address,
             schema: schema.to_owned(),
             is_read_only,
@@ -330,7 +332,8 @@ impl Server {
         until: Instant,
         drive: impl FnOnce(Connection<Socket, Stream>) -> F + Send + 'static,
     ) -> Step<Client> {
-        self.io.connect(&self.config, tls::of(), until, drive)
+        self.io
+            .connect(&self.config, &self.encryption, until, drive)
     }
 
     /// What holds for a session as long as it is open.

@@ -59,12 +59,12 @@ impl PostgresStore {
     /// Connects to a database, and makes the tables where there are none, in the schema `agent_checkpoint`.
     ///
     /// `connection` is a URL, `postgres://USER:PASSWORD@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`. What it leaves
-    /// open is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD` and `PGDATABASE`.
+    /// open is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`, `PGSSLMODE` and `PGSSLROOTCERT`.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached or refuses, when the schema has tables of another program, or when the connection string
-    /// asks for TLS in a build without it: the error names the server, without the password, and the next step.
+    /// When the server cannot be reached or refuses, when it has not the encryption or the certificate that `sslmode` asks for, or
+    /// when the schema has tables of another program: the error names the server, without the password, and the next step.
     pub fn open(connection: &str) -> Result<PostgresStore> {
         PostgresStore::open_in(connection, SCHEMA)
     }

@@ -15,6 +15,7 @@ const PLACES: &str = "/usr/lib/postgresql";
 /// A server, which ends when this is dropped, or with this program, however that ends.
 pub(crate) struct Cluster {
     folder: PathBuf,
+    port: u16,
     /// Ends the server when it gets no more lines, then removes the folder.
     keeper: Child,
 }
@@ -63,6 +64,18 @@ impl Cluster {
 
     /// With this setting.
     pub(crate) fn start_with(setting: &str) -> Cluster {
+        Cluster::start_at(5432, setting)
+    }
+
+    /// Which listens on 127.0.0.1, too.
+    pub(crate) fn start_on_network() -> Cluster {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        Cluster::start_at(port, "listen_addresses=127.0.0.1")
+    }
+
+    fn start_at(port: u16, setting: &str) -> Cluster {
         // Short, since the path of a socket is.
         let folder = tempfile::Builder::new()
             .prefix("pg")
@@ -87,12 +100,16 @@ impl Cluster {
         let keeper = command
             .args(["-c", script, "keeper"])
             .args([&programs().unwrap(), &folder])
-            .arg(setting)
+            .args([setting, &port.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let cluster = Cluster { folder, keeper };
+        let cluster = Cluster {
+            folder,
+            port,
+            keeper,
+        };
         cluster.wait_until_ready();
         cluster
     }
@@ -102,13 +119,29 @@ impl Cluster {
     }
 
     pub(crate) fn address(&self) -> String {
-        self.address_at(5432)
+        self.address_at(self.port)
     }
 
     /// At another port: a test's own, at which it forwards what it likes.
     pub(crate) fn address_at(&self, port: u16) -> String {
         let folder = self.folder.display();
         format!("postgres://postgres@/postgres?host={folder}&port={port}")
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Writes a file that only the server may read.
+    pub(crate) fn write_secret(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        if is_root() {
+            let given = Command::new("chown").arg(USER).arg(&path).status();
+            assert!(given.unwrap().success());
+        }
     }
 
     pub(crate) fn client(&self) -> postgres::Client {

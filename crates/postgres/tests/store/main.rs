@@ -12,11 +12,17 @@ mod changes;
 #[cfg(unix)]
 mod children;
 #[cfg(unix)]
+#[cfg_attr(
+    not(feature = "tls"),
+    allow(dead_code, reason = "it listens on the network for TLS")
+)]
 mod cluster;
 #[cfg(unix)]
 mod contract;
 #[cfg(unix)]
 mod copying;
+#[cfg(all(unix, feature = "tls"))]
+mod encrypted;
 #[cfg(unix)]
 mod lost;
 #[cfg(unix)]

@@ -127,9 +127,9 @@ fn what_cannot_be_opened_is_named_with_the_next_step_and_without_the_password() 
             "password are right",
         ),
         (
-            "postgres://me:s3cret@db.example/agents?sslmode=require".to_owned(),
+            "postgres://me:s3cret@db.example/agents?sslmode=verify-ca".to_owned(),
             "connection-string",
-            "which this store does not have",
+            "sslmode",
         ),
         (
             "postgres://me:a@s3cret@db.example/agents".to_owned(),
