@@ -48,6 +48,8 @@ pub(crate) struct Database {
     /// Those of all connections that are open now.
     files: Mutex<Weak<Files>>,
     turn: Turn,
+    /// The length of the log after the last write, or when a connection was made.
+    known_log_bytes: AtomicU64,
 }
 
 /// An open connection.
@@ -132,6 +134,7 @@ impl Database {
             idle: Mutex::default(),
             files: Mutex::default(),
             turn: Turn::default(),
+            known_log_bytes: AtomicU64::default(),
         })
     }
 
@@ -173,13 +176,12 @@ impl Database {
         until: Instant,
         work: impl Fn(&Connection) -> Step<T>,
     ) -> Step<T> {
-        let is_there = self.path.try_exists();
         let failed = |error| {
             Error::new(ErrorKind::Io)
                 .with_path(&self.path)
                 .with_source(error)
         };
-        if self.is_read_only && !is_there.map_err(failed)? {
+        if self.is_read_only && !self.path.try_exists().map_err(failed)? {
             return Ok(T::default());
         }
         // One that only reads may find a database that another program is just making.
@@ -224,25 +226,22 @@ impl Database {
         open: &mut Open,
         work: impl FnOnce(&Connection) -> Step<T>,
     ) -> Step<T> {
-        let check = |connection: &Connection, files: &Files| -> Step<()> {
-            match self.place(connection, files)? {
-                Place::Here => Ok(()),
-                place => Err(self.misplaced(place).into()),
-            }
-        };
         // Dropped without a commit it is rolled back.
         let transaction = Transaction::new(&mut open.connection, TransactionBehavior::Immediate)?;
-        // It has waited for other writers, and `work` takes its time.
-        check(&transaction, &open.files)?;
         let number = layout_number(&transaction)?;
         refuse_newer(number).map_err(|error| about(&transaction, error))?;
         let done = work(&transaction)?;
-        check(&transaction, &open.files)?;
-        let before = self.log_bytes();
+        // It has waited for other writers, and `work` takes its time.
+        match self.place(&transaction, &open.files)? {
+            Place::Here => {}
+            place => return Err(self.misplaced(place).into()),
+        }
         if let Err(failed) = transaction.commit() {
             return Err(take_back(&open.connection, number, failed));
         }
-        if self.log_bytes() / LOG_BYTES > before / LOG_BYTES {
+        let bytes = self.log_bytes();
+        let before = self.known_log_bytes.swap(bytes, Ordering::Relaxed);
+        if bytes / LOG_BYTES > before / LOG_BYTES {
             open.deadline.set(Instant::now() + LOG_PATIENCE);
             let begin_anew = "PRAGMA wal_checkpoint(RESTART)";
             // With a reader that stays it is tried again later.
@@ -433,6 +432,8 @@ impl Database {
         }
         if is_writer {
             self.sync_log()?;
+            let bytes = self.log_bytes();
+            self.known_log_bytes.store(bytes, Ordering::Relaxed);
         }
         let files = Arc::new(now);
         *known = Arc::downgrade(&files);
@@ -623,7 +624,7 @@ fn about(connection: &Connection, error: Error) -> Error {
 }
 
 fn layout_number(connection: &Connection) -> Step<i64> {
-    let mut statement = connection.prepare("PRAGMA user_version")?;
+    let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 

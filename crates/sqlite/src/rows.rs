@@ -18,6 +18,9 @@ const QUARANTINED: usize = 8;
 /// How many places for states a key has, as the layout says.
 const PLACES: i64 = 1 << 20;
 
+/// A text of more bytes has pages of its own.
+const PAGE_BYTES: u64 = 4096;
+
 /// What is known of a key, before anything is written.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRow {
@@ -101,7 +104,7 @@ impl KeyRow {
         max_bytes: u64,
     ) -> Step<KeyRow> {
         let sql = "SELECT id, present, last, task, claim, fence, fingerprints_of, fingerprints FROM keys WHERE name = ?1";
-        let mut statement = connection.prepare(sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         let found = statement.query_row([key.as_str()], |row| {
             Ok(KeyRow {
                 id: row.get(0)?,
@@ -128,12 +131,11 @@ impl KeyRow {
             Wanted::Numbered(number) => (false, None, Some(number)),
             Wanted::Present | Wanted::States => (false, found.present, None),
         };
-        // Two plain statements are prepared in less time than one that joins the tables. A text that is a column of the result
-        // is read from the disk whole, wanted or not.
+        // A text that is a column of the result is read from the disk whole, wanted or not.
         let sql = "SELECT id, number, task, is_pinned, modified, octet_length(text), \
-                   CASE WHEN octet_length(text) <= ?3 AND (?4 OR id = ?5 OR number = ?6) THEN text END \
+                   CASE WHEN (id = ?5 OR ?4 OR number = ?6) AND octet_length(text) <= ?3 THEN text END \
                    FROM states WHERE id BETWEEN ?1 AND ?2";
-        let mut statement = connection.prepare(sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         let most = i64::try_from(max_bytes).unwrap_or(i64::MAX);
         let mut rows = statement.query(params![first, last, most, all, place, number])?;
         while let Some(row) = rows.next()? {
@@ -192,7 +194,7 @@ impl KeyRow {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let mut statement = connection.prepare("INSERT INTO keys (name) VALUES (?1)")?;
+        let mut statement = connection.prepare_cached("INSERT INTO keys (name) VALUES (?1)")?;
         let id = statement.insert([key.as_str()])?;
         self.id = Some(id);
         Ok(id)
@@ -284,8 +286,14 @@ impl KeyRow {
         text: &str,
         modified: DateTime<Utc>,
     ) -> Step<()> {
+        let is_long = |state: &State| state.id == place && state.bytes > PAGE_BYTES;
+        if self.states.iter().any(is_long) {
+            // The new text takes the pages that this one gives back. Else SQLite writes others, and overwrites these besides.
+            let sql = "UPDATE states SET text = '' WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute([place])?;
+        }
         let sql = "INSERT OR REPLACE INTO states (id, number, task, modified, text) VALUES (?1, ?2, ?3, ?4, ?5)";
-        let mut statement = connection.prepare(sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         let modified = modified.timestamp_micros();
         statement.execute(params![place, self.last, self.task, modified, text])?;
         Ok(())
@@ -300,7 +308,7 @@ impl KeyRow {
 
     fn update(&self, connection: &Connection) -> Step<()> {
         let sql = "UPDATE keys SET present = ?2, last = ?3, task = ?4, fingerprints_of = ?5, fingerprints = ?6 WHERE id = ?1";
-        let mut statement = connection.prepare(sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         let (id, present, last) = (self.id, self.present, self.last);
         let of = self.fingerprints.as_ref().map(|(of, _)| of);
         let fingerprints = self.fingerprints.as_ref().map(|(_, text)| text);
@@ -362,13 +370,14 @@ fn remove(connection: &Connection, states: Vec<&State>) -> Step<()> {
 }
 
 pub(crate) fn remove_state(connection: &Connection, state: i64) -> Step<()> {
-    let mut statement = connection.prepare("DELETE FROM states WHERE id = ?1")?;
+    let mut statement = connection.prepare_cached("DELETE FROM states WHERE id = ?1")?;
     statement.execute([state])?;
     Ok(())
 }
 
 pub(crate) fn pin(connection: &Connection, state: i64, is_pinned: bool) -> Step<()> {
-    let mut statement = connection.prepare("UPDATE states SET is_pinned = ?2 WHERE id = ?1")?;
+    let mut statement =
+        connection.prepare_cached("UPDATE states SET is_pinned = ?2 WHERE id = ?1")?;
     statement.execute(params![state, is_pinned])?;
     Ok(())
 }
@@ -376,7 +385,7 @@ pub(crate) fn pin(connection: &Connection, state: i64, is_pinned: bool) -> Step<
 pub(crate) fn set_claim(connection: &Connection, id: i64, claim: &Claim) -> Step<()> {
     let text = serde_json::to_string(claim).map_err(|error| unreadable("claim", error))?;
     let sql = "UPDATE keys SET claim = ?2, fence = max(fence, ?3) WHERE id = ?1";
-    let mut statement = connection.prepare(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
     let fence = i64::try_from(claim.fence.number()).unwrap_or(i64::MAX);
     statement.execute(params![id, text, fence])?;
     Ok(())
@@ -384,7 +393,7 @@ pub(crate) fn set_claim(connection: &Connection, id: i64, claim: &Claim) -> Step
 
 pub(crate) fn add_dropped(connection: &Connection, id: i64, items: &[Dropped]) -> Step<()> {
     let sql = "INSERT OR IGNORE INTO dropped (key, digest, item, text) VALUES (?1, ?2, ?3, ?4)";
-    let mut statement = connection.prepare(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
     for dropped in items {
         let item = serde_json::to_string(dropped).map_err(|error| unreadable("item", error))?;
         let whole = [item.as_str(), dropped.text.as_deref().unwrap_or_default()].join("\n");
@@ -395,7 +404,7 @@ pub(crate) fn add_dropped(connection: &Connection, id: i64, items: &[Dropped]) -
 }
 
 pub(crate) fn clear_dropped(connection: &Connection, id: i64) -> Step<()> {
-    let mut statement = connection.prepare("DELETE FROM dropped WHERE key = ?1")?;
+    let mut statement = connection.prepare_cached("DELETE FROM dropped WHERE key = ?1")?;
     statement.execute([id])?;
     Ok(())
 }
@@ -404,7 +413,7 @@ pub(crate) fn clear_dropped(connection: &Connection, id: i64) -> Step<()> {
 pub(crate) fn dropped(connection: &Connection, key: &Key, most: usize) -> Step<Vec<Dropped>> {
     let sql = "SELECT item, d.text FROM dropped d JOIN keys k ON d.key = k.id \
                WHERE k.name = ?1 ORDER BY d.id DESC LIMIT ?2";
-    let mut statement = connection.prepare(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![key.as_str(), most])?;
     let mut all = Vec::new();
@@ -459,7 +468,7 @@ pub(crate) fn list(
                FROM keys k LEFT JOIN states s ON s.id = k.present \
                WHERE k.present IS NOT NULL AND k.name >= ?1 AND k.name > ?2 AND {is_one} ORDER BY k.name"
     );
-    let mut statement = connection.prepare(&sql)?;
+    let mut statement = connection.prepare_cached(&sql)?;
     let most = i64::try_from(max_bytes).unwrap_or(i64::MAX);
     let only = only.map(|only| only.to_string());
     let mut rows = statement.query(params![from, after, most, only])?;

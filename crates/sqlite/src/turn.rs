@@ -1,7 +1,7 @@
 //! Whose turn it is to write, among the threads that use one store.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// A line of writers: served in the order in which they came, so that none waits for ever, and each is served the moment
@@ -9,14 +9,13 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     line: Mutex<Line>,
-    moved: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Line {
     next: u64,
-    /// The first has its turn.
-    waiting: VecDeque<u64>,
+    /// The first has its turn. Each is woken apart: all but the next would have to wait again.
+    waiting: VecDeque<(u64, Arc<Condvar>)>,
 }
 
 /// Ends the turn when it is dropped.
@@ -37,16 +36,17 @@ impl Turn {
         let mut line = self.line();
         let number = line.next;
         line.next += 1;
-        line.waiting.push_back(number);
+        let moved = Arc::new(Condvar::new());
+        line.waiting.push_back((number, Arc::clone(&moved)));
         // From here on the place in the line is given back however this ends.
         let held = Held { turn: self, number };
-        while line.waiting.front() != Some(&number) {
+        while line.waiting.front().map(|(first, _)| *first) != Some(number) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 drop(line);
                 return None;
             }
-            let woken = self.moved.wait_timeout(line, left);
+            let woken = moved.wait_timeout(line, left);
             line = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         Some(held)
@@ -56,9 +56,10 @@ impl Turn {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let mut line = self.turn.line();
-        line.waiting.retain(|number| *number != self.number);
-        drop(line);
-        self.turn.moved.notify_all();
+        line.waiting.retain(|(number, _)| *number != self.number);
+        if let Some((_, next)) = line.waiting.front() {
+            next.notify_one();
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::json::Document;
+use agent_checkpoint::store::{CheckpointStore, Keep, Put};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest};
 use agent_checkpoint_sqlite::SqliteStore;
 use tempfile::tempdir;
@@ -113,4 +114,22 @@ fn whatever_is_lost_behind_the_last_sync_no_acknowledged_save_is() {
         }
     }
     assert!(tried >= 4 * (SAVES - 1), "{tried}");
+}
+
+#[test]
+fn a_large_save_is_written_once_although_it_overwrites_an_older_state() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let store = store.with_history(Keep::newest(2));
+    let filling = "x".repeat(200_000);
+    let mut lengths = Vec::new();
+    for number in 0..6 {
+        let text = format!("{{\"n\":{number},\"x\":\"{filling}\"}}");
+        let document = Document::from_text(text).unwrap();
+        store.put(&key("a"), Put::new(document)).unwrap();
+        lengths.push(fs::metadata(log_of(&path)).unwrap().len());
+    }
+    let written = lengths[5] - lengths[4];
+    assert!((200_000..300_000).contains(&written), "{lengths:?}");
 }
