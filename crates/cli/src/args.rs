@@ -60,8 +60,8 @@ pub(crate) struct Global {
     /// The format of the file, instead of detecting it
     #[arg(long, global = true, value_name = "F")]
     pub(crate) format: Option<String>,
-    /// A folder of checkpoint files or a database, sqlite:PATH or postgres://HOST/DATABASE (each with --key), one
-    /// checkpoint file, or a builder-state host file
+    /// A folder of checkpoint files or a database, sqlite:PATH, postgres://HOST/DATABASE or s3://BUCKET/PREFIX (each
+    /// with --key), one checkpoint file, or a builder-state host file
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
     /// Let a report overwrite values that could not be read; they are kept with what was cut

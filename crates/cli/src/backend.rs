@@ -23,21 +23,31 @@ pub(crate) fn is_address(path: &Path) -> bool {
     scheme(path).is_some()
 }
 
-/// The kind of the store, and where it is.
-fn scheme(path: &Path) -> Option<(&str, &str)> {
+/// The kinds of stores on a server, and how they are addressed.
+const SERVERS: [(&str, &str); 5] = [
+    ("postgres", "postgres://HOST/DATABASE"),
+    ("postgresql", "postgresql://HOST/DATABASE"),
+    ("s3", "s3://BUCKET/PREFIX"),
+    ("gs", "gs://BUCKET/PREFIX"),
+    ("az", "az://CONTAINER/PREFIX"),
+];
+
+/// The kind of the store, what separates it from the place, and the place. `://` is missing where it was forgotten.
+fn scheme(path: &Path) -> Option<(&str, &str, &str)> {
     let text = path.to_str()?;
-    if let Some(rest) = text.strip_prefix("sqlite:") {
-        return Some(("sqlite", rest));
+    let (scheme, rest) = text.split_once(':')?;
+    if let Some(rest) = rest.strip_prefix("//").filter(|_| scheme != "sqlite") {
+        let is_one = !scheme.is_empty() && scheme.chars().all(|it| it.is_ascii_alphanumeric());
+        return is_one.then_some((scheme, "://", rest));
     }
-    let (scheme, rest) = text.split_once("://")?;
-    let is_one = !scheme.is_empty() && scheme.chars().all(|it| it.is_ascii_alphanumeric());
-    is_one.then_some((scheme, rest))
+    let is_known = scheme == "sqlite" || SERVERS.iter().any(|(known, _)| *known == scheme);
+    is_known.then_some((scheme, ":", rest))
 }
 
 /// An address or a path as it may be printed: of a URL all but a password, which another command takes from elsewhere.
 pub(crate) fn shown(path: &Path) -> PathBuf {
-    let (scheme, rest) = match scheme(path) {
-        Some((scheme, rest)) if scheme != "sqlite" => (scheme, rest),
+    let (scheme, separator, rest) = match scheme(path) {
+        Some(parts) if parts.0 != "sqlite" => parts,
         _ => return path.to_path_buf(),
     };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -53,7 +63,7 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
     let settings: Vec<&str> = settings.collect();
     let mark = if settings.is_empty() { "" } else { "?" };
     let settings = settings.join("&");
-    format!("{scheme}://{user}{at}{host}{behind}{mark}{settings}").into()
+    format!("{scheme}{separator}{user}{at}{host}{behind}{mark}{settings}").into()
 }
 
 /// A store that was opened, and where, as it is shown: once in a process, since a table of many rows asks for it with
@@ -75,11 +85,21 @@ pub(crate) fn open(
         return Ok(store.clone());
     }
     let store: Arc<dyn CheckpointStore> = match scheme(address) {
-        Some(("sqlite", path)) => sqlite(path, access, global)?,
-        Some(("postgres" | "postgresql", _)) => postgres(address, access, global)?,
+        Some(("sqlite", _, path)) => sqlite(path, access, global)?,
+        Some((kind, ":", _)) => {
+            let written = SERVERS.iter().find(|(known, _)| *known == kind);
+            return Err(Failure::usage(format!(
+                "{kind}: is no whole address; write {}, or ./{} for a path of that name",
+                written.map_or("", |(_, written)| written),
+                place.display(),
+            )));
+        }
+        Some(("postgres" | "postgresql", ..)) => postgres(address, access, global)?,
+        Some((kind @ ("s3" | "gs" | "az"), ..)) => objects(kind, address, access, global)?,
         _ => {
             return Err(Failure::usage(
-                "no store of this kind is known; name a path, sqlite:PATH or postgres://HOST/DATABASE with --store",
+                "no store of this kind is known; name a path, sqlite:PATH, postgres://HOST/DATABASE or s3://BUCKET/PREFIX \
+                 with --store",
             ));
         }
     };
@@ -122,7 +142,6 @@ fn sqlite(_: &str, _: Access, _: &Global) -> Result<Arc<dyn CheckpointStore>, Fa
     Err(not_built("sqlite"))
 }
 
-/// A server has the store or makes its tables, whatever is asked of it; only what reads makes nothing.
 #[cfg(feature = "postgres")]
 fn postgres(
     address: &Path,
@@ -130,12 +149,15 @@ fn postgres(
     global: &Global,
 ) -> Result<Arc<dyn CheckpointStore>, Failure> {
     use agent_checkpoint::FixedClock;
-    use agent_checkpoint_postgres::{PostgresStore, SCHEMA};
+    use agent_checkpoint_postgres::PostgresStore;
 
     let url = address.to_str().unwrap_or_default();
     let store = match access {
-        Access::Read => PostgresStore::read_only_in(url, SCHEMA)?,
-        Access::Change | Access::Make => PostgresStore::open(url)?,
+        Access::Read => PostgresStore::read_only(url)?,
+        Access::Change => {
+            PostgresStore::open_existing(url).map_err(|error| missing(error, address))?
+        }
+        Access::Make => PostgresStore::open(url)?,
     };
     let store = store.with_max_bytes(global.max_bytes);
     Ok(match global.now {
@@ -149,8 +171,60 @@ fn postgres(_: &Path, _: Access, _: &Global) -> Result<Arc<dyn CheckpointStore>,
     Err(not_built("postgres"))
 }
 
+#[cfg(feature = "objects")]
+fn objects(
+    kind: &str,
+    address: &Path,
+    access: Access,
+    global: &Global,
+) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    use agent_checkpoint::FixedClock;
+    use agent_checkpoint_object_store::ObjectCheckpointStore as Store;
+
+    let built = [
+        ("s3", cfg!(feature = "s3")),
+        ("gs", cfg!(feature = "gs")),
+        ("az", cfg!(feature = "az")),
+    ];
+    if !built.contains(&(kind, true)) {
+        return Err(not_built(kind));
+    }
+    let url = address.to_str().unwrap_or_default();
+    let store = match access {
+        Access::Read => Store::read_only_from_url(url)?,
+        Access::Change => Store::existing_from_url(url).map_err(|error| missing(error, address))?,
+        Access::Make => Store::from_url(url)?,
+    };
+    let store = store.with_max_bytes(global.max_bytes);
+    Ok(match global.now {
+        Some(now) => Arc::new(store.with_clock(FixedClock(now))),
+        None => Arc::new(store),
+    })
+}
+
+#[cfg(not(feature = "objects"))]
+fn objects(
+    kind: &str,
+    _: &Path,
+    _: Access,
+    _: &Global,
+) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    Err(not_built(kind))
+}
+
+/// A change of nothing makes no store.
+#[cfg(any(feature = "objects", feature = "postgres"))]
+fn missing(error: agent_checkpoint::Error, address: &Path) -> Failure {
+    match error.code() {
+        "no-store" => Failure::not_found(format!(
+            "{}: there is no store there; check the address, or begin in it with `ckpt start`",
+            shown(address).display()
+        )),
+        _ => error.into(),
+    }
+}
+
 /// The error of a command that was built without a kind of stores.
-#[cfg_attr(all(feature = "sqlite", feature = "postgres"), expect(dead_code))]
 fn not_built(feature: &str) -> Failure {
     Failure::usage(format!(
         "{feature}: this ckpt was built without stores of this kind; install one that has them with \
@@ -171,6 +245,8 @@ mod tests {
             ("pg://host:1", "pg://host:1"),
             ("sqlite:a:b@c", "sqlite:a:b@c"),
             ("folder/a:b@c", "folder/a:b@c"),
+            ("postgres:u:p@host/db", "postgres:u@host/db"),
+            ("s3:/bucket", "s3:/bucket"),
         ] {
             assert_eq!(shown(Path::new(address)), Path::new(expected));
         }

@@ -1,4 +1,5 @@
-//! What each call costs beside the requests that it makes, sent bare through the same driver to an S3 server on loopback.
+//! What each call costs beside the requests that it makes, sent bare through the same driver to an S3 server on loopback, by
+//! 1, 8 and 64 clients. The server does one request after the other.
 //! `cargo bench -p agent-checkpoint-object-store`.
 //!
 //! `cargo bench -p agent-checkpoint-object-store -- load` runs only the parts with that word in their names. Needs the S3
@@ -9,6 +10,12 @@
     reason = "a bench that cannot run should say where"
 )]
 
+#[allow(dead_code, reason = "it has what tests need")]
+#[path = "../tests/store/client.rs"]
+mod client;
+#[allow(dead_code, reason = "it has what tests need")]
+#[path = "../tests/store/driver.rs"]
+mod driver;
 #[path = "../../../benches/measure/mod.rs"]
 mod measure;
 #[allow(dead_code, reason = "it has what tests need")]
@@ -17,7 +24,8 @@ mod server;
 
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
 use agent_checkpoint::json::Document;
@@ -25,13 +33,15 @@ use agent_checkpoint::store::{CheckpointStore, Put, Query};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, Key};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::aws::AmazonS3;
+use agent_checkpoint_object_store::object_store::memory::InMemory;
 use agent_checkpoint_object_store::object_store::path::Path as Place;
 use agent_checkpoint_object_store::object_store::{
     ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion,
 };
 use futures_util::StreamExt;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Handle};
 
+use driver::Planned;
 use measure::work::checkpoint;
 use measure::{Contender, compare};
 
@@ -46,21 +56,37 @@ fn main() {
     }
 }
 
+/// How many keys there are.
+const KEYS: usize = 100;
+
 /// The requests without the store: what a program would send that keeps one object for each key.
 struct Bare {
-    runtime: Runtime,
+    runtime: Handle,
     objects: Arc<AmazonS3>,
     root: String,
 }
 
+/// The runtime of all bare requests, on a thread of its own, as that of a store.
+fn runtime() -> Handle {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let handle = runtime.handle().clone();
+    thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    handle
+}
+
 impl Bare {
-    fn new() -> Bare {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        Bare {
-            runtime: { runtime }.enable_all().build().unwrap(),
-            objects: server::driver_at(server::shared().port),
+    fn filled() -> Bare {
+        let bare = Bare {
+            runtime: runtime(),
+            objects: client::driver_at(server::shared().port),
             root: server::fresh_root(),
+        };
+        for number in 0..KEYS {
+            let name = key(number).to_string();
+            let put = bare.put(&name, text(), PutMode::Create);
+            bare.runtime.block_on(put);
         }
+        bare
     }
 
     fn place(&self, name: &str) -> Place {
@@ -86,7 +112,8 @@ impl Bare {
     }
 
     /// Reads, and writes over what was read.
-    fn replace(&self, name: &str, text: String, history: Option<usize>) {
+    fn replace(&self, key: &Key, text: String, history: Option<usize>) {
+        let name = key.as_str();
         self.runtime.block_on(async {
             let (before, version) = self.get(name).await;
             if let Some(number) = history {
@@ -98,9 +125,13 @@ impl Bare {
     }
 }
 
-fn open() -> ObjectCheckpointStore {
-    let driver = server::driver_at(server::shared().port);
-    ObjectCheckpointStore::open(driver, &server::fresh_root()).unwrap()
+fn filled(objects: Arc<dyn ObjectStore>) -> ObjectCheckpointStore {
+    let store = ObjectCheckpointStore::open(objects, &server::fresh_root()).unwrap();
+    for number in 0..KEYS {
+        let document = Document::from_text(text()).unwrap();
+        store.put(&key(number), Put::new(document)).unwrap();
+    }
+    store
 }
 
 fn key(number: usize) -> Key {
@@ -118,103 +149,107 @@ fn changed(text: &str, round: usize) -> Document {
     document
 }
 
-fn save(_: &Path) {
-    let (bare, again, store, text) = (Bare::new(), Bare::new(), open(), text());
-    for bare in [&bare, &again] {
-        let put = bare.put("one", text.clone(), PutMode::Create);
-        bare.runtime.block_on(put);
+/// What each of so many clients does once, at the same time as the others.
+fn at_once(clients: usize, times: usize, call: impl Fn(usize, usize) + Sync) {
+    let (start, call) = (&Barrier::new(clients), &call);
+    thread::scope(|scope| {
+        for client in 0..clients {
+            scope.spawn(move || {
+                start.wait();
+                (0..times).for_each(|time| call(client, time));
+            });
+        }
+    });
+}
+
+/// One kind of call with each number of clients, each of which has a key of its own.
+fn contest(
+    what: &str,
+    rounds: usize,
+    bare_call: impl Fn(&Bare, &Key, usize) + Sync,
+    store_call: impl Fn(&ObjectCheckpointStore, &Key, usize) + Sync,
+) {
+    let counted = Planned::new(Arc::new(InMemory::new()));
+    let of_counted = filled(Arc::new(counted.clone()));
+    counted.requests();
+    store_call(&of_counted, &key(0), 1_000_000);
+    let requests = counted.requests().len();
+    let (bare, again) = (Bare::filled(), Bare::filled());
+    let store = filled(client::driver_at(server::shared().port));
+    for clients in [1, 8, 64] {
+        let times = (8 / clients).max(1);
+        let bare_call = |bare: &Bare, n: usize| {
+            at_once(clients, times, |client, time| {
+                // No other round of any number of clients has the same.
+                bare_call(bare, &key(client), clients * 1_000_000 + n * times + time);
+            });
+        };
+        compare(
+            &format!("{what}: {requests} requests, by {clients} at once, {times} each"),
+            rounds,
+            &mut [
+                Contender::new("the same requests, bare", |n| bare_call(&bare, n)),
+                Contender::new("the same again", |n| bare_call(&again, n)),
+                Contender::new("the store", |n| {
+                    at_once(clients, times, |client, time| {
+                        let number = clients * 1_000_000 + n * times + time;
+                        store_call(&store, &key(client), number);
+                    });
+                })
+                .at_most(1.25),
+            ],
+        );
     }
-    compare(
-        &format!("save of {} bytes", text.len()),
-        300,
-        &mut [
-            Contender::prepared(
-                "a bare get, a put of it elsewhere, and a put on condition",
-                |n| (changed(&text, n).into_text(), n),
-                |(text, n)| bare.replace("one", text, Some(n)),
-            ),
-            Contender::prepared(
-                "the same again",
-                |n| (changed(&text, n).into_text(), n),
-                |(text, n)| again.replace("one", text, Some(n)),
-            ),
-            Contender::prepared(
-                "put of a document, with history",
-                |n| changed(&text, n),
-                |document| {
-                    black_box(store.put(&key(1), Put::new(document)).unwrap());
-                },
-            ),
-        ],
+}
+
+fn save(_: &Path) {
+    let text = text();
+    contest(
+        &format!("save of {} bytes, with history", text.len()),
+        20,
+        |bare, key, number| bare.replace(key, changed(&text, number).into_text(), Some(number)),
+        |store, key, number| {
+            black_box(store.put(key, Put::new(changed(&text, number))).unwrap());
+        },
     );
 }
 
 fn load(_: &Path) {
-    let (bare, store, text) = (Bare::new(), open(), text());
-    bare.runtime
-        .block_on(bare.put("one", text.clone(), PutMode::Create));
-    let put = Put::new(Document::from_text(text).unwrap());
-    store.put(&key(1), put).unwrap();
-    compare(
+    contest(
         "load",
-        500,
-        &mut [
-            Contender::new("a bare get, and the document of its text", |_| {
-                let (text, _) = bare.runtime.block_on(bare.get("one"));
-                black_box(Document::from_text(text).unwrap());
-            }),
-            Contender::new("load", |_| {
-                black_box(store.load(&key(1)).unwrap());
-            }),
-        ],
+        40,
+        |bare, key, _| {
+            let (text, _) = bare.runtime.block_on(bare.get(key.as_str()));
+            black_box(Document::from_text(text).unwrap());
+        },
+        |store, key, _| {
+            black_box(store.load(key).unwrap());
+        },
     );
 }
 
 fn list(_: &Path) {
-    let (bare, store, text) = (Bare::new(), open(), text());
-    for number in 0..100 {
-        let name = key(number).to_string();
-        let put = bare.put(&name, text.clone(), PutMode::Create);
-        bare.runtime.block_on(put);
-        let put = Put::new(Document::from_text(text.clone()).unwrap());
-        store.put(&key(number), put).unwrap();
-    }
-    let folder = Place::parse(&bare.root).unwrap();
-    compare(
-        "list of 100",
-        200,
-        &mut [
-            Contender::new("a bare list", |_| {
-                let listed = bare.objects.list(Some(&folder)).collect::<Vec<_>>();
-                assert_eq!(bare.runtime.block_on(listed).len(), 100);
-            }),
-            Contender::new("list, with versions", |_| {
-                let page = store.list(&Query::all()).unwrap();
-                assert_eq!(page.entries.len(), 100);
-            }),
-        ],
+    contest(
+        &format!("list of {KEYS}, with versions"),
+        20,
+        |bare, _, _| {
+            let folder = Place::parse(&bare.root).unwrap();
+            let listed = bare.objects.list(Some(&folder)).collect::<Vec<_>>();
+            assert_eq!(bare.runtime.block_on(listed).len(), KEYS);
+        },
+        |store, _, _| assert_eq!(store.list(&Query::all()).unwrap().entries.len(), KEYS),
     );
 }
 
 fn claim(_: &Path) {
-    let (bare, store, text) = (Bare::new(), open(), text());
-    bare.runtime
-        .block_on(bare.put("one", text.clone(), PutMode::Create));
-    let put = Put::new(Document::from_text(text.clone()).unwrap());
-    store.put(&key(1), put).unwrap();
-    compare(
-        "claim",
-        300,
-        &mut [
-            Contender::prepared(
-                "a bare get, and a put on condition",
-                |n| changed(&text, n).into_text(),
-                |text| bare.replace("one", text, None),
-            ),
-            Contender::new("claim of a key that another has, taken over", |n| {
-                let request = ClaimRequest::new(format!("agent {n}"), Duration::from_secs(60));
-                store.claim(&key(1), &request.taking_over()).unwrap();
-            }),
-        ],
+    let text = text();
+    contest(
+        "claim of a key that another has, taken over",
+        20,
+        |bare, key, number| bare.replace(key, changed(&text, number).into_text(), None),
+        |store, key, number| {
+            let request = ClaimRequest::new(format!("agent {number}"), Duration::from_secs(60));
+            store.claim(key, &request.taking_over()).unwrap();
+        },
     );
 }

@@ -53,15 +53,19 @@ impl Place {
         folder.trim_start_matches('/').to_owned()
     }
 
-    /// Makes the place a store, unless it is one, and tries that nothing is written there but on the condition that comes
-    /// with it. Gives the layout, if that is a newer one.
-    pub(crate) fn prepare(&self, remote: &Remote, time: Time) -> Result<Option<u64>> {
+    /// Makes the place a store, unless it is one or `makes` is not set, and tries that nothing is written there but on the
+    /// condition that comes with it. Gives the layout, if that is a newer one.
+    pub(crate) fn prepare(&self, remote: &Remote, makes: bool, time: Time) -> Result<Option<u64>> {
         let path = path(format!("{}/agent-checkpoint.json", self.0))?;
         let failed = |failure: Failure| failure.into_error().with_path(path.as_ref());
         let ours = serde_json::to_vec(&Laid { layout: LAYOUT }).unwrap_or_default();
         let there = match remote.get(&path, 1 << 16, time) {
             Ok(Got::Whole(object)) => object.bytes,
             Ok(Got::TooLarge(_)) => Vec::new(),
+            Err(Failure::Absent) if !makes => {
+                let message = "there is no store here; see that the address is right, or open it in a way that makes one";
+                return Err(other("no-store", message).with_path(path.as_ref()));
+            }
             Err(Failure::Absent) => {
                 let first = vec![(path.clone(), ours.clone(), PutMode::Create)];
                 remote.put_all(first, time).map_err(failed)?;

@@ -79,8 +79,28 @@ impl ObjectCheckpointStore {
     ///
     /// When the object store cannot be reached or does not write on condition of what is there; when `root` is no path.
     pub fn open(objects: Arc<dyn ObjectStore>, root: &str) -> Result<ObjectCheckpointStore> {
+        ObjectCheckpointStore::prepared(objects, root, true)
+    }
+
+    /// The same, where there is a store already: none is made, so that a wrong address stays empty.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](ObjectCheckpointStore::open), and where there is no store, with the code `no-store`.
+    pub fn open_existing(
+        objects: Arc<dyn ObjectStore>,
+        root: &str,
+    ) -> Result<ObjectCheckpointStore> {
+        ObjectCheckpointStore::prepared(objects, root, false)
+    }
+
+    fn prepared(
+        objects: Arc<dyn ObjectStore>,
+        root: &str,
+        makes: bool,
+    ) -> Result<ObjectCheckpointStore> {
         let mut store = ObjectCheckpointStore::of(objects, root, false)?;
-        store.newer = store.place.prepare(&store.remote, store.time())?;
+        store.newer = store.place.prepare(&store.remote, makes, store.time())?;
         Ok(store)
     }
 
@@ -104,6 +124,26 @@ impl ObjectCheckpointStore {
     pub fn from_url(address: &str) -> Result<ObjectCheckpointStore> {
         let (objects, root) = crate::place::from_url(address)?;
         ObjectCheckpointStore::open(objects, &root)
+    }
+
+    /// [`open_existing`](ObjectCheckpointStore::open_existing) at an address.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_url`](ObjectCheckpointStore::from_url), and where there is no store, with the code `no-store`.
+    pub fn existing_from_url(address: &str) -> Result<ObjectCheckpointStore> {
+        let (objects, root) = crate::place::from_url(address)?;
+        ObjectCheckpointStore::open_existing(objects, &root)
+    }
+
+    /// [`read_only`](ObjectCheckpointStore::read_only) at an address.
+    ///
+    /// # Errors
+    ///
+    /// When the driver does not know the address.
+    pub fn read_only_from_url(address: &str) -> Result<ObjectCheckpointStore> {
+        let (objects, root) = crate::place::from_url(address)?;
+        ObjectCheckpointStore::read_only(objects, &root)
     }
 
     fn of(

@@ -205,13 +205,13 @@ impl Server {
         }
     }
 
-    /// Makes the tables, where they are not there, and looks whether they can be used.
-    pub(crate) fn prepare(&self) -> Result<()> {
+    /// Looks whether the tables can be used, and makes them where they are not there, or without `makes` refuses to.
+    pub(crate) fn prepare(&self, makes: bool) -> Result<()> {
         let call = self.begin_call();
         let prepared = loop {
             let prepared = self
                 .lend(&call)
-                .and_then(|mut session| self.lay_out(&mut session));
+                .and_then(|mut session| self.lay_out(&mut session, makes));
             match prepared {
                 // Elsewhere a wrong address would be told late.
                 Err(failure) if failure.is_starting() && call.waited() < call.timeout => {
@@ -366,10 +366,19 @@ impl Server {
 
     /// Brings the tables to the present layout, all at once. Of several programs that do so at the same time, the others
     /// find it done.
-    fn lay_out(&self, session: &mut Session) -> Step<()> {
+    fn lay_out(&self, session: &mut Session, makes: bool) -> Step<()> {
         let known = LAYOUT.len() as i32;
-        if self.is_read_only || layout(session)? >= known {
+        let found = if self.is_read_only {
+            known
+        } else {
+            layout(session)?
+        };
+        if found >= known {
             return Ok(());
+        }
+        if found == 0 && !makes {
+            let message = "there is no store here; see that the address is right, or open it in a way that makes one";
+            return Err(other("no-store", message).into());
         }
         session.begin()?;
         let schema = &self.schema;

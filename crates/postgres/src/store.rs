@@ -76,11 +76,22 @@ impl PostgresStore {
     /// As for [`open`](PostgresStore::open), and for a name with anything but letters, digits and `_`.
     pub fn open_in(connection: &str, schema: &str) -> Result<PostgresStore> {
         let store = PostgresStore::of(Server::new(connection, schema, false)?);
-        store.server.prepare()?;
+        store.server.prepare(true)?;
         Ok(store)
     }
 
-    /// The same, for reading only: nothing is made, and every write is [`ErrorKind::ReadOnly`]. A schema that is not there yet is
+    /// The same in the schema `agent_checkpoint`, where there is a store already: none is made, so that a wrong address stays empty.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](PostgresStore::open), and where there is no store, with the code `no-store`.
+    pub fn open_existing(connection: &str) -> Result<PostgresStore> {
+        let store = PostgresStore::of(Server::new(connection, SCHEMA, false)?);
+        store.server.prepare(false)?;
+        Ok(store)
+    }
+
+    /// [`open_in`](PostgresStore::open_in), for reading only: nothing is made, and every write is [`ErrorKind::ReadOnly`]. A schema that is not there yet is
     /// an empty store. The server may be a standby.
     ///
     /// # Errors
@@ -88,7 +99,7 @@ impl PostgresStore {
     /// As for [`open_in`](PostgresStore::open_in).
     pub fn read_only_in(connection: &str, schema: &str) -> Result<PostgresStore> {
         let store = PostgresStore::of(Server::new(connection, schema, true)?);
-        store.server.prepare()?;
+        store.server.prepare(true)?;
         Ok(store)
     }
 

@@ -3,36 +3,88 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
+#[cfg(unix)]
+use crate::cluster;
 use crate::project::{Project, Run};
+use crate::server;
 
-const STORE: [&str; 4] = ["--store", "sqlite:c.db", "--key", "US-003"];
 const NOW: [&str; 2] = ["--now", "2026-03-02T09:00:00Z"];
 
-/// A project with the database, in which a task was begun.
-fn begun() -> Project {
-    let project = Project::with("src/a.rs", "a");
-    let plan = ["Make a", "Make b", "Make c"];
-    let start = on(&[&["start", "--agent", "dev", "--plan"], &plan[..]].concat());
-    let started = project.expect(0, &start);
-    assert_eq!(
-        started.out,
-        "started sqlite:c.db, key US-003 for dev: 3 steps, first: Make a\n"
-    );
-    project
+/// A project, and the key in a store of one kind where its task is.
+struct Task {
+    project: Project,
+    /// The address of the store.
+    store: String,
 }
 
-fn on<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    [words, &STORE, &NOW].concat()
-}
+impl Task {
+    fn in_sqlite(project: Project) -> Task {
+        let store = "sqlite:c.db".to_owned();
+        Task { project, store }
+    }
 
-impl Project {
+    /// The same in a store of each kind that can be had here. None of them is there before.
+    fn in_all() -> Vec<Task> {
+        let project = || Project::with("src/a.rs", "a");
+        let mut all = vec![Task::in_sqlite(project())];
+        #[cfg(unix)]
+        if cluster::is_installed() {
+            let cluster = cluster::shared();
+            let name = cluster::fresh_schema();
+            let make = format!("CREATE DATABASE {name}");
+            cluster.client().batch_execute(&make).unwrap();
+            let store = cluster
+                .address()
+                .replace("/postgres?", &format!("/{name}?"));
+            all.push(Task {
+                project: project(),
+                store,
+            });
+        }
+        if server::is_installed() {
+            let mut project = project();
+            project.set(&server::shared().environment());
+            let store = format!("s3://{}/{}", server::BUCKET, server::fresh_root());
+            all.push(Task { project, store });
+        }
+        all
+    }
+
+    /// The same, in which the task was begun.
+    fn begun() -> Vec<Task> {
+        let all = Task::in_all();
+        for task in &all {
+            let started = task.run(
+                0,
+                &[
+                    "start", "--agent", "dev", "--plan", "Make a", "Make b", "Make c",
+                ],
+            );
+            let expected = format!(
+                "started {}, key US-003 for dev: 3 steps, first: Make a\n",
+                task.store
+            );
+            assert_eq!(started.out, expected);
+        }
+        all
+    }
+
+    fn on<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
+        [words, &["--store", &self.store, "--key", "US-003"], &NOW].concat()
+    }
+
+    #[track_caller]
+    fn run(&self, code: i32, words: &[&str]) -> Run {
+        self.project.expect(code, &self.on(words))
+    }
+
     /// A run on the checkpoint that must end so, and say this.
     #[track_caller]
     fn says(&self, code: i32, words: &[&str], says: &str) -> Run {
-        let run = self.expect(code, &on(words));
+        let run = self.run(code, words);
         let both = format!("{}{}", run.out, run.err);
         assert!(both.contains(says), "{words:?}: {both}");
-        for wrong in ["no such file", "sqlite:c.db/"] {
+        for wrong in ["no such file", &format!("{}/", self.store), server::SECRET] {
             assert!(!both.contains(wrong), "{words:?}: {both}");
         }
         run
@@ -105,37 +157,43 @@ fn every_verb_is_tried() {
 
 #[test]
 fn what_an_agent_reports_is_kept() {
-    let project = begun();
-    project.says(0, &["step", "start", "Make a"], "started: Make a");
+    for task in Task::begun() {
+        reports_are_kept_in(&task);
+    }
+}
+
+fn reports_are_kept_in(task: &Task) {
+    let (project, store) = (&task.project, task.store.as_str());
+    task.says(0, &["step", "start", "Make a"], "started: Make a");
     let done = ["step", "done", "--current", "--modified", "src/a.rs"];
-    project.says(0, &done, "done: Make a; 2 pending");
-    project.says(0, &["step", "add", "Make d"], "added: Make d");
-    project.says(0, &["step", "edit", "Make d", "--to", "Make e"], "Make e");
-    project.says(
+    task.says(0, &done, "done: Make a; 2 pending");
+    task.says(0, &["step", "add", "Make d"], "added: Make d");
+    task.says(0, &["step", "edit", "Make d", "--to", "Make e"], "Make e");
+    task.says(
         0,
         &["step", "move", "Make e", "--before", "Make b"],
         "Make e",
     );
-    project.says(0, &["step", "drop", "Make e", "--because", "no"], "dropped");
-    project.says(0, &["decide", "Use x", "--why", "y"], "decided: Use x");
-    project.says(0, &["note", "hi"], "noted: hi");
-    project.says(0, &["block", "CI"], "blocked: CI");
-    project.says(0, &["unblock"], "unblocked");
-    project.says(0, &["heartbeat"], "heartbeat");
-    project.says(0, &["context", "--used", "0.5"], "50 %");
-    project.says(0, &["rate-limit", "slow"], "rate limit: slow");
-    project.says(0, &["phase", "verification"], "verification");
-    project.says(0, &["reassign", "--to", "two"], "reassigned to two");
-    project.says(0, &["fail", "broke"], "broke");
-    project.says(0, &["unblock"], "");
-    project.says(0, &["verify", "cargo test", "passed"], "cargo test");
-    project.says(0, &["detail", "--contract", "cargo test"], "");
-    let batch = on(&["batch", "--agent", "two"]);
+    task.says(0, &["step", "drop", "Make e", "--because", "no"], "dropped");
+    task.says(0, &["decide", "Use x", "--why", "y"], "decided: Use x");
+    task.says(0, &["note", "hi"], "noted: hi");
+    task.says(0, &["block", "CI"], "blocked: CI");
+    task.says(0, &["unblock"], "unblocked");
+    task.says(0, &["heartbeat"], "heartbeat");
+    task.says(0, &["context", "--used", "0.5"], "50 %");
+    task.says(0, &["rate-limit", "slow"], "rate limit: slow");
+    task.says(0, &["phase", "verification"], "verification");
+    task.says(0, &["reassign", "--to", "two"], "reassigned to two");
+    task.says(0, &["fail", "broke"], "broke");
+    task.says(0, &["unblock"], "");
+    task.says(0, &["verify", "cargo test", "passed"], "cargo test");
+    task.says(0, &["detail", "--contract", "cargo test"], "");
+    let batch = task.on(&["batch", "--agent", "two"]);
     let lines = "{\"op\": \"step done\", \"text\": \"Make b\", \"pending\": \"Make b\"}\n{\"op\": \"nope\"}\n";
     let refused = project.ckpt_given(&batch, lines);
-    let wrong = "sqlite:c.db: line 2: \"nope\" is no operation";
+    let wrong = format!("{store}: line 2: \"nope\" is no operation");
     assert!(
-        refused.code == 2 && refused.err.contains(wrong),
+        refused.code == 2 && refused.err.contains(&wrong),
         "{refused:?}"
     );
     let two = lines.lines().next().unwrap();
@@ -153,16 +211,13 @@ fn what_an_agent_reports_is_kept() {
         &["waive", "--issue", "x", "--because", "x"],
         &["review", "approved"],
     ] {
-        project.says(
-            2,
-            words,
-            "sqlite:c.db (US-003): this format has no operation",
-        );
+        let lacks = format!("{store} (US-003): this format has no operation");
+        task.says(2, words, &lacks);
     }
-    project.says(0, &["step", "done", "Make c"], "nothing is left");
-    project.says(0, &["complete"], "complete");
-    let shown = project.says(0, &["show", "--json"], "").json();
-    assert_eq!(shown["file"], "sqlite:c.db");
+    task.says(0, &["step", "done", "Make c"], "nothing is left");
+    task.says(0, &["complete"], "complete");
+    let shown = task.says(0, &["show", "--json"], "").json();
+    assert_eq!(shown["file"], store);
     assert_eq!(
         (&shown["key"], &shown["format"]),
         (&"US-003".into(), &"task".into())
@@ -175,7 +230,13 @@ fn what_an_agent_reports_is_kept() {
 
 #[test]
 fn what_only_reads_reads_a_database() {
-    let project = begun();
+    for task in Task::begun() {
+        reading_works_in(&task);
+    }
+}
+
+fn reading_works_in(task: &Task) {
+    let (project, store) = (&task.project, task.store.as_str());
     let done = [
         "step",
         "done",
@@ -185,98 +246,111 @@ fn what_only_reads_reads_a_database() {
         "--modified",
         "src/a.rs",
     ];
-    project.says(0, &done, "done");
-    project.says(0, &["show"], "Store       sqlite:c.db, key US-003 (task)");
-    project.says(0, &["detect"], "sqlite:c.db: task");
-    project.says(0, &["validate"], "sqlite:c.db: valid (task)");
-    project.says(0, &["stale"], "src/a.rs  unchanged");
-    let resumed = project.says(0, &["resume", "--agent", "dev"], "Make b");
-    let line = "ckpt step start 'TEXT' --store sqlite:c.db --key US-003 --format task";
-    assert!(resumed.out.contains(line), "{resumed:?}");
-    project.says(
+    task.says(0, &done, "done");
+    let has = |what: &str| what.replace("STORE", store);
+    task.says(0, &["show"], "US-003 (task)");
+    task.says(0, &["detect"], &has("STORE: task"));
+    task.says(0, &["validate"], &has("STORE: valid (task)"));
+    task.says(0, &["stale"], "src/a.rs  unchanged");
+    let resumed = task.says(0, &["resume", "--agent", "dev"], "Make b");
+    let word = if store.contains('?') {
+        format!("'{store}'")
+    } else {
+        store.to_owned()
+    };
+    let line = format!("ckpt step start 'TEXT' --store {word} --key US-003 --format task");
+    assert!(resumed.out.contains(&line), "{resumed:?}");
+    task.says(
         1,
         &["convert", "--to", "agent-session"],
         "\"feature\": \"US-003\"",
     );
-    project.says(1, &["diff"], "finished: Make a");
-    let revision = project.says(0, &["revision"], "sha256:").out;
-    let states = project.says(0, &["history", "--json"], "").json();
+    task.says(1, &["diff"], "finished: Make a");
+    let revision = task.says(0, &["revision"], "sha256:").out;
+    let states = task.says(0, &["history", "--json"], "").json();
     assert_eq!(states[0]["revision"], revision.trim_end());
-    let fleet = project.expect(
-        0,
-        &[&["status", "sqlite:c.db", "--json"], &NOW[..]].concat(),
-    );
+    let fleet = project.expect(0, &[&["status", store, "--json"], &NOW[..]].concat());
     let row = &fleet.json()["rows"][0];
     assert_eq!(
         (&row["store"], &row["key"]),
-        (&"sqlite:c.db".into(), &"US-003".into())
+        (&store.into(), &"US-003".into())
     );
     assert_eq!(row["next"]["decision"], "continue");
-    let by_option = ["status", "--store", "sqlite:c.db"];
+    let by_option = ["status", "--store", store];
     let table = project.expect(0, &[&by_option[..], &NOW].concat()).out;
     assert!(table.contains("33% (1/3)"), "{table}");
 }
 
 #[test]
 fn what_changes_by_hand_changes_a_database() {
-    let project = begun();
-    let revision = project.says(0, &["revision"], "").out;
+    for task in Task::begun() {
+        changes_work_in(&task);
+    }
+}
+
+fn changes_work_in(task: &Task) {
+    let store = task.store.as_str();
+    let revision = task.says(0, &["revision"], "").out;
     let expect = [
         "set",
         "--expect",
         revision.trim_end(),
         "/phase=\"verification\"",
     ];
-    project.says(0, &expect, "sqlite:c.db: changed");
-    project.says(5, &expect, "expected revision");
-    project.says(
+    task.says(0, &expect, &format!("{store}: changed"));
+    task.says(5, &expect, "expected revision");
+    task.says(
         0,
         &["history", "--pin", "current"],
         "2 is kept whatever comes",
     );
-    project.says(0, &["restore", "--entry", "1"], "restored 1");
-    let phase = project.says(0, &["show", "--json"], "").json();
+    task.says(0, &["restore", "--entry", "1"], "restored 1");
+    let phase = task.says(0, &["show", "--json"], "").json();
     assert_eq!(phase["phase"], "implementation");
-    project.says(0, &["note", "one"], "");
-    project.says(0, &["note", "two"], "");
-    project.says(0, &["prune", "--keep", "1"], "removed 3, 1");
-    project.says(0, &["recover"], "nothing is wrong with it");
+    task.says(0, &["note", "one"], "");
+    task.says(0, &["note", "two"], "");
+    task.says(0, &["prune", "--keep", "1"], "removed 3, 1");
+    task.says(0, &["recover"], "nothing is wrong with it");
 
-    let fence = project.says(0, &["claim", "--agent", "dev"], "").out;
-    project.says(0, &["claim"], "claimed by dev");
-    project.says(4, &["claim", "--agent", "two"], "claimed by dev");
-    project.says(4, &["note", "no fence"], "claimed by dev");
-    project.says(4, &["archive", "--as", "crashed"], "claimed by dev");
+    let fence = task.says(0, &["claim", "--agent", "dev"], "").out;
+    task.says(0, &["claim"], "claimed by dev");
+    task.says(4, &["claim", "--agent", "two"], "claimed by dev");
+    task.says(4, &["note", "no fence"], "claimed by dev");
+    task.says(4, &["archive", "--as", "crashed"], "claimed by dev");
     let fence = ["--fence", fence.trim_end()];
-    project.says(0, &[&["release"], &fence[..]].concat(), "released");
+    task.says(0, &[&["release"], &fence[..]].concat(), "released");
 
-    project.says(4, &["archive"], "not complete");
-    project.says(0, &["archive", "--as", "crashed"], "archived as entry");
+    task.says(4, &["archive"], "not complete");
+    task.says(0, &["archive", "--as", "crashed"], "archived as entry");
     // The history has it, for good, and no recovery goes back to it.
     let gone = "there is no checkpoint here now; the history has states of a task that ended";
-    project.says(2, &["show"], gone);
-    project.says(3, &["recover"], "are of tasks that ended before");
-    let states = project.says(0, &["history", "--json"], "").json();
+    task.says(2, &["show"], gone);
+    task.says(3, &["recover"], "are of tasks that ended before");
+    let states = task.says(0, &["history", "--json"], "").json();
     assert_eq!(
         (&states[0]["pinned"], &states[0]["tasks_since"]),
         (&true.into(), &1.into())
     );
-    project.says(0, &["start", "--plan", "Next"], "started");
+    task.says(0, &["start", "--plan", "Next"], "started");
 
-    project.says(0, &["forget"], "would be removed");
-    project.says(0, &["forget", "--apply"], "removed for good");
-    project.says(0, &["history"], "no state is known");
-    project.says(
-        2,
-        &["show"],
-        "sqlite:c.db (US-003): there is no checkpoint here; start one first",
-    );
+    task.says(0, &["forget"], "would be removed");
+    task.says(0, &["forget", "--apply"], "removed for good");
+    task.says(0, &["history"], "no state is known");
+    let none = format!("{store} (US-003): there is no checkpoint here; start one first");
+    task.says(2, &["show"], &none);
 }
 
 #[test]
 fn a_damaged_document_is_recovered() {
-    let project = begun();
-    project.says(0, &["note", "one"], "");
+    let task = Task::in_sqlite(Project::with("src/a.rs", "a"));
+    task.run(
+        0,
+        &[
+            "start", "--agent", "dev", "--plan", "Make a", "Make b", "Make c",
+        ],
+    );
+    let project = &task.project;
+    task.says(0, &["note", "one"], "");
     let cut = || {
         let database = rusqlite::Connection::open(project.path("c.db")).unwrap();
         let sql = "UPDATE states SET text = substr(text, 1, length(text) - 20) WHERE id = (SELECT present FROM keys)";
@@ -285,24 +359,25 @@ fn a_damaged_document_is_recovered() {
     cut();
     let advice = "`ckpt recover` goes on with its newest earlier state, 1";
     for verb in ["show", "stale", "revision", "validate", "resume", "detect"] {
-        project.says(3, &[verb], advice);
+        task.says(3, &[verb], advice);
     }
-    project.says(3, &["note", "two"], advice);
-    project.says(0, &["history"], "corrupt: truncated");
+    task.says(3, &["note", "two"], advice);
+    task.says(0, &["history"], "corrupt: truncated");
     let table = project.expect(3, &["status", "sqlite:c.db"]);
     assert!(table.err.contains("sqlite:c.db: US-003"), "{table:?}");
-    project.says(1, &["recover"], "went on with 1");
-    project.says(0, &["show"], "Make a");
+    task.says(1, &["recover"], "went on with 1");
+    task.says(0, &["show"], "Make a");
     cut();
-    project.says(1, &["recover", "--salvage"], "went on with the good part");
+    task.says(1, &["recover", "--salvage"], "went on with the good part");
     cut();
-    project.says(1, &["recover", "--fresh"], "the next save begins anew");
-    project.says(2, &["show"], "of a task that ended");
+    task.says(1, &["recover", "--fresh"], "the next save begins anew");
+    task.says(2, &["show"], "of a task that ended");
 }
 
 #[test]
 fn what_a_database_cannot_have_is_refused_in_a_sentence() {
-    let project = Project::new();
+    let task = Task::in_sqlite(Project::new());
+    let project = &task.project;
     let missing =
         "sqlite:c.db: there is no such database; check the path, or begin in it with `ckpt start`";
     for verb in [
@@ -312,7 +387,7 @@ fn what_a_database_cannot_have_is_refused_in_a_sentence() {
         &["claim"],
         &["recover"],
     ] {
-        project.says(2, verb, missing);
+        task.says(2, verb, missing);
     }
     let status = project.expect(2, &["status", "sqlite:c.db"]);
     assert_eq!(status.error(), missing);
@@ -337,7 +412,7 @@ fn what_a_database_cannot_have_is_refused_in_a_sentence() {
         assert!(run.error().contains(says), "{run:?}");
     }
     let host = ["start", "--format", "builder-state"];
-    project.says(
+    task.says(
         2,
         &host,
         "sqlite:c.db: builder-state keeps its checkpoints in one host file",
@@ -367,6 +442,90 @@ fn what_a_database_cannot_have_is_refused_in_a_sentence() {
         &[&["reassign", "--to", "Secondary-B"][..], &agent].concat(),
     );
     assert!(over.error().contains("needs a store of files"), "{over:?}");
+}
+
+#[test]
+fn a_change_of_nothing_makes_no_store() {
+    for task in Task::in_all() {
+        for words in [
+            &["note", "x"][..],
+            &["set", "/a=1"],
+            &["recover"],
+            &["release", "--fence", "1"],
+            &["archive"],
+            &["forget", "--apply"],
+        ] {
+            let run = task.says(2, words, "begin in it with `ckpt start`");
+            assert_eq!(run.error().split(": ").next(), Some(task.store.as_str()));
+        }
+        // Nor did that make one.
+        task.says(2, &["note", "x"], "begin in it with `ckpt start`");
+        task.run(0, &["claim", "--agent", "dev"]);
+        task.says(2, &["note", "x"], "there is no checkpoint here");
+    }
+}
+
+#[test]
+fn an_address_without_slashes_becomes_no_folder() {
+    let project = Project::new();
+    for (address, says) in [
+        (
+            "postgres:",
+            "write postgres://HOST/DATABASE, or ./postgres: ",
+        ),
+        (
+            "postgres:u:hunter2@h/d",
+            "write postgres://HOST/DATABASE, or ./postgres:u@h/d ",
+        ),
+        (
+            "postgresql:/x",
+            "write postgresql://HOST/DATABASE, or ./postgresql:/x ",
+        ),
+        ("s3:/x", "write s3://BUCKET/PREFIX, or ./s3:/x "),
+        ("gs:x", "write gs://BUCKET/PREFIX, or ./gs:x "),
+        (
+            "ftp://x",
+            "sqlite:PATH, postgres://HOST/DATABASE or s3://BUCKET/PREFIX",
+        ),
+    ] {
+        for words in [&["start"][..], &["note", "x"], &["show"]] {
+            let store = ["--store", address, "--key", "a"];
+            let run = project.expect(2, &[words, &store].concat());
+            assert!(run.error().contains(says), "{run:?}");
+            assert!(!run.err.contains("hunter2"), "{run:?}");
+        }
+    }
+    assert_eq!(project.names(), [""; 0]);
+    project.expect(0, &["start", "--store", "./s3:x", "--key", "a"]);
+    assert_eq!(project.names(), ["s3:x"]);
+}
+
+#[test]
+fn what_s3_refuses_is_said_without_the_secret() {
+    if !server::is_installed() {
+        return;
+    }
+    let mut project = Project::new();
+    project.set(&server::shared().environment());
+    let on = |store: &'static str| ["--store", store, "--key", "a"];
+    for store in ["s3://no-such-bucket/x", "s3://AKIA:hunter2@bucket/x"] {
+        for words in [&["show"][..], &["start"], &["note", "x"], &["status"]] {
+            let place = if words == ["status"] {
+                vec!["--store", store]
+            } else {
+                on(store).to_vec()
+            };
+            let run = project.expect(2, &[words, &place].concat());
+            let both = format!("{}{}", run.out, run.err);
+            assert!(
+                !both.contains("hunter2") && !both.contains(server::SECRET),
+                "{both}"
+            );
+            assert!(run.error().contains("; "), "it says what to do: {both}");
+        }
+    }
+    let run = project.expect(2, &[&["show"][..], &on("gs://bucket/x")].concat());
+    assert!(run.error().contains("--features gs"), "{run:?}");
 }
 
 #[test]

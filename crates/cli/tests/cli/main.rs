@@ -10,6 +10,15 @@ mod addressing;
 mod bad_input;
 mod batching;
 mod claiming;
+#[allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "the tests of the store use more"
+)]
+#[path = "../../../postgres/tests/store/cluster.rs"]
+#[cfg(unix)]
+mod cluster;
 mod converting;
 mod copying;
 mod databases;
@@ -27,6 +36,9 @@ mod readme;
 mod reporting;
 mod resuming;
 mod schemas;
+#[allow(dead_code, reason = "the tests of the store use more")]
+#[path = "../../../object-store/tests/store/server.rs"]
+mod server;
 mod setting;
 mod staleness;
 mod usage;

@@ -29,7 +29,11 @@ pub(crate) const TASK: &str = r#"{
 "#;
 
 /// A temporary project.
-pub(crate) struct Project(tempfile::TempDir);
+pub(crate) struct Project {
+    folder: tempfile::TempDir,
+    /// What each run has in its environment.
+    environment: Vec<(&'static str, String)>,
+}
 
 /// What a run gave.
 #[derive(Debug)]
@@ -41,7 +45,15 @@ pub(crate) struct Run {
 
 impl Project {
     pub(crate) fn new() -> Project {
-        Project(tempfile::tempdir().unwrap())
+        Project {
+            folder: tempfile::tempdir().unwrap(),
+            environment: Vec::new(),
+        }
+    }
+
+    /// Sets variables for each run from now on.
+    pub(crate) fn set(&mut self, environment: &[(&'static str, String)]) {
+        self.environment.extend_from_slice(environment);
     }
 
     /// A project with one file.
@@ -52,7 +64,7 @@ impl Project {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.folder.path().join(name)
     }
 
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
@@ -75,7 +87,7 @@ impl Project {
 
     /// Everything in the project's folder, also what is hidden.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).unwrap();
+        let entries = fs::read_dir(self.folder.path()).unwrap();
         let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
         let mut names: Vec<String> = entries
             .map(|entry| name(entry).into_string().unwrap())
@@ -86,7 +98,8 @@ impl Project {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ckpt"));
-        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command.envs(self.environment.iter().cloned());
         command
     }
 

@@ -10,7 +10,8 @@ use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, DropReason, Dropped};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use chrono::DateTime;
 
-use crate::server::{driver_at, fresh_root, shared};
+use crate::client::driver_at;
+use crate::server::{fresh_root, shared};
 use crate::{in_memory, key, numbered};
 
 /// Tasks with all that a store keeps of one.

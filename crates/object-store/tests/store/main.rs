@@ -14,6 +14,7 @@ macro_rules! need_server {
     };
 }
 
+mod client;
 mod copying;
 mod driver;
 mod memory;

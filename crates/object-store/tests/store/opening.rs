@@ -9,9 +9,9 @@ use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
 
+use crate::client::builder_at;
 use crate::driver::{Conditions, Planned};
 use crate::memory::{all, read, runtime, write};
-use crate::server::builder_at;
 use crate::{in_memory, key, number_at, number_of, numbered};
 
 #[test]
@@ -50,6 +50,24 @@ fn a_store_for_reading_makes_nothing() {
         asked.iter().all(|it| !it.starts_with(['p', 'c', 'u', 'd'])),
         "{asked:?}"
     );
+}
+
+#[test]
+fn where_there_is_no_store_only_some_ways_to_open_make_one() {
+    let planned = Planned::new(Arc::new(InMemory::new()));
+    let open_existing = || ObjectCheckpointStore::open_existing(Arc::new(planned.clone()), "a/b");
+    assert_eq!(open_existing().unwrap_err().code(), "no-store");
+    assert_eq!(planned.requests(), ["get a/b/agent-checkpoint.json"]);
+    ObjectCheckpointStore::open(planned.objects.clone(), "a/b").unwrap();
+    let found = open_existing().unwrap();
+    found.put(&key("one"), numbered(1)).unwrap();
+    assert_eq!(number_at(&found, "one"), Some(1));
+    // Elsewhere there is none.
+    let elsewhere = ObjectCheckpointStore::existing_from_url("memory:///a").unwrap_err();
+    assert_eq!(elsewhere.code(), "no-store");
+    let reader = ObjectCheckpointStore::read_only_from_url("memory:///a").unwrap();
+    let error = reader.put(&key("one"), numbered(1)).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::ReadOnly);
 }
 
 #[test]

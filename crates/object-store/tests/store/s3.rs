@@ -4,8 +4,9 @@ use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::testkit::{MovableClock, Place};
 use agent_checkpoint::{Key, Result, store_conformance};
 
+use crate::client::driver_at;
 use crate::memory::{MAX_BYTES, damage, open, raw, runtime};
-use crate::server::{driver_at, fresh_root, shared};
+use crate::server::{fresh_root, shared};
 
 struct S3 {
     root: String,

@@ -4,11 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use agent_checkpoint_object_store::object_store::aws::{AmazonS3, AmazonS3Builder};
-use agent_checkpoint_object_store::object_store::{ClientOptions, RetryConfig};
+pub(crate) const ID: &str = "AKIATHEID";
 
 /// What the tests give as the secret, which nothing may tell.
 pub(crate) const SECRET: &str = "hush-hush-hush";
@@ -60,7 +59,10 @@ fn python() -> Option<&'static Path> {
 pub(crate) fn shared() -> &'static Server {
     static SHARED: OnceLock<Server> = OnceLock::new();
     SHARED.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3_server.py");
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../object-store/tests/s3_server.py"
+        );
         let mut process = Command::new(python().unwrap())
             .arg(script)
             .stdin(Stdio::piped())
@@ -81,6 +83,20 @@ pub(crate) fn shared() -> &'static Server {
 }
 
 impl Server {
+    /// What a program is given that finds it by the address of a bucket.
+    pub(crate) fn environment(&self) -> [(&'static str, String); 5] {
+        [
+            (
+                "AWS_ENDPOINT_URL",
+                format!("http://127.0.0.1:{}", self.port),
+            ),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", ID.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
+        ]
+    }
+
     /// A request about a bucket, past all drivers.
     pub(crate) fn ask(&self, method: &str, path: &str) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -99,29 +115,4 @@ pub(crate) fn fresh_root() -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     format!("test-{}-{number}", std::process::id())
-}
-
-/// The driver for the server at this port; it repeats no request by itself.
-pub(crate) fn driver_at(port: u16) -> Arc<AmazonS3> {
-    let retry = RetryConfig {
-        max_retries: 0,
-        ..RetryConfig::default()
-    };
-    Arc::new(builder_at(port).with_retry(retry).build().unwrap())
-}
-
-pub(crate) fn builder_at(port: u16) -> AmazonS3Builder {
-    // The program chooses what HTTPS is made of, also where there is none.
-    let _was_chosen = rustls::crypto::ring::default_provider().install_default();
-    // There is none to look certificates up for, which takes a tenth of a second.
-    let options = ClientOptions::new()
-        .with_allow_http(true)
-        .with_no_system_certificates(true);
-    AmazonS3Builder::new()
-        .with_endpoint(format!("http://127.0.0.1:{port}"))
-        .with_client_options(options)
-        .with_region("us-east-1")
-        .with_bucket_name(BUCKET)
-        .with_access_key_id("AKIATHEID")
-        .with_secret_access_key(SECRET)
 }

@@ -89,6 +89,28 @@ fn a_store_for_reading_makes_nothing_and_writes_nothing() {
 }
 
 #[test]
+fn where_there_is_no_store_only_some_ways_to_open_make_one() {
+    need_server!();
+    let (name, mut client) = (fresh_schema(), shared().client());
+    client
+        .batch_execute(&format!("CREATE DATABASE {name}"))
+        .unwrap();
+    let address = shared()
+        .address()
+        .replace("/postgres?", &format!("/{name}?"));
+    for _ in 0..2 {
+        let error = PostgresStore::open_existing(&address).unwrap_err();
+        assert_eq!(error.code(), "no-store", "{error}");
+        assert!(error.to_string().contains(&name), "{error}");
+    }
+    let made = PostgresStore::open(&address).unwrap();
+    made.put(&key("a"), numbered(1)).unwrap();
+    let found = PostgresStore::open_existing(&address).unwrap();
+    found.put(&key("a"), numbered(2)).unwrap();
+    assert_eq!(number_at(&made, "a"), Some(2));
+}
+
+#[test]
 fn a_user_without_rights_is_told_so_and_one_with_some_can_use_what_is_there() {
     need_server!();
     let (schema, mut client) = (fresh_schema(), shared().client());
