@@ -51,18 +51,19 @@ pub(super) fn run(
             target.path.display()
         )));
     }
-    let at = |error: Error| match is_of_claims(&error) {
-        true => Failure::new(format!("{error}; {}", take_over(&target))),
-        false => target.error(error),
-    };
     let now = global.now.unwrap_or_else(Utc::now);
-    let mut report = found(&target, now).map_err(at)?;
+    let mut report = found(&target, now).map_err(|error| target.error(error))?;
     if apply {
         let options = DeleteOptions::new()
             .with_expect(expect.map_or(Expect::Any, Expect::Revision))
             .with_fence(global.fence);
         let forgotten = target.store().forget(&target.key, &options);
-        report.applied = forgotten.map_err(at)?;
+        report.applied = forgotten.map_err(|error| match error.kind() {
+            ErrorKind::Unreadable { .. } if report.unreadable_claim.is_some() => {
+                Failure::new(format!("{error}; {}", take_over(&target)))
+            }
+            _ => target.error(error),
+        })?;
     }
     let mut outcome = Outcome::new();
     if let Some(why) = &report.unreadable_claim {
@@ -109,11 +110,6 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// Whether an error says that the record of claims cannot be read.
-fn is_of_claims(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unreadable { detail } if detail.contains("claim"))
-}
-
 /// What removes a task whose claims cannot be read: a new claim has a fence.
 fn take_over(target: &Target) -> String {
     let words = match target.is_in_file() {
@@ -140,7 +136,9 @@ fn found(target: &Target, now: DateTime<Utc>) -> Result<Report, Error> {
     states.retain(|entry| !entry.is_current());
     let (claim, unreadable_claim) = match store.claims().map(|claims| claims.claimed(key)) {
         None => (None, None),
-        Some(Err(error)) if is_of_claims(&error) => (None, Some(error.to_string())),
+        Some(Err(error)) if matches!(error.kind(), ErrorKind::Unreadable { .. }) => {
+            (None, Some(error.to_string()))
+        }
         Some(claim) => (claim?, None),
     };
     let owner = claim.filter(|claim| !claim.is_only_fence());
