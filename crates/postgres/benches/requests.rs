@@ -328,7 +328,13 @@ fn list(_: &Path) {
     contest(
         &format!("list of a page of {PAGE}"),
         40,
-        |bare, _, _| drop(black_box(bare.list())),
+        |bare, _, _| {
+            // Whoever lists looks at the names and versions.
+            let values =
+                |row: &Row| -> (String, i64, Option<i64>) { (row.get(0), row.get(1), row.get(2)) };
+            let rows: Vec<_> = bare.list().iter().map(values).collect();
+            drop(black_box(rows));
+        },
         |store, _, _| drop(black_box(store.list(&query).unwrap())),
     );
 }

@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 
 use crate::changes::Changes;
 use crate::failure::{Step, not_known};
-use crate::rows::{self, Change, Fate, Hand, KeyRow, ListedRow, Wanted};
+use crate::rows::{self, Change, Fate, Hand, KeyRow, State, Wanted};
 use crate::server::{Call, Server, deciding};
 
 /// The schema that holds the tables where no other is named.
@@ -332,9 +332,9 @@ impl PostgresStore {
         }))
     }
 
-    fn listed(&self, key: Key, row: ListedRow) -> Listed {
-        let listed = Listed::from(key).with_version(row.version);
-        let Some((state, claim)) = row.content else {
+    fn listed(&self, key: Key, version: String, content: Option<(State, Option<Claim>)>) -> Listed {
+        let listed = Listed::from(key).with_version(version);
+        let Some((state, claim)) = content else {
             return listed;
         };
         match state.stored(self.max_bytes) {
@@ -443,9 +443,12 @@ impl CheckpointStore for PostgresStore {
             .read(|session| rows::list(session, query, most, bytes))?;
         let (mut all, mut foreign) = (Vec::new(), Vec::new());
         for row in rows {
-            match Key::new(row.name.as_str()) {
-                Ok(key) => all.push(self.listed(key, row)),
-                Err(_) => foreign.push(row.name.into()),
+            match Key::new(row.name) {
+                Ok(key) => all.push(self.listed(key, row.version, row.content)),
+                Err(error) => match error.kind() {
+                    ErrorKind::InvalidKey { text, .. } => foreign.push(text.into()),
+                    _ => return Err(error),
+                },
             }
         }
         let mut page = query.page(all);
