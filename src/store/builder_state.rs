@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, FileOptions,
+    Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, FileOptions,
     FileStore, Heartbeat, History, Page, Put, Query, Recover, Saved, Stored,
 };
 use crate::checkpoint::{Archive, Fence, Key, Result};
@@ -110,6 +110,10 @@ impl CheckpointStore for BuilderStateStore {
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
         Some(self)
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
+        self.0.changes()
     }
 }
 

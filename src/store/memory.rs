@@ -9,8 +9,8 @@ use std::time::{Instant, SystemTime};
 
 use super::file::of_earlier_tasks;
 use super::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId, Exclusive,
-    Heartbeat, History, HistoryEntry, Keep, Listed, Outcome, Page, Put, Query, Recover,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, Listed, Outcome, Page, Put, Query, Recover,
     RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
 };
 use crate::checkpoint::{
@@ -199,6 +199,10 @@ impl CheckpointStore for MemoryStore {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

@@ -2,6 +2,7 @@
 
 mod beside;
 mod builder_state;
+mod changes;
 mod claims;
 mod copy;
 mod file;
@@ -17,6 +18,7 @@ mod transact;
 pub use crate::fsio::Durability;
 pub use beside::{Beside, Heartbeat};
 pub use builder_state::BuilderStateStore;
+pub use changes::{Changes, Listener};
 pub(crate) use claims::claims_of;
 pub use claims::{ClaimChange, Claims};
 pub use copy::{CopyOptions, CopyProgress, CopyReport, copy};
@@ -149,6 +151,9 @@ pub trait CheckpointStore: Send + Sync {
     /// A heartbeat of the store's own, beside the documents; `None` where it has none.
     fn heartbeat(&self) -> Option<&dyn Heartbeat>;
 
+    /// Notices of writes; `None` where changes are found by listing alone.
+    fn changes(&self) -> Option<&dyn Changes>;
+
     /// What this store can promise.
     fn capabilities(&self) -> Capabilities;
 }
@@ -199,6 +204,10 @@ macro_rules! forward {
 
             fn heartbeat(&self) -> Option<&dyn Heartbeat> {
                 (**self).heartbeat()
+            }
+
+            fn changes(&self) -> Option<&dyn Changes> {
+                (**self).changes()
             }
 
             fn capabilities(&self) -> Capabilities {

@@ -1,14 +1,15 @@
 //! The part of a store that belongs to one tenant.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
 
 use super::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions, EntryId,
-    Exclusive, Heartbeat, History, HistoryEntry, Keep, Page, Put, Query, Recover, RecoverOptions,
-    Recovered, RolledBack, Saved, Stored, claims_of, history_of, recovery_of,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions,
+    EntryId, Exclusive, Heartbeat, History, HistoryEntry, Keep, Listener, Page, Put, Query,
+    Recover, RecoverOptions, Recovered, RolledBack, Saved, Stored, claims_of, history_of,
+    recovery_of,
 };
 use crate::checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 
@@ -135,6 +136,10 @@ impl<S: CheckpointStore> CheckpointStore for Scoped<S> {
         self.store.heartbeat().map(|_| self as &dyn Heartbeat)
     }
 
+    fn changes(&self) -> Option<&dyn Changes> {
+        self.store.changes().map(|_| self as &dyn Changes)
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()
     }
@@ -247,5 +252,36 @@ impl<S: CheckpointStore> Heartbeat for Scoped<S> {
         };
         let heartbeat = self.store.heartbeat().ok_or_else(none)?;
         self.at(key, |whole| heartbeat.beat(whole, now, fence))
+    }
+}
+
+impl<S: CheckpointStore> Changes for Scoped<S> {
+    fn listen(&self) -> Result<Box<dyn Listener>> {
+        let none = || Error::new(ErrorKind::NotOffered { what: "listening" });
+        let listener = self.store.changes().ok_or_else(none)?.listen()?;
+        let prefix = self.prefix.clone();
+        Ok(Box::new(ListenerOfScope { listener, prefix }))
+    }
+}
+
+/// Hears of the keys that begin with a prefix.
+struct ListenerOfScope {
+    listener: Box<dyn Listener>,
+    prefix: String,
+}
+
+impl Listener for ListenerOfScope {
+    fn next(&mut self, timeout: Duration) -> Result<Option<Key>> {
+        let began = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            let Some(whole) = self.listener.next(left)? else {
+                return Ok(None);
+            };
+            let own = whole.as_str().strip_prefix(&self.prefix).map(Key::new);
+            if let Some(Ok(own)) = own {
+                return Ok(Some(own));
+            }
+        }
     }
 }

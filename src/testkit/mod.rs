@@ -17,7 +17,7 @@
 //! use std::sync::{Arc, Mutex};
 //!
 //! use agent_checkpoint::store::{
-//!     Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History, Outcome, Page,
+//!     Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History, Outcome, Page,
 //!     Put, Query, Recover, Saved, Stored, check_expected,
 //! };
 //! use agent_checkpoint::testkit::Place;
@@ -96,6 +96,10 @@
 //!     }
 //!
 //!     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+//!         None
+//!     }
+//!
+//!     fn changes(&self) -> Option<&dyn Changes> {
 //!         None
 //!     }
 //!

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
-    MemoryStore, Page, Put, Query, Recover, Saved, Stored,
+    Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat,
+    History, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
 };
 use agent_checkpoint::testkit::Place;
 use agent_checkpoint::{Key, Result};
@@ -73,6 +73,10 @@ impl CheckpointStore for OnlySwaps {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

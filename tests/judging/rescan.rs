@@ -14,7 +14,7 @@ use std::time::Duration;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     FileStore, Heartbeat, History, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
 };
 use agent_checkpoint::testkit::seam::{Call, Watch, watched};
@@ -298,6 +298,10 @@ impl CheckpointStore for Counting {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

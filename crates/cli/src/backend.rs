@@ -159,7 +159,8 @@ fn postgres(
         }
         Access::Make => PostgresStore::open(url)?,
     };
-    let store = store.with_max_bytes(global.max_bytes);
+    // `ckpt status --watch` hears of it.
+    let store = store.with_max_bytes(global.max_bytes).notify_changes();
     Ok(match global.now {
         Some(now) => Arc::new(store.with_clock(FixedClock(now))),
         None => Arc::new(store),

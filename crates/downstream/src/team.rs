@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     FileStore, Heartbeat, History, Page, Put, Query, Recover, Saved, Stored,
 };
 use agent_checkpoint::{Claim, Dropped, Error, Key, Result, Revision};
@@ -75,6 +75,10 @@ impl CheckpointStore for Team {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

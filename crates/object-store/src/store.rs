@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History,
-    Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
+    Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat,
+    History, Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
 };
 use agent_checkpoint::{
     Claim, Clock, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
@@ -601,6 +601,10 @@ impl CheckpointStore for ObjectCheckpointStore {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

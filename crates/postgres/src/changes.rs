@@ -1,11 +1,11 @@
 //! Which keys were written, told by the server.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use agent_checkpoint::store::Listener;
 use agent_checkpoint::{Key, Result};
 use tokio_postgres::{AsyncMessage, Client};
 
@@ -14,10 +14,7 @@ use crate::io::wait;
 use crate::server::Server;
 
 /// The keys that are written from now on, by stores that [notify](crate::PostgresStore::notify_changes).
-///
-/// Events say when to look, not what is there: several may come for one write, and those of a time without a connection are
-/// lost. Who watches looks at everything at first, and again after an error.
-pub struct Changes {
+pub(crate) struct Listening {
     keys: Receiver<String>,
     /// Its thread has the connection.
     server: Arc<Server>,
@@ -25,22 +22,14 @@ pub struct Changes {
     _client: Client,
 }
 
-impl fmt::Debug for Changes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Changes")
-            .field("server", &self.server)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Changes {
-    pub(crate) fn listen(server: &Arc<Server>) -> Result<Changes> {
+impl Listening {
+    pub(crate) fn begin(server: &Arc<Server>) -> Result<Listening> {
         let call = server.begin_call();
-        let listened = Changes::try_listen(server);
+        let listened = Listening::try_begin(server);
         listened.map_err(|failure| failure.into_error(server.address(), call.waited()))
     }
 
-    fn try_listen(server: &Arc<Server>) -> Step<Changes> {
+    fn try_begin(server: &Arc<Server>) -> Step<Listening> {
         let until = Instant::now() + Duration::from_secs(10);
         let (sender, keys) = channel();
         let client = server.connect(until, |mut connection| async move {
@@ -58,19 +47,16 @@ impl Changes {
         // The schema's name has no character that means anything in quotes.
         let listen = format!("LISTEN \"{}\"", server.schema());
         wait(client.batch_execute(&listen), until)??;
-        Ok(Changes {
+        Ok(Listening {
             keys,
             server: Arc::clone(server),
             _client: client,
         })
     }
+}
 
-    /// The next key that was written; `None` where there was none for so long.
-    ///
-    /// # Errors
-    ///
-    /// When the connection broke: listen anew, then look at everything.
-    pub fn next(&mut self, timeout: Duration) -> Result<Option<Key>> {
+impl Listener for Listening {
+    fn next(&mut self, timeout: Duration) -> Result<Option<Key>> {
         match self.keys.recv_timeout(timeout) {
             Ok(name) => Key::new(name).map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),

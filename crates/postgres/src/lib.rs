@@ -121,5 +121,4 @@ mod server;
 mod store;
 mod tls;
 
-pub use changes::Changes;
 pub use store::{PostgresStore, SCHEMA};

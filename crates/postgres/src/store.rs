@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    Heartbeat, History, Keep, Listed, Listener, Outcome, Page, Put, Query, Recover, Saved, Stored,
     check_expected,
 };
 use agent_checkpoint::{
@@ -15,7 +15,7 @@ use agent_checkpoint::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::changes::Changes;
+use crate::changes::Listening;
 use crate::failure::{Step, not_known};
 use crate::rows::{self, Change, Fate, Hand, KeyRow, State, Wanted};
 use crate::server::{Call, Server, deciding};
@@ -159,21 +159,12 @@ impl PostgresStore {
         self
     }
 
-    /// Notifies those who listen for [`changes`](PostgresStore::changes) of each write. It costs: PostgreSQL commits writes that
+    /// Notifies those who listen for [`changes`](CheckpointStore::changes) of each write; without this none of its writes is one. It costs: PostgreSQL commits writes that
     /// notify one after the other, each with a sync of its own.
     #[must_use]
     pub fn notify_changes(mut self) -> Self {
         self.notifies = true;
         self
-    }
-
-    /// Listens for the keys that stores write which [notify](PostgresStore::notify_changes), on a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// When no connection can be made.
-    pub fn changes(&self) -> Result<Changes> {
-        Changes::listen(&self.server)
     }
 
     /// The server and the database, as messages name them: without the password.
@@ -476,6 +467,10 @@ impl CheckpointStore for PostgresStore {
         None
     }
 
+    fn changes(&self) -> Option<&dyn Changes> {
+        Some(self)
+    }
+
     fn capabilities(&self) -> Capabilities {
         let mut offered = Capabilities::none();
         offered.survives_power_loss = self.server.syncs();
@@ -526,6 +521,13 @@ impl Beside for PostgresStore {
 
     fn document_file(&self, _: &Key) -> Option<PathBuf> {
         None
+    }
+}
+
+impl Changes for PostgresStore {
+    /// On a connection of its own.
+    fn listen(&self) -> Result<Box<dyn Listener>> {
+        Ok(Box::new(Listening::begin(&self.server)?))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
     check_expected,
 };
@@ -319,6 +319,10 @@ impl CheckpointStore for SqliteStore {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

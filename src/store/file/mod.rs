@@ -31,9 +31,9 @@ pub(crate) use own_file::folders::CLAIMS as CLAIMS_FOLDER;
 pub(super) use past::of_earlier_tasks;
 
 use super::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions, EntryId,
-    Exclusive, Heartbeat, History, HistoryEntry, Keep, Page, Put, Query, Recover, RecoverOptions,
-    Recovered, RolledBack, Saved, Stored,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions,
+    EntryId, Exclusive, Heartbeat, History, HistoryEntry, Keep, Page, Put, Query, Recover,
+    RecoverOptions, Recovered, RolledBack, Saved, Stored,
 };
 use crate::checkpoint::{
     Archive, Claim, Dropped, Error, ErrorKind, Fence, FileRole, Key, Layout, Result, Revision,
@@ -288,6 +288,10 @@ impl CheckpointStore for FileStore {
     }
 
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
+        None
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
         None
     }
 

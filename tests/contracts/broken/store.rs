@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
-    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId, Exclusive,
-    Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover, RecoverOptions,
-    Recovered, Recovery, RolledBack, Saved, Stored,
+    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover,
+    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
 };
 use agent_checkpoint::{Claim, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
@@ -136,6 +136,10 @@ impl CheckpointStore for Broken {
     fn heartbeat(&self) -> Option<&dyn Heartbeat> {
         let is_offered = self.fault == BeatsInTheDocument || self.right.heartbeat().is_some();
         is_offered.then_some(self as &dyn Heartbeat)
+    }
+
+    fn changes(&self) -> Option<&dyn Changes> {
+        None
     }
 
     fn capabilities(&self) -> Capabilities {

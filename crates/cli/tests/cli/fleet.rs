@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 
+#[cfg(unix)]
+use crate::cluster;
 use crate::project::Project;
 
 const NOW: &str = "2026-03-02T08:10:00Z";
@@ -402,6 +404,37 @@ fn a_watch_looks_into_a_database() {
 }
 
 #[cfg(target_os = "linux")]
+#[cfg(unix)]
+#[test]
+fn a_watch_is_told_of_changes_by_the_database() {
+    if !cluster::is_installed() {
+        return;
+    }
+    let (project, name) = (Project::new(), cluster::fresh_schema());
+    let cluster = cluster::shared();
+    let make = format!("CREATE DATABASE {name}");
+    cluster.client().batch_execute(&make).unwrap();
+    let store = cluster
+        .address()
+        .replace("/postgres?", &format!("/{name}?"));
+    let on = ["--store", &store, "--key", "T-1"];
+    project.expect(0, &[&["start", "--plan", "Make a"][..], &on].concat());
+    let watch = Watch::begin(&project, &[&store, "--every", "10m"]);
+    watch.expect("1 row: 1 active");
+    // Until it listens nothing is heard; then it looks once.
+    let sql = "SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN %'";
+    let began = std::time::Instant::now();
+    while cluster.client().query(sql, &[&name]).unwrap().is_empty() {
+        assert!(began.elapsed().as_secs() < 20);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    project.expect(0, &[&["step", "done", "Make a"][..], &on].concat());
+    watch.expect("changed");
+    project.expect(0, &[&["complete"][..], &on].concat());
+    watch.expect("finished");
+}
+
 #[test]
 fn a_watch_is_told_of_changes_by_the_system() {
     let project = one("IN_PROGRESS", "08:00:00");

@@ -16,7 +16,7 @@ fn work(schema: &str) {
     count(&store, "a");
     store.put(&key("b"), numbered(1)).unwrap();
     store.claim(&key("c"), &hour("one")).unwrap();
-    let mut changes = store.changes().unwrap();
+    let mut changes = store.changes().unwrap().listen().unwrap();
     assert_eq!(changes.next(Duration::from_millis(1)).unwrap(), None);
 }
 

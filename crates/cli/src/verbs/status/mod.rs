@@ -29,7 +29,8 @@ pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
     let options = options(how, global)?;
     if how.watch {
-        return watch::run(&sources, &options, how, global);
+        let stores = opened.iter().filter_map(Opened::store);
+        return watch::run(&sources, stores, &options, how, global);
     }
     let mut outcome = Outcome::new();
     let fleet = scan(&sources, &options, global, &mut outcome);
@@ -93,6 +94,13 @@ impl Opened {
         let store = backend::open(path, Access::Read, global)?;
         let address = backend::shown(path).display().to_string();
         Ok(Opened::Store(address, store))
+    }
+
+    fn store(&self) -> Option<&Arc<dyn CheckpointStore>> {
+        match self {
+            Opened::Folder(_) => None,
+            Opened::Store(_, store) => Some(store),
+        }
     }
 
     fn source(&self) -> Source<'_> {

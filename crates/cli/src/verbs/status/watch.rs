@@ -1,14 +1,17 @@
 //! `ckpt status --watch`: a line for whatever happens.
 //!
-//! The system's notices of changed files only trigger a scan; the events come from comparing two
-//! scans. So where there are no notices, looking every few seconds gives the same lines a little later.
+//! The notices of changed files, by the system, and of changed keys, by their store, only trigger a scan; the events
+//! come from comparing two scans. So where there are no notices, looking every few seconds gives the same lines a little later.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::fleet::{Event, Fleet, FleetOptions, Source};
+use agent_checkpoint::store::CheckpointStore;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::{judge, scan, tables};
@@ -19,8 +22,9 @@ use crate::output::{self, Outcome, one_line};
 /// How long after a notice more of them are waited for: a save is several.
 const SETTLED_AFTER: Duration = Duration::from_millis(100);
 
-pub(super) fn run(
+pub(super) fn run<'s>(
     sources: &[Source<'_>],
+    stores: impl Iterator<Item = &'s Arc<dyn CheckpointStore>>,
     options: &FleetOptions,
     how: &Status,
     global: &Global,
@@ -38,6 +42,7 @@ pub(super) fn run(
         tables::table(&shown(&fleet, how.resumable))
     };
     let mut notices = Notices::new(&mut outcome);
+    stores.for_each(|store| notices.listen(store, how.every));
     output::notes_now(&mut outcome);
     let mut goes_on = output::print_now(&first)?;
     while goes_on {
@@ -83,9 +88,10 @@ fn compact(value: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(format!("{text}\n"))
 }
 
-/// The system's notices of changed files, where it gives some.
+/// The notices of changed files and keys, where there are some.
 struct Notices {
     watcher: Option<RecommendedWatcher>,
+    tell: Sender<()>,
     heard: Receiver<()>,
     followed: BTreeSet<PathBuf>,
 }
@@ -93,10 +99,11 @@ struct Notices {
 impl Notices {
     fn new(outcome: &mut Outcome) -> Notices {
         let (tell, heard) = channel();
+        let by_system = tell.clone();
         let made = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reading is no change, and a scan reads.
             if event.is_ok_and(|event| !event.kind.is_access()) {
-                let _ = tell.send(());
+                let _ = by_system.send(());
             }
         });
         let watcher = match made {
@@ -110,9 +117,31 @@ impl Notices {
         };
         Notices {
             watcher,
+            tell,
             heard,
             followed: BTreeSet::new(),
         }
+    }
+
+    /// Has a store tell of its writes from now on, if it can. Where that fails, it is tried again as often as is looked
+    /// anyway.
+    fn listen(&self, store: &Arc<dyn CheckpointStore>, every: Duration) {
+        let (tell, store) = (self.tell.clone(), Arc::clone(store));
+        thread::spawn(move || {
+            while let Some(changes) = store.changes() {
+                if let Ok(mut listener) = changes.listen() {
+                    // Before, nothing was heard.
+                    let mut heard = Ok(true);
+                    while let Ok(is_change) = heard {
+                        if is_change && tell.send(()).is_err() {
+                            return;
+                        }
+                        heard = listener.next(every).map(|key| key.is_some());
+                    }
+                }
+                thread::sleep(every);
+            }
+        });
     }
 
     /// Follows the folders that were named and those that have checkpoints; not every folder of a project.
@@ -152,13 +181,8 @@ impl Notices {
     /// Waits until something changed, or it is time to look anyway.
     fn wait(&self, every: Duration) {
         let until = Instant::now() + every;
-        match self.heard.recv_timeout(every) {
-            Ok(()) => {
-                while self.heard.recv_timeout(SETTLED_AFTER).is_ok() && Instant::now() < until {}
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            // Without a watcher there are no notices.
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(every),
+        if self.heard.recv_timeout(every).is_ok() {
+            while self.heard.recv_timeout(SETTLED_AFTER).is_ok() && Instant::now() < until {}
         }
     }
 }
