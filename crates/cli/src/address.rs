@@ -77,7 +77,7 @@ impl Target {
     fn of_store(access: Access, global: &Global) -> Result<Target, Failure> {
         if global.store.is_none() {
             return Err(Failure::new(
-                "where is the checkpoint? Name a folder and --key, or a file, with --store PATH",
+                "where is the checkpoint? Name a folder and --key, or a file, with --store PATH (or CKPT_STORE)",
             ));
         }
         let named = Named::new(None, access, global)?;
@@ -282,8 +282,9 @@ impl Target {
         if format.is_host() {
             if global.key.is_some() {
                 return Err(Failure::new(format!(
-                    "{}: a builder-state host file has slots, not keys; use --slot instead of --key",
-                    path.display()
+                    "{}: a builder-state host file has slots, not keys; use --slot instead of {}",
+                    path.display(),
+                    global.source("key")
                 )));
             }
             let slot = slot_of(&path, document.as_ref(), global)?;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_checkpoint::formats::builder_state::Slot;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::inputs;
 use crate::output::Outcome;
+use crate::settings::{self, Origin, Setting, variable};
 
 /// What follows the list of verbs in `ckpt --help`.
 const EXIT_CODES: &str = "\
@@ -31,11 +32,15 @@ Exit codes:
 Over several files the gravest wins: 2, 3, 5, 4, 1, 0.
 
 An agent's day:
-  ckpt start --store checkpoints --key US-003 --agent ui-dev --plan 'Wire toggle' 'Write tests'
-  ckpt step start 'Wire toggle' --store checkpoints --key US-003
-  ckpt decide 'Use CSS custom properties' --why 'no runtime cost' --store checkpoints --key US-003
-  ckpt step done 'Wired toggle to context' --modified src/toggle.tsx --store checkpoints --key US-003
-  ckpt resume checkpoints/US-003.json --header";
+  export CKPT_STORE=checkpoints CKPT_KEY=US-003 CKPT_AGENT=ui-dev
+  ckpt start --plan 'Wire toggle' 'Write tests'
+  ckpt step start 'Wire toggle'
+  ckpt decide 'Use CSS custom properties' --why 'no runtime cost'
+  ckpt step done 'Wired toggle to context' --modified src/toggle.tsx
+  ckpt resume --header
+
+The variables CKPT_STORE, CKPT_KEY, CKPT_FORMAT, CKPT_ROOT, CKPT_AGENT, CKPT_SESSION and CKPT_FENCE stand for the options, and
+then the ckpt.toml of the project; `ckpt config` prints where each value comes from.";
 
 /// Read, check, change and resume AI-agent checkpoints.
 ///
@@ -97,12 +102,37 @@ pub(crate) struct Global {
     /// The largest file or document that is read, in bytes
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, default_value_t = 16 * 1024 * 1024)]
     pub(crate) max_bytes: u64,
+    /// Print nothing but errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Exit with 0 where there are findings, in place of 1; errors keep their codes
+    #[arg(long, global = true)]
+    pub(crate) exit_zero: bool,
+    /// Where the values come from.
+    #[arg(skip)]
+    pub(crate) settings: Vec<Setting>,
     /// The formats that this program knows.
     #[arg(skip)]
     pub(crate) formats: Formats,
     /// The values of the formats' own options.
     #[arg(skip)]
     pub(crate) given: Given,
+}
+
+impl Global {
+    /// Where the value of a setting comes from.
+    pub(crate) fn origin(&self, name: &str) -> &Origin {
+        let setting = self.settings.iter().find(|setting| setting.name == name);
+        setting.map_or(&Origin::Default, |setting| &setting.origin)
+    }
+
+    /// What gave a setting its value, for the advice to leave it out.
+    pub(crate) fn source(&self, name: &str) -> String {
+        match self.origin(name) {
+            Origin::Variable => variable(name),
+            _ => format!("--{name}"),
+        }
+    }
 }
 
 /// What to do.
@@ -166,7 +196,7 @@ pub(crate) enum Verb {
         /// Print another message: block (the prompt in short), header, take-over, status-check, escalation, progress
         #[arg(long, value_name = "NAME", default_value = "resume")]
         message: String,
-        /// A Jinja template of your own for the message
+        /// A Jinja template of your own for the message, `-` for standard input
         #[arg(long, value_name = "FILE")]
         template: Option<PathBuf>,
         /// A folder of templates of your own, NAME.md and FORMAT/NAME.md; those it lacks are the built-in ones
@@ -231,7 +261,8 @@ pub(crate) enum Verb {
     },
     /// Say in words what changed between two states of a checkpoint
     ///
-    /// Exit 1 when they differ. An entry is one that `ckpt history` lists, a revision, or `current`.
+    /// Exit 1 when they differ. An entry is one that `ckpt history` lists, a revision, `current`, or `-`: what is on
+    /// standard input.
     Diff {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
@@ -350,11 +381,15 @@ pub(crate) enum Verb {
         #[arg(long)]
         take_over: bool,
         /// The process that works on the task: once it is gone, --agent may claim the task again at once, in any session
-        #[arg(long, value_name = "N", requires = "agent", conflicts_with = "renew")]
+        #[arg(long, value_name = "N", conflicts_with = "renew")]
         pid: Option<u32>,
         /// Extend the claim of --fence, even an expired one if no other agent took the task
-        #[arg(long, requires = "fence", conflicts_with = "take_over")]
+        #[arg(long, conflicts_with = "take_over")]
         renew: bool,
+        /// Print lines for `eval "$(ckpt claim … --export)"`: the commands that follow in this shell show the fence, and
+        /// change the same checkpoint
+        #[arg(long, conflicts_with_all = ["json", "quiet"])]
+        export: bool,
     },
     /// Give the claim with --fence back
     Release {
@@ -362,6 +397,8 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
+    Config,
     /// Print the page to give an agent: when to write what, examples, how to resume, what stale means
     Guide {
         /// The format [default: the list of them]
@@ -400,6 +437,29 @@ pub(crate) struct Old {
     pub(crate) keep: Option<usize>,
 }
 
+impl Verb {
+    /// The FILE that a verb of one checkpoint is given.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Verb::Show { file }
+            | Verb::Revision { file }
+            | Verb::Stale { file }
+            | Verb::Resume { file, .. }
+            | Verb::Convert { file, .. }
+            | Verb::History { file, .. }
+            | Verb::Diff { file, .. }
+            | Verb::Restore { file, .. }
+            | Verb::Recover { file, .. }
+            | Verb::Archive { file, .. }
+            | Verb::Forget { file, .. }
+            | Verb::Prune { file, .. }
+            | Verb::Claim { file, .. }
+            | Verb::Release { file } => file.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// What is looked at, and how it is shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
@@ -410,7 +470,7 @@ pub(crate) struct Status {
     #[arg(long, conflicts_with_all = ["json", "watch"])]
     pub(crate) markdown: bool,
     /// Stay, and print a line for whatever happens: changed, late, stalled, finished
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     pub(crate) watch: bool,
     /// Only what can be resumed, as `ckpt resume` judges it from --root
     #[arg(long)]
@@ -421,7 +481,7 @@ pub(crate) struct Status {
     /// Agents that should have a checkpoint
     #[arg(long, value_name = "AGENT", num_args = 1.., value_parser = words)]
     pub(crate) expect: Vec<String>,
-    /// Tasks that are planned: TASK, TASK@AGENT, or a file with one of these a line or as a JSON array
+    /// Tasks that are planned: TASK, TASK@AGENT, or a file (`-`: standard input) with one of these a line or as a JSON array
     #[arg(long, value_name = "FILE|TASK", num_args = 1.., value_parser = words)]
     pub(crate) planned: Vec<String>,
     /// How many folders deep
@@ -969,8 +1029,9 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
 
 /// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
 pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
-    let command = inputs::command(Args::command(), &formats);
-    let parsed = command.clone().try_get_matches().and_then(|matches| {
+    let mut command = inputs::command(Args::command(), &formats);
+    let words = std::env::args_os();
+    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
         let (verb, given) = inputs::given(&matches, &formats);
         let is_own = matches
             .subcommand_name()
@@ -984,9 +1045,9 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
             Line::Own(global, _) => global,
         };
         (global.formats, global.given) = (formats, given);
-        Ok(line)
+        Ok((line, matches))
     });
-    parsed.map_err(|error| {
+    let (mut line, matches) = parsed.map_err(|error| {
         let text = error.render().to_string();
         Box::new(match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Outcome {
@@ -1002,7 +1063,17 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
                 }
             }
         })
-    })
+    })?;
+    match settings::settle(&mut line, &matches) {
+        Ok(()) => Ok(line),
+        Err(failure) => {
+            let outcome = Outcome::from(failure);
+            Err(Box::new(match matches.get_flag("json") {
+                true => outcome.with_error_as_json(),
+                false => outcome,
+            }))
+        }
+    }
 }
 
 /// What a command line says.
@@ -1048,7 +1119,8 @@ fn usage(text: &str, command: &clap::Command) -> Failure {
     match command {
         Some(command) => {
             let (verb, words) = (command.get_name(), command.get_subcommands());
-            let words: Vec<&str> = words.map(clap::Command::get_name).collect();
+            let words = words.map(clap::Command::get_name);
+            let words: Vec<&str> = words.filter(|word| *word != "help").collect();
             Failure::usage(format!(
                 "`ckpt {verb}` is followed by one of: {}; `ckpt {verb} --help` says more",
                 words.join(", ")

@@ -13,6 +13,7 @@
 mod address;
 mod args;
 mod backend;
+mod config_file;
 mod exit;
 mod failure;
 mod inputs;
@@ -21,6 +22,7 @@ mod output;
 mod read;
 mod report;
 mod reported;
+mod settings;
 mod stdin;
 mod verbs;
 

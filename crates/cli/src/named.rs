@@ -155,7 +155,7 @@ fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failur
         },
         (None, Some(store)) => store_file(store, global),
         (None, None) => Err(Failure::new(
-            "which checkpoint? Name its FILE, or a folder with --store and --key",
+            "which checkpoint? Name its FILE, or a folder with --store and --key (or CKPT_STORE and CKPT_KEY)",
         )),
     }
 }
@@ -199,8 +199,9 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
         let single = FileStore::single(store, FileOptions::read_only())?;
         if single.key().map(Key::as_str) != Some(key) {
             return Err(Failure::new(format!(
-                "{}: is one file, not a folder with a key {key}; leave --key out",
+                "{}: is one file, not a folder with a key {key}; leave {} out",
                 store.display(),
+                global.source("key"),
                 key = quoted(key)
             )));
         }

@@ -18,6 +18,19 @@ pub(crate) fn show_secrets() {
     SHOWS_SECRETS.store(true, Ordering::Relaxed);
 }
 
+/// Whether nothing but errors is printed: `--quiet`.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Prints nothing but errors from now on.
+pub(crate) fn keep_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether nothing but errors is printed.
+pub(crate) fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
 /// What takes secrets out of what is printed, unless they are to be printed.
 pub(crate) fn redaction() -> Option<Redaction> {
     let shows = SHOWS_SECRETS.load(Ordering::Relaxed);
@@ -28,6 +41,9 @@ pub(crate) fn redaction() -> Option<Redaction> {
 fn without_secrets(text: &str) -> Option<String> {
     redaction()?.redact("", text)
 }
+
+/// What the line of an error begins with.
+const ERROR: &str = "ckpt: ";
 
 /// What a verb has to say.
 #[derive(Debug, Default)]
@@ -104,7 +120,7 @@ impl Outcome {
     /// Adds a failure as one line, and its exit code.
     pub(crate) fn fail(&mut self, failure: &Failure) {
         self.notes
-            .push(format!("ckpt: {}", one_line(&failure.message)));
+            .push(format!("{ERROR}{}", one_line(&failure.message)));
         self.exit = self.exit.and(failure.exit);
         self.error.get_or_insert_with(|| failure.json());
     }
@@ -117,6 +133,12 @@ impl Outcome {
             self.json(&error);
         }
         self
+    }
+
+    /// Leaves out all that is no error.
+    pub(crate) fn keep_errors(&mut self) {
+        self.out.clear();
+        self.notes.retain(|note| note.starts_with(ERROR));
     }
 
     /// Adds findings: the exit code says so.

@@ -8,7 +8,9 @@ use agent_checkpoint::store::{read_document, read_file};
 use agent_checkpoint::{Error, ErrorKind};
 
 use crate::args::Global;
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::stdin;
 
 /// The document of a file, or `None` when there is no file.
 ///
@@ -50,9 +52,28 @@ pub(crate) fn format_of_damaged(
     }
 }
 
+/// The document on standard input.
+pub(crate) fn input(global: &Global) -> Result<Document, Failure> {
+    let text = stdin::read(global.max_bytes)?;
+    Document::parse(&text).map_err(|corrupt| Failure {
+        code: corrupt.code.to_string(),
+        ..Failure::exiting(
+            Exit::Corrupt,
+            format!("standard input is corrupt: {corrupt}; check what writes it"),
+        )
+    })
+}
+
 /// The text of a file that is no checkpoint, such as a template.
 pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String, Failure> {
-    let bytes = read_file(path, max_bytes)?.ok_or_else(|| no_such_file(path))?;
+    let bytes = match stdin::is_named(path) {
+        true => stdin::read(max_bytes)?,
+        false => read_file(path, max_bytes)?.ok_or_else(|| no_such_file(path))?,
+    };
+    if bytes.len() as u64 > max_bytes {
+        let message = format!("has more than {max_bytes} bytes; shorten it or raise --max-bytes");
+        return Err(Failure::new(message).at(Some(path), None));
+    }
     String::from_utf8(bytes)
         .map_err(|_| Failure::new("is no UTF-8 text; save it as UTF-8").at(Some(path), None))
 }

@@ -2,16 +2,23 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::args::Verb;
 use crate::failure::Failure;
 use crate::output::Outcome;
 
 /// What stands for standard input where a FILE is read, and for it in what is printed.
-const NAME: &str = "-";
+pub(crate) const NAME: &str = "-";
 
 /// What is on standard input; of more than `max_bytes` one byte more.
 pub(crate) fn read(max_bytes: u64) -> Result<Vec<u8>, Failure> {
+    static IS_READ: AtomicBool = AtomicBool::new(false);
+    if IS_READ.swap(true, Ordering::Relaxed) {
+        return Err(Failure::usage(
+            "standard input is read twice; name a file for one of the two",
+        ));
+    }
     let mut bytes = Vec::new();
     let input = std::io::stdin().lock();
     let read = input
@@ -19,6 +26,11 @@ pub(crate) fn read(max_bytes: u64) -> Result<Vec<u8>, Failure> {
         .read_to_end(&mut bytes);
     read.map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
     Ok(bytes)
+}
+
+/// Whether a path is the one that stands for standard input.
+pub(crate) fn is_named(path: &Path) -> bool {
+    path.as_os_str() == NAME
 }
 
 /// A file that holds what came on standard input, for as long as it is read.
@@ -29,7 +41,7 @@ pub(crate) struct AsFile {
 impl AsFile {
     /// Takes standard input where the command line names it: the verb gets the file in its place.
     pub(crate) fn take(verb: &mut Verb, max_bytes: u64) -> Result<Option<AsFile>, Failure> {
-        let is_named = |file: &PathBuf| file.as_os_str() == NAME;
+        let is_named = |file: &PathBuf| is_named(file);
         let mut named: Vec<&mut PathBuf> = match verb {
             Verb::Detect { files } | Verb::Validate { files, .. } => {
                 files.iter_mut().filter(|file| is_named(file)).collect()
@@ -88,7 +100,7 @@ pub(crate) fn is_input(path: &Path) -> bool {
 /// Refuses the name of standard input for what is not only read.
 pub(crate) fn refuse(file: Option<&Path>) -> Result<(), Failure> {
     match file {
-        Some(file) if file.as_os_str() == NAME => Err(Failure::usage(
+        Some(file) if is_named(file) => Err(Failure::usage(
             "`-` is standard input, which detect, validate, show, revision, stale, resume and convert read; name a file \
              here (`./-` for one that is called so)",
         )),

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::is_quiet;
+
 /// A scan that takes no longer shows nothing.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 
@@ -22,7 +24,7 @@ impl Busy {
     }
 
     pub(super) fn tell(&mut self, rows: usize) {
-        if self.bar.is_none() && self.began.elapsed() > SHOWN_AFTER {
+        if self.bar.is_none() && !is_quiet() && self.began.elapsed() > SHOWN_AFTER {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} checkpoints") {
                 bar.set_style(style);

@@ -1,20 +1,23 @@
 //! `ckpt claim` and `ckpt release`: who may write.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::agent_session::same_agent;
-use agent_checkpoint::{Claim, ClaimRequest, ProcessId};
+use agent_checkpoint::{Claim, ClaimRequest, Fence, ProcessId};
 use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::now;
 use crate::address::Target;
 use crate::args::Global;
+use crate::backend::{is_address, shown as shown_place};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::named::shell_word;
 use crate::output::{Outcome, harmless};
+use crate::settings::{Origin, environment, variable};
 
 /// How a task is claimed.
 pub(super) struct How {
@@ -22,6 +25,8 @@ pub(super) struct How {
     pub(super) take_over: bool,
     pub(super) renew: bool,
     pub(super) pid: Option<u32>,
+    /// Whether a shell takes what is printed.
+    pub(super) export: bool,
 }
 
 #[derive(Serialize)]
@@ -36,6 +41,19 @@ struct Report<'c> {
 }
 
 pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
+    if !how.export {
+        return claim(file, how, global);
+    }
+    Ok(claim(file, how, global).unwrap_or_else(|failure| {
+        let mut outcome = Outcome::from(failure);
+        // A shell that takes nothing would go on as after a success.
+        outcome.styled(&format!("(exit {})", outcome.exit.code()));
+        outcome
+    }))
+}
+
+fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
+    refuse_halves(how, global)?;
     let target = match owner(global) {
         Some(_) => Target::to_claim(file, global)?,
         None => Target::to_change(file, global)?,
@@ -90,15 +108,22 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
             ));
         }
     };
-    let line = claim.as_ref().map(|claim| claim.fence.to_string());
+    let line = claim.as_ref().map(|claim| match how.export {
+        true => exports(file, claim.fence, global),
+        false => claim.fence.to_string(),
+    });
     let mut outcome = tell(&target, claim.as_ref(), global, line.unwrap_or_default());
     if let Some(claim) = &claim {
         let is_again = before.is_some_and(|before| before.fence == claim.fence);
         outcome.note(format!(
-            "claimed {}for {} until {}; show the fence with --fence in every change",
+            "claimed {}for {} until {}{}",
             if is_again { "already, and now " } else { "" },
             claim.owner,
-            time(claim)
+            time(claim),
+            match how.export {
+                true => "",
+                false => "; show the fence with --fence in every change",
+            }
         ));
         let there = store.load(&target.key);
         if let Ok(None) = &there {
@@ -115,6 +140,70 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
         }
     }
     Ok(outcome)
+}
+
+/// Fails where an option has not what it needs.
+fn refuse_halves(how: &How, global: &Global) -> Result<(), Failure> {
+    let needs = [
+        (how.renew && global.fence.is_none(), "renew", "fence"),
+        (how.pid.is_some() && global.agent.is_none(), "pid", "agent"),
+        (
+            how.export && !how.renew && owner(global).is_none(),
+            "export",
+            "agent",
+        ),
+    ];
+    match needs.into_iter().find(|(is_half, ..)| *is_half) {
+        Some((_, option, needed)) => Err(Failure::usage(format!(
+            "--{option} needs --{needed}, or {}; add it",
+            variable(needed)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Lines for a shell, after which its commands need none of the options that this one was given.
+fn exports(file: Option<&Path>, fence: Fence, global: &Global) -> String {
+    let mut values = vec![("fence", fence.to_string())];
+    let given = |name: &str| *global.origin(name) == Origin::Flag;
+    let place = file.or(global.store.as_deref().filter(|_| given("store")));
+    if let Some(place) = place {
+        values.push(("store", absolute(place).display().to_string()));
+        if global.key.is_none() && environment("key").is_some() {
+            values.push(("key", String::new()));
+        }
+    }
+    let texts = [
+        ("key", &global.key),
+        ("format", &global.format),
+        ("agent", &global.agent),
+        ("session", &global.session),
+    ];
+    for (name, value) in texts.into_iter().filter(|(name, _)| given(name)) {
+        values.extend(value.clone().map(|value| (name, value)));
+    }
+    if given("root") {
+        values.push(("root", absolute(&global.root).display().to_string()));
+    }
+    let lines = values.iter().map(|(name, value)| {
+        let value = match value.as_str() {
+            "" => String::new(),
+            value => shell_word(value),
+        };
+        format!("export {}={value}", variable(name))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// An address or a path as it is from every folder.
+fn absolute(place: &Path) -> PathBuf {
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let database = place.to_str().and_then(|text| text.strip_prefix("sqlite:"));
+    match database {
+        Some(path) => format!("sqlite:{}", whole(Path::new(path)).display()).into(),
+        None if is_address(place) => shown_place(place),
+        None => whole(place),
+    }
 }
 
 fn no_process(pid: u32) -> Failure {
@@ -145,6 +234,9 @@ fn tell(target: &Target, claim: Option<&Claim>, global: &Global, line: String) -
             claim,
             stands: claim.is_some_and(|claim| claim.stands(now(global))),
         });
+    } else if line.starts_with("export ") {
+        // A shell takes it as it is.
+        outcome.styled(&line);
     } else {
         outcome.line(line);
     }

@@ -14,11 +14,12 @@ use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::{read, stdin};
 
 #[derive(Serialize)]
 struct Report<'d> {
-    from: EntryId,
-    to: EntryId,
+    from: String,
+    to: String,
     #[serde(flatten)]
     difference: &'d Difference,
 }
@@ -31,16 +32,22 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     let target = Target::to_look_at(file, global)?;
     let to = match to {
-        Some(to) => find(&target, to)?,
-        None => present(&target)?,
+        Some(to) => State::named(&target, to)?,
+        None => State::Kept(present(&target)?),
     };
-    let from = match from {
-        Some(from) => find(&target, from)?,
-        None => before(&target, &to)?,
+    let from = match (from, &to) {
+        (Some(from), _) => State::named(&target, from)?,
+        (None, State::Kept(to)) => State::Kept(before(&target, to)?),
+        (None, State::Input) => State::Kept(present(&target)?),
     };
-    let load = |entry: &EntryId| {
-        let stored = target.store().load_revision(&target.key, entry);
-        stored.map_err(|error| target.error(error))
+    let load = |state: &State| match state {
+        State::Kept(entry) => {
+            let stored = target.store().load_revision(&target.key, entry);
+            stored
+                .map(|stored| stored.document)
+                .map_err(|error| target.error(error))
+        }
+        State::Input => read::input(global),
     };
     let (before, after) = (load(&from)?, load(&to)?);
     let task_of = |wanted: &EntryId| {
@@ -49,20 +56,21 @@ pub(super) fn run(
         Some(entry.tasks_since)
     };
     let mut outcome = Outcome::new();
-    if task_of(&from) != task_of(&to) {
+    if let (State::Kept(from), State::Kept(to)) = (&from, &to)
+        && task_of(from) != task_of(to)
+    {
         outcome.note(format!(
             "{from} and {to} are states of two tasks, one after the other"
         ));
     }
-    let difference =
-        between(&target, &before.document, &after.document).map_err(|error| target.error(error))?;
+    let difference = between(&target, &before, &after).map_err(|error| target.error(error))?;
     if !difference.is_empty() {
         outcome.found();
     }
     if global.json {
         outcome.json_as_it_is(&Report {
-            from,
-            to,
+            from: from.name(),
+            to: to.name(),
             difference: &difference,
         });
         return Ok(outcome);
@@ -70,6 +78,29 @@ pub(super) fn run(
     // Two secrets are two texts.
     outcome.out.push_str(&visible(&difference.to_string()));
     Ok(outcome)
+}
+
+/// A state that is compared.
+enum State {
+    Kept(EntryId),
+    /// What is on standard input, such as the text that git has.
+    Input,
+}
+
+impl State {
+    fn named(target: &Target, word: &str) -> Result<State, Failure> {
+        match stdin::is_named(Path::new(word)) {
+            true => Ok(State::Input),
+            false => find(target, word).map(State::Kept),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            State::Kept(entry) => entry.to_string(),
+            State::Input => stdin::NAME.to_owned(),
+        }
+    }
 }
 
 /// What changed between two documents of a target.

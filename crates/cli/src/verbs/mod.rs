@@ -3,6 +3,7 @@
 mod archive;
 mod busy;
 mod claim;
+mod config;
 mod convert;
 mod copy;
 mod detect;
@@ -25,16 +26,19 @@ mod start;
 mod status;
 mod validate;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use agent_checkpoint::store::{CopyOptions, Keep, Recovery};
 use chrono::{DateTime, Utc};
 
 use crate::args::{Args, Global, Line, Verb};
 use crate::backend::shown;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::stdin;
+
+pub(crate) use set::is_assignment;
 
 /// Does what the command line says.
 pub(crate) fn run(line: Line) -> Outcome {
@@ -47,14 +51,11 @@ pub(crate) fn run(line: Line) -> Outcome {
             let outcome = outcome.unwrap_or_else(|failure| {
                 failure.at(store.as_deref(), global.key.as_deref()).into()
             });
-            return match global.json {
-                true => outcome.with_error_as_json(),
-                false => outcome,
-            };
+            return finish(outcome, How::of(&global));
         }
     };
     let input = stdin::AsFile::take(&mut args.verb, args.global.max_bytes);
-    let is_json = args.global.json;
+    let how = How::of(&args.global);
     let (input, mut outcome) = match input {
         Ok(input) => {
             let outcome = run_on(args, input.is_some());
@@ -62,11 +63,40 @@ pub(crate) fn run(line: Line) -> Outcome {
         }
         Err(failure) => (None, Outcome::from(failure)),
     };
-    if is_json {
-        outcome = outcome.with_error_as_json();
-    }
+    outcome = finish(outcome, how);
     if let Some(input) = input {
         input.name(&mut outcome);
+    }
+    outcome
+}
+
+/// How what is said in the end is wanted.
+#[derive(Clone, Copy)]
+struct How {
+    json: bool,
+    quiet: bool,
+    exit_zero: bool,
+}
+
+impl How {
+    fn of(global: &Global) -> How {
+        How {
+            json: global.json,
+            quiet: global.quiet,
+            exit_zero: global.exit_zero,
+        }
+    }
+}
+
+fn finish(mut outcome: Outcome, how: How) -> Outcome {
+    if how.quiet {
+        outcome.keep_errors();
+    }
+    if how.json {
+        outcome = outcome.with_error_as_json();
+    }
+    if how.exit_zero && outcome.exit == Exit::Findings {
+        outcome.exit = Exit::Done;
     }
     outcome
 }
@@ -76,6 +106,9 @@ fn settle(global: &Global) {
     if global.show_secrets {
         crate::output::show_secrets();
     }
+    if global.quiet {
+        crate::output::keep_quiet();
+    }
     crate::failure::advise_for(global);
 }
 
@@ -83,7 +116,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
     let global = &args.global;
     settle(global);
     let does_more_than_look = does_more_than_look(&args.verb, global);
-    let file = named_file(&args.verb, global).as_deref().map(shown);
+    let file = named_file(&args.verb, global).map(shown);
     if let Err(failure) = stdin::refuse(file.as_deref()) {
         return failure.into();
     }
@@ -197,8 +230,10 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             take_over,
             pid,
             renew,
+            export,
         } => {
             let how = claim::How {
+                export,
                 time_to_live,
                 take_over,
                 renew,
@@ -207,6 +242,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             claim::run(file.as_deref(), &how, global)
         }
         Verb::Release { file } => claim::release(file.as_deref(), global),
+        Verb::Config => Ok(config::run(global)),
         Verb::Guide { name } => guide::run(name.as_deref(), global),
         Verb::Schema {
             name,
@@ -224,29 +260,18 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
 }
 
 /// The one place that a command line names, for the errors that name none.
-fn named_file(verb: &Verb, global: &Global) -> Option<PathBuf> {
+fn named_file<'v>(verb: &'v Verb, global: &'v Global) -> Option<&'v Path> {
     let file = match verb {
-        Verb::Detect { files } | Verb::Validate { files } if files.len() == 1 => files.first(),
-        Verb::Show { file }
-        | Verb::Revision { file }
-        | Verb::Stale { file }
-        | Verb::Resume { file, .. }
-        | Verb::Convert { file, .. }
-        | Verb::History { file, .. }
-        | Verb::Diff { file, .. }
-        | Verb::Restore { file, .. }
-        | Verb::Recover { file, .. }
-        | Verb::Archive { file, .. }
-        | Verb::Forget { file, .. }
-        | Verb::Prune { file, .. }
-        | Verb::Claim { file, .. }
-        | Verb::Release { file } => file.as_ref(),
+        Verb::Detect { files } | Verb::Validate { files } => match files.as_slice() {
+            [file] => Some(file.as_path()),
+            _ => None,
+        },
         Verb::Set { words, .. } if global.store.is_none() => {
-            return words.first().map(PathBuf::from);
+            return words.first().map(Path::new);
         }
-        _ => None,
+        verb => verb.file(),
     };
-    file.or(global.store.as_ref()).cloned()
+    file.or(global.store.as_deref())
 }
 
 /// Whether a verb that came to its end did something. Reports and `start` say it themselves.

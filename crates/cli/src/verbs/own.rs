@@ -11,6 +11,7 @@ use crate::inputs;
 use crate::named::is_folder;
 use crate::output::Outcome;
 use crate::report::saved;
+use crate::settings::Origin;
 
 /// Does what words say that only one format has.
 pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
@@ -23,6 +24,10 @@ pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
     let mut global = global.clone();
     // Where the protocol has one file, its folder names it.
     if let Some(file) = format.layout().only_file {
+        // One that stands in the environment is of another checkpoint.
+        if *global.origin("key") == Origin::Variable {
+            global.key = None;
+        }
         if global.key.is_some() {
             return Err(Failure::usage(format!(
                 "`ckpt {verb}` changes {file}, which needs no key; leave --key out"

@@ -195,6 +195,11 @@ fn parse(words: &[String], global: &Global) -> Result<(Named, Vec<Assignment>), 
 /// The most characters that an error quotes of a value.
 const MOST_SHOWN: usize = 80;
 
+/// Whether a word has the form of an assignment, and not that of a file.
+pub(crate) fn is_assignment(word: &str) -> bool {
+    word.starts_with(['/', '=']) && word.contains('=')
+}
+
 fn assignment(word: &str) -> Result<Assignment, Failure> {
     let Some((pointer, value)) = word.split_once('=') else {
         return Err(Failure::new(format!(

@@ -142,7 +142,7 @@ const TRIED: &[&str] = &[
 ];
 
 /// Those that are about no checkpoint.
-const WITHOUT_STORE: &[&str] = &["guide", "schema", "help"];
+const WITHOUT_STORE: &[&str] = &["config", "guide", "schema", "help"];
 
 #[test]
 fn every_verb_is_tried() {

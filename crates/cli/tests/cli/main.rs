@@ -40,5 +40,6 @@ mod schemas;
 #[path = "../../../object-store/tests/store/server.rs"]
 mod server;
 mod setting;
+mod settings;
 mod staleness;
 mod usage;

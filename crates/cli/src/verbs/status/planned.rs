@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::args::Global;
 use crate::failure::Failure;
-use crate::read;
+use crate::{read, stdin};
 
 /// A task that is planned, and the agent that is to do it.
 #[derive(Deserialize)]
@@ -45,6 +45,9 @@ const ENDINGS: [&str; 9] = [
 /// Whether a word names a file and no task: one that is there, or one that is missing and would else become a
 /// task of that name. A folder may be called as a task is.
 fn is_meant_as_file(word: &str, path: &Path) -> bool {
+    if stdin::is_named(path) {
+        return true;
+    }
     if let Ok(found) = std::fs::metadata(path)
         && !found.is_dir()
     {
