@@ -226,6 +226,14 @@ pub(crate) enum Verb {
     /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or
     /// something does not go together; 3 when a checkpoint is corrupt.
     Status(Box<Status>),
+    /// List the checkpoints of a store: key, format and file, with a tab between
+    ///
+    /// Of a host file the slot stands for the key. Sub-folders are stores of their own.
+    List {
+        /// The folder, file or database; or --store
+        #[arg(value_name = "STORE")]
+        place: Option<PathBuf>,
+    },
     #[command(flatten)]
     Report(Report),
     /// Report several things as one change: one JSON object a line on standard input
@@ -454,7 +462,8 @@ impl Verb {
             | Verb::Forget { file, .. }
             | Verb::Prune { file, .. }
             | Verb::Claim { file, .. }
-            | Verb::Release { file } => file.as_deref(),
+            | Verb::Release { file }
+            | Verb::List { place: file } => file.as_deref(),
             _ => None,
         }
     }

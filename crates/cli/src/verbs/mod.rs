@@ -12,6 +12,7 @@ mod forget;
 mod forget_old;
 mod guide;
 mod history;
+mod list;
 mod operate;
 mod own;
 mod recover;
@@ -148,6 +149,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             resume::run(file.as_deref(), &how, global)
         }
         Verb::Start { plan } => start::run(&plan, global),
+        Verb::List { place } => list::run(place.as_deref(), global),
         Verb::Status(how) => status::run(&how, global),
         Verb::Report(verb) => operate::run(&verb, global),
         Verb::Batch => operate::batch(global),

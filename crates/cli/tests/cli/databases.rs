@@ -111,6 +111,7 @@ const TRIED: &[&str] = &[
     "heartbeat",
     "history",
     "lead",
+    "list",
     "note",
     "pause",
     "phase",
@@ -153,6 +154,23 @@ fn every_verb_is_tried() {
     let verbs: BTreeSet<&str> = verbs.filter(|verb| !verb.is_empty()).collect();
     let tried = TRIED.iter().chain(WITHOUT_STORE).copied();
     assert_eq!(verbs, tried.collect());
+}
+
+#[test]
+fn its_keys_are_listed_without_files() {
+    let project = Project::new();
+    let at = "sqlite:c.db";
+    for key in ["US-2", "US-10"] {
+        project.expect(0, &["start", "--store", at, "--key", key]);
+    }
+    // A claim is no checkpoint.
+    project.expect(
+        0,
+        &["claim", "--store", at, "--key", "US-3", "--agent", "dev"],
+    );
+    let listed = project.expect(0, &["list", at]);
+    assert_eq!(listed.out, "US-10\ttask\nUS-2\ttask\n");
+    project.expect(2, &["list", "sqlite:missing.db"]);
 }
 
 #[test]

@@ -200,12 +200,12 @@ fn a_mixed_project_is_one_table() {
     assert_eq!(
         status(&[]),
         "\
-AGENT              TASK       PROGRESS     PHASE           UPDATED    RESULT       OWNER  ELAPSED   LEFT
-Secondary-A        feature_1  —            S2.P1           5 min ago  active       —      —         —
-react-dev          US-003     33% (2/6)    implementation  1 d ago    stalled      —      1 d 22 h  —
-media              T1         65% (13/20)  —               2 min ago  active       —      10 min    4 min
-content            T2         —            —               —          not started  —      —         —
-agent-secondary_b  —          —            —               —          missing      —      —         —
+AGENT              TASK       PROGRESS     PHASE           UPDATED    RESULT       OWNER  ELAPSED   LEFT   FILE
+Secondary-A        feature_1  —            S2.P1           5 min ago  active       —      —         —      ./agent_checkpoints/secondary_a.json
+react-dev          US-003     33% (2/6)    implementation  1 d ago    stalled      —      1 d 22 h  —      ./docs/builder-state.json (active)
+media              T1         65% (13/20)  —               2 min ago  active       —      10 min    4 min  ./progress/checkpoints/media-T1.json
+content            T2         —            —               —          not started  —      —         —      —
+agent-secondary_b  —          —            —               —          missing      —      —         —      —
 5 rows: 2 active, 1 missing, 1 not started, 1 stalled; 32% done, about 4 min left; 3 can be resumed; 1 other .json skipped
 "
     );

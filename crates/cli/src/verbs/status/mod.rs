@@ -81,13 +81,13 @@ fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
 }
 
 /// A folder, or a store with its address.
-enum Opened {
+pub(super) enum Opened {
     Folder(PathBuf),
     Store(String, Arc<dyn CheckpointStore>),
 }
 
 impl Opened {
-    fn new(path: &Path, global: &Global) -> Result<Opened, Failure> {
+    pub(super) fn new(path: &Path, global: &Global) -> Result<Opened, Failure> {
         if !backend::is_address(path) {
             return Ok(Opened::Folder(path.to_path_buf()));
         }
@@ -103,7 +103,7 @@ impl Opened {
         }
     }
 
-    fn source(&self) -> Source<'_> {
+    pub(super) fn source(&self) -> Source<'_> {
         match self {
             Opened::Folder(path) => Source::folder(path),
             Opened::Store(address, store) => Source::store(address, store),

@@ -1,7 +1,5 @@
 //! A fleet for people: the table on a terminal, and the STATUS table in Markdown.
 
-use std::collections::HashSet;
-
 use agent_checkpoint::Timestamp;
 use agent_checkpoint::fleet::{Fleet, Row, RowState, SkipReason};
 use agent_checkpoint::formats::FUTURE_TOLERANCE;
@@ -27,17 +25,9 @@ const NONE: &str = "—";
 pub(super) fn table(fleet: &Fleet) -> String {
     let mut text = String::new();
     if !fleet.rows().is_empty() {
-        // The file is shown only where a task has two rows.
-        let mut tasks = HashSet::new();
-        let is_first = |row: &Row| row.task.clone().is_none_or(|task| tasks.insert(task));
-        let columns = if fleet.rows().iter().all(is_first) {
-            HEADER.len() - 1
-        } else {
-            HEADER.len()
-        };
-        let mut table = Style::plain().table(&HEADER[..columns]);
+        let mut table = Style::plain().table(&HEADER);
         for row in fleet.rows() {
-            table.add_row(cells(row, fleet.now()).into_iter().take(columns));
+            table.add_row(cells(row, fleet.now()));
         }
         for line in lines(&table) {
             text.push_str(&line);
@@ -56,12 +46,12 @@ fn cells(row: &Row, now: DateTime<Utc>) -> [String; 10] {
     let text = |text: Option<&String>| short(&one_line(text.map_or(NONE, |text| text)));
     let span = |time: Option<TimeDelta>| time.map_or_else(|| NONE.to_owned(), span);
     let owner = row.owner.as_ref().filter(|owner| owner.stands);
-    let place = short_end(&one_line(&row.place.to_string()));
+    let place = one_line(&row.place.to_string());
     [
         text(row.agent.as_ref()),
         match &row.task {
             Some(_) => text(row.task.as_ref()),
-            None => place.clone(),
+            None => short_end(&place),
         },
         progress(row),
         text(row.phase.as_ref()),

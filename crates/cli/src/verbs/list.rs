@@ -1,0 +1,107 @@
+//! `ckpt list`: the keys of a store.
+
+use std::path::Path;
+
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason};
+use agent_checkpoint::formats::{FileRole, Format, Layout};
+use agent_checkpoint::store::read_document;
+use serde::Serialize;
+
+use super::now;
+use super::status::Opened;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::{Outcome, one_line};
+
+#[derive(Serialize)]
+struct Entry {
+    key: Option<String>,
+    /// In a host file, in place of a key.
+    slot: Option<String>,
+    /// Absent if nothing tells it.
+    format: Option<&'static str>,
+    /// Absent in a store without files.
+    file: Option<String>,
+}
+
+pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    if global.key.is_some() || global.slot.is_some() {
+        return Err(Failure::usage(
+            "list shows all checkpoints of a store; leave --key and --slot out",
+        ));
+    }
+    let store = match (store, &global.store) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage(
+                "STORE and --store are both given; leave one out",
+            ));
+        }
+        (None, None) => {
+            return Err(Failure::usage(
+                "which store? Name it, such as `ckpt list checkpoints`, or with --store PATH (or CKPT_STORE)",
+            ));
+        }
+        (Some(store), None) => store,
+        (None, Some(store)) => store,
+    };
+    let opened = Opened::new(store, global)?;
+    // Sub-folders are stores of their own.
+    let options = FleetOptions::new()
+        .with_depth(0)
+        .with_max_bytes(global.max_bytes)
+        .with_formats(global.formats.clone());
+    let fleet = Fleet::scan(&[opened.source()], &options, now(global));
+    let mut outcome = Outcome::new();
+    for skipped in fleet.skipped() {
+        if let SkipReason::Unreadable(reason) = &skipped.why {
+            outcome.fail(&Failure::new(format!(
+                "{}: {reason}; check the path and its rights",
+                skipped.what
+            )));
+        }
+    }
+    // A claim alone is no checkpoint.
+    let rows = fleet.rows().iter();
+    let rows = rows.filter(|row| row.state != RowState::Claimed);
+    let mut entries: Vec<Entry> = rows.map(|row| entry(row, global)).collect();
+    entries.sort_by(|one, other| (&one.key, &one.file).cmp(&(&other.key, &other.file)));
+    if global.json {
+        outcome.json(&entries);
+        return Ok(outcome);
+    }
+    for entry in entries {
+        let key = entry.key.or(entry.slot);
+        let columns = [key.as_deref(), entry.format, entry.file.as_deref()];
+        let columns = columns.map(|text| one_line(text.unwrap_or("-")));
+        outcome.styled(columns.join("\t").trim_end_matches("\t-"));
+    }
+    Ok(outcome)
+}
+
+fn entry(row: &Row, global: &Global) -> Entry {
+    let place = &row.place;
+    let format = row.format.and_then(|name| global.formats.get(name).ok());
+    let of_file = || key_of(place.file.as_deref()?, format, global);
+    Entry {
+        key: match place.slot {
+            Some(_) => None,
+            None => place.key.clone().or_else(of_file),
+        },
+        slot: place.slot.clone(),
+        format: row.format,
+        file: place.file.as_ref().map(|file| file.display().to_string()),
+    }
+}
+
+/// The key of a file in its folder: that of its name, or where the protocol keeps it there, the one in its text.
+fn key_of(file: &Path, format: Option<&Format>, global: &Global) -> Option<String> {
+    let layout = format.map_or_else(Layout::default, Format::layout);
+    let key = match (layout.role)(file.file_name()?.to_str()?) {
+        FileRole::Current(Some(key)) => Some(key),
+        _ => {
+            let document = read_document(file, global.max_bytes).ok()??;
+            layout.key_in.and_then(|key_in| key_in(&document))
+        }
+    };
+    key.map(|key| key.to_string())
+}
