@@ -9,12 +9,13 @@ use agent_checkpoint::{ContextUse, Fence, Timestamp, is_blank};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::inputs;
 use crate::output::Outcome;
 use crate::settings::{self, Origin, Setting, variable};
+use crate::{help, inputs};
 
 /// What follows the list of verbs in `ckpt --help`.
 const EXIT_CODES: &str = "\
@@ -47,7 +48,7 @@ then the ckpt.toml of the project; `ckpt config` prints where each value comes f
 /// FILE is a checkpoint file; its format is detected (`ckpt detect FILE` says which and why) unless --format names it.
 /// In a builder-state host file, --slot says which checkpoint is meant where it has more than one.
 #[derive(Debug, Parser)]
-#[command(name = "ckpt", version, after_help = EXIT_CODES, max_term_width = 110)]
+#[command(name = "ckpt", after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -407,6 +408,18 @@ pub(crate) enum Verb {
     },
     /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
     Config,
+    /// Print the script with which a shell completes verbs and options
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page of the command
+    Man {
+        /// Write the pages of the command and of all verbs into this folder instead
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Print the page to give an agent: when to write what, examples, how to resume, what stale means
     Guide {
         /// The format [default: the list of them]
@@ -1036,9 +1049,14 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
         .ok_or_else(|| "a time is RFC 3339 with a zone, such as 2026-03-02T08:05:00Z".to_owned())
 }
 
+/// The command, with what these formats add.
+pub(crate) fn command(formats: &Formats) -> clap::Command {
+    help::with_help(inputs::command(Args::command(), formats))
+}
+
 /// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
 pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
-    let mut command = inputs::command(Args::command(), &formats);
+    let mut command = command(&formats);
     let words = std::env::args_os();
     let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
         let (verb, given) = inputs::given(&matches, &formats);
@@ -1172,7 +1190,7 @@ mod tests {
     #[test]
     fn the_users_reference_has_every_verb_and_option_and_no_other() {
         let (mut verbs, mut options) = (BTreeSet::new(), BTreeSet::new());
-        let command = inputs::command(Args::command(), &Formats::default());
+        let command = command(&Formats::default());
         collect(&command, "", &mut verbs, &mut options);
         let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
         let reference = std::fs::read_to_string(reference).unwrap();

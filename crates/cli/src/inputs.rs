@@ -83,7 +83,7 @@ pub(crate) fn command(mut command: Command, formats: &Formats) -> Command {
 }
 
 /// The command of these words.
-fn below<'c>(command: &'c mut Command, words: &str) -> Option<&'c mut Command> {
+pub(crate) fn below<'c>(command: &'c mut Command, words: &str) -> Option<&'c mut Command> {
     words
         .split(' ')
         .try_fold(command, |above, word| above.find_subcommand_mut(word))

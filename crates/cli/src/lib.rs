@@ -16,6 +16,7 @@ mod backend;
 mod config_file;
 mod exit;
 mod failure;
+mod help;
 mod inputs;
 mod named;
 mod output;

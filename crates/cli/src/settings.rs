@@ -194,7 +194,10 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
         Line::Own(global, _) => (&mut **global, None),
     };
     // These need no checkpoint, and work also where a file is wrong.
-    if let Some(Verb::Guide { .. } | Verb::Schema { .. }) = verb {
+    if let Some(
+        Verb::Guide { .. } | Verb::Schema { .. } | Verb::Completions { .. } | Verb::Man { .. },
+    ) = verb
+    {
         return Ok(());
     }
     let is_flag = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);

@@ -15,6 +15,7 @@ mod history;
 mod list;
 mod operate;
 mod own;
+mod pages;
 mod recover;
 mod restore;
 mod resume;
@@ -245,6 +246,8 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         }
         Verb::Release { file } => claim::release(file.as_deref(), global),
         Verb::Config => Ok(config::run(global)),
+        Verb::Completions { shell } => Ok(pages::completions(shell, global)),
+        Verb::Man { out } => pages::manual(out.as_deref(), global),
         Verb::Guide { name } => guide::run(name.as_deref(), global),
         Verb::Schema {
             name,
@@ -289,7 +292,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         Verb::Forget { apply, .. } => *apply,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
-        Verb::Convert { out, .. } | Verb::Schema { out, .. } => out.is_some(),
+        Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),
         _ => false,
     }
 }

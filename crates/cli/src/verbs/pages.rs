@@ -1,0 +1,62 @@
+//! `ckpt completions` and `ckpt man`: what a shell and `man` take.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::args::{self, Global};
+use crate::failure::Failure;
+use crate::output::{Outcome, one_line};
+
+pub(super) fn completions(shell: Shell, global: &Global) -> Outcome {
+    let mut script = Vec::new();
+    let mut command = args::command(&global.formats);
+    clap_complete::generate(shell, &mut command, "ckpt", &mut script);
+    Outcome {
+        out: String::from_utf8_lossy(&script).into_owned(),
+        ..Outcome::new()
+    }
+}
+
+pub(super) fn manual(out: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
+    let mut command = args::command(&global.formats).disable_help_subcommand(true);
+    command.build();
+    let mut outcome = Outcome::new();
+    let Some(folder) = out else {
+        let mut page = Vec::new();
+        let rendered = Man::new(command).render(&mut page);
+        rendered.map_err(|error| Failure::new(format!("the page cannot be made: {error}")))?;
+        outcome.out = String::from_utf8_lossy(&page).into_owned();
+        return Ok(outcome);
+    };
+    let mut files = Vec::new();
+    let written = std::fs::create_dir_all(folder).and_then(|()| write(command, folder, &mut files));
+    written.map_err(|error| {
+        let message = format!(
+            "{}: cannot be written: {error}; check the folder",
+            folder.display()
+        );
+        Failure::new(message).at(Some(folder), None)
+    })?;
+    let files = files.iter().map(|file| file.display().to_string());
+    let files: Vec<String> = files.collect();
+    if global.json {
+        outcome.json(&files);
+    } else {
+        for file in files {
+            outcome.line(one_line(&file));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Writes the page of a command, and those of the commands below it.
+fn write(command: clap::Command, folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let below: Vec<_> = command.get_subcommands().cloned().collect();
+    files.push(Man::new(command).generate_to(folder)?);
+    below
+        .into_iter()
+        .try_for_each(|verb| write(verb, folder, files))
+}
