@@ -111,6 +111,20 @@ impl EntryId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The error where there is no entry of this name.
+    #[must_use]
+    pub fn no_such(&self) -> Error {
+        let wanted = self.to_string();
+        Error::new(ErrorKind::NoSuchRevision { wanted })
+    }
+}
+
+/// The name of an entry in a store that numbers them.
+impl From<u64> for EntryId {
+    fn from(number: u64) -> Self {
+        EntryId::of(number.to_string())
+    }
 }
 
 const CURRENT: &str = "current";
@@ -134,12 +148,11 @@ impl FromStr for EntryId {
     /// loaded.
     fn from_str(text: &str) -> Result<Self> {
         let is_name = |letter: char| letter.is_alphanumeric() || "-_.%@+,=() ".contains(letter);
+        let id = EntryId(text.to_owned());
         if text.is_empty() || text.starts_with('.') || !text.chars().all(is_name) {
-            return Err(Error::new(ErrorKind::NoSuchRevision {
-                wanted: text.to_owned(),
-            }));
+            return Err(id.no_such());
         }
-        Ok(EntryId(text.to_owned()))
+        Ok(id)
     }
 }
 
@@ -181,6 +194,27 @@ impl HistoryEntry {
             pinned: false,
             tasks_since: 0,
         }
+    }
+
+    /// A state as it was read, or as it cannot be. For whoever writes a store.
+    ///
+    /// # Errors
+    ///
+    /// That of the read, where it is of anything but the text.
+    pub fn of(id: EntryId, read: Result<Stored>) -> Result<Self> {
+        let stored = match read {
+            Ok(stored) => stored,
+            Err(error) => match error.kind() {
+                ErrorKind::Corrupt(corrupt) => {
+                    return Ok(HistoryEntry::new(id, Err(corrupt.clone())));
+                }
+                _ => return Err(error),
+            },
+        };
+        let mut entry = HistoryEntry::new(id, Ok(stored.revision));
+        entry.saved = stored.modified;
+        entry.bytes = stored.document.text().len() as u64;
+        Ok(entry)
     }
 
     /// Whether this is the state that is there now.
@@ -270,23 +304,23 @@ impl Keep {
     pub fn beyond(
         &self,
         count: usize,
-        entries: &[(Option<SystemTime>, u64)],
+        entries: impl IntoIterator<Item = (Option<SystemTime>, u64)>,
         now: SystemTime,
     ) -> Vec<usize> {
         let most = self.count.unwrap_or(count);
         let mut sum = 0_u64;
         let mut beyond = Vec::new();
-        for (at, (written, bytes)) in entries.iter().enumerate() {
-            let is_old = self.age.zip(*written).is_some_and(|(age, written)| {
+        for (at, (written, bytes)) in entries.into_iter().enumerate() {
+            let is_old = self.age.zip(written).is_some_and(|(age, written)| {
                 now.duration_since(written).is_ok_and(|old| old > age)
             });
             let is_too_much = self
                 .bytes
-                .is_some_and(|most| sum.saturating_add(*bytes) > most);
+                .is_some_and(|most| sum.saturating_add(bytes) > most);
             if at > 0 && (at >= most || is_old || is_too_much) {
                 beyond.push(at);
             } else {
-                sum = sum.saturating_add(*bytes);
+                sum = sum.saturating_add(bytes);
             }
         }
         beyond
@@ -302,15 +336,15 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
         let ago = |seconds| Some(now - Duration::from_secs(seconds));
         let entries = [(ago(100), 50), (ago(200), 10), (ago(300), 10), (None, 10)];
-        assert_eq!(Keep::newest(2).beyond(10, &entries, now), [2, 3]);
-        assert_eq!(Keep::newest(0).beyond(10, &entries, now), [1, 2, 3]);
-        assert_eq!(Keep::default().beyond(3, &entries, now), [3]);
+        assert_eq!(Keep::newest(2).beyond(10, entries, now), [2, 3]);
+        assert_eq!(Keep::newest(0).beyond(10, entries, now), [1, 2, 3]);
+        assert_eq!(Keep::default().beyond(3, entries, now), [3]);
         let young = Keep::default().younger_than(Duration::from_secs(200));
-        assert_eq!(young.beyond(10, &entries, now), [2]);
+        assert_eq!(young.beyond(10, entries, now), [2]);
         // One that is too large leaves room for smaller ones behind it.
         let small = Keep::default().within_bytes(60);
-        assert_eq!(small.beyond(10, &entries, now), [2, 3]);
-        assert!(Keep::default().beyond(10, &[], now).is_empty());
+        assert_eq!(small.beyond(10, entries, now), [2, 3]);
+        assert!(Keep::default().beyond(10, [], now).is_empty());
     }
 
     #[test]

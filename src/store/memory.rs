@@ -7,15 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::file::of_earlier_tasks;
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
     Exclusive, Heartbeat, History, HistoryEntry, Keep, Listed, Outcome, Page, Put, Query, Recover,
-    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_expected,
+    RecoverOptions, Recovered, RolledBack, Saved, Stored, check_expected,
 };
-use crate::checkpoint::{
-    Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
-};
+use crate::checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 
 /// Keeps documents in memory: for tests, and for work that need not survive.
 ///
@@ -319,7 +316,7 @@ impl History for MemoryStore {
             past.find(|past| past.id() == *entry)
                 .map(|past| past.stored.clone())
         });
-        found.ok_or_else(|| no_such(key, entry))
+        found.ok_or_else(|| entry.no_such().with_key(key))
     }
 
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
@@ -339,7 +336,7 @@ impl History for MemoryStore {
                 past.pinned = pinned;
                 Ok(past.id())
             }
-            None => Err(no_such(key, entry)),
+            None => Err(entry.no_such().with_key(key)),
         }
     }
 
@@ -358,7 +355,7 @@ impl History for MemoryStore {
         entry.push(state.clone());
         let number = entry.last_number;
         entry.ended.extend(std::iter::repeat_n(number, tasks_ended));
-        Ok(EntryId::of(number.to_string()))
+        Ok(EntryId::from(number))
     }
 
     fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
@@ -376,72 +373,43 @@ impl Recover for MemoryStore {
         let mut entries = self.entries();
         let any = Expect::Any;
         let entry = self.checked(&mut entries, key, &any, options.fence)?;
-        let mut recovered = Recovered::healthy(options.with);
         // What is in memory is never damaged: only what was deleted can be brought back.
-        if entry.document.is_some() {
-            return Ok(recovered);
-        }
-        if options.with == Recovery::Fresh {
+        let past = entry.history.iter().rev();
+        let past = past.map(|past| (past.id(), entry.tasks_since(past), past));
+        let read = |past: &Past| Ok(Some(past.stored.clone()));
+        let decided = Recovered::decide(options.with, Ok(entry.document.clone()), b"", past, read);
+        let Some(mut recovered) = decided.map_err(|error| error.with_key(key))? else {
+            return Ok(Recovered::healthy(options.with));
+        };
+        let Some(document) = recovered.document.clone() else {
             entry.end_task();
             return Ok(recovered);
-        }
-        let newest = entry
-            .history
-            .back()
-            .filter(|_| options.with == Recovery::Newest);
-        let of_this_task = newest.filter(|newest| entry.tasks_since(newest) == 0);
-        let Some(newest) = of_this_task else {
-            let detail = match newest {
-                None => "there is no earlier state that could be brought back".to_owned(),
-                Some(newest) => of_earlier_tasks(&newest.id(), false),
-            };
-            return Err(Error::new(ErrorKind::NotRecoverable { detail }).with_key(key));
         };
-        let document = newest.stored.document.clone();
-        recovered.entry = Some(newest.id());
-        recovered.written = newest.stored.modified;
         let now = SystemTime::from(self.clock.now());
-        let put = Put::new(document.clone())
+        let put = Put::new(document)
             .continue_task()
             .with_fingerprints(entry.fingerprints.clone());
         recovered.saved = Some(entry.put(put, Some(&self.keep), now));
-        recovered.document = Some(document);
         recovered.report(key, began);
         Ok(recovered)
     }
 }
 
-fn no_such(key: &Key, entry: &EntryId) -> Error {
-    let wanted = entry.to_string();
-    Error::new(ErrorKind::NoSuchRevision { wanted }).with_key(key)
-}
-
 impl Past {
     fn id(&self) -> EntryId {
-        EntryId::of(self.number.to_string())
+        EntryId::from(self.number)
     }
 }
 
 impl Entry {
     fn put(&mut self, put: Put, keep: Option<&Keep>, now: SystemTime) -> Saved {
-        let revision = Revision::of(put.document.text().as_bytes());
-        let previous = self
-            .document
-            .as_ref()
-            .map(|present| present.revision.clone());
-        let outcome = Outcome::of(previous.as_ref(), &revision);
-        let mut saved = Saved::new(outcome, revision.clone(), previous);
-        // A task that goes on keeps its dropped items and its history.
-        if outcome == Outcome::Created && !put.continues_task {
-            self.dropped.clear();
-            self.end_task();
-        }
+        let mut saved = put.saved(self.document.as_ref());
         // An archive ends the task, although there are no archives here.
-        let ends = put.ends_task(outcome);
-        if ends {
+        let begins = put.begins_task(saved.outcome);
+        if begins {
             self.dropped.clear();
         }
-        if outcome != Outcome::Unchanged {
+        if saved.outcome != Outcome::Unchanged {
             if !put.dropped.is_empty() {
                 saved.truncation.kept_in = Some("memory".to_owned());
             }
@@ -453,13 +421,13 @@ impl Entry {
             if let Some(keep) = keep {
                 self.remember(keep, now);
             }
-            if ends {
+            if begins {
                 self.end_task();
             }
             self.writes += 1;
             self.document = Some(Stored {
                 modified: Some(now),
-                ..Stored::of_revision(put.document, revision)
+                ..Stored::of_revision(put.document, saved.revision.clone())
             });
             self.fingerprints = put.fingerprints;
         }
@@ -524,22 +492,14 @@ impl Entry {
             .rev()
             .filter(|past| !past.pinned)
             .collect();
-        let sizes: Vec<_> = loose
-            .iter()
-            .map(|past| {
-                (
-                    past.stored.modified,
-                    past.stored.document.text().len() as u64,
-                )
-            })
-            .collect();
-        let beyond = keep.beyond(Keep::COUNT, &sizes, now);
+        let sizes = loose.iter().map(|past| &past.stored);
+        let sizes = sizes.map(|stored| (stored.modified, stored.document.text().len() as u64));
+        let beyond = keep.beyond(Keep::COUNT, sizes, now);
         // The newest first, as they are.
         let gone: Vec<u64> = beyond.into_iter().map(|at| loose[at].number).collect();
         let is_gone = |past: &Past| gone.binary_search_by(|it| past.number.cmp(it)).is_ok();
         self.history.retain(|past| !is_gone(past));
-        let id = |number: u64| EntryId::of(number.to_string());
-        gone.into_iter().map(id).collect()
+        gone.into_iter().map(EntryId::from).collect()
     }
 }
 

@@ -240,3 +240,20 @@ pub fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> R
     })
     .with_key(key))
 }
+
+/// Refuses a text of more bytes than this, which could not be read again; for those who write a store.
+///
+/// # Errors
+///
+/// [`ErrorKind::TooLarge`].
+pub fn check_size(text: &str, limit: u64) -> Result<()> {
+    let (size, is_new) = (text.len() as u64, true);
+    match size > limit {
+        true => Err(Error::new(ErrorKind::TooLarge {
+            size,
+            limit,
+            is_new,
+        })),
+        false => Ok(()),
+    }
+}

@@ -4,10 +4,10 @@ use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::{CheckpointStore, EntryId, Saved};
-use crate::checkpoint::{Error, ErrorKind, Fence, Key, Result};
+use super::{CheckpointStore, EntryId, Outcome, Saved, Stored};
+use crate::checkpoint::{Error, ErrorKind, Fence, Key, Result, Revision};
 use crate::event;
-use crate::json::{Corrupt, Document, LeftOut};
+use crate::json::{Corrupt, CorruptCode, Document, LeftOut, conflict, salvage};
 
 /// A store that can go on from a document that it cannot read.
 pub trait Recover {
@@ -101,9 +101,148 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Reports the event `recovered` to those who watch: another document is in place, after what began at this time.
+    /// Decides with what to go on from a document that is gone or cannot be read; `None` where nothing is wrong with it.
     /// For whoever writes a store.
+    ///
+    /// `present` is what [`load`](CheckpointStore::load) gives, and `text` what that was read from. `past` are the earlier
+    /// states, newest first: the name of each, how many [tasks ended](super::HistoryEntry::tasks_since) after it, and what
+    /// `read` reads it from, which gives `None` for one that cannot be read.
+    ///
+    /// It is for the store to do: it quarantines the text of a [`damage`](Recovered::damage) and says
+    /// [where](Recovered::put_aside), then puts the [`document`](Recovered::document) in its place, which makes no entry of the
+    /// history. Where there is none, it ends the task, and no document is there from then on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Recover::recover`], but for those of a put; and those of `read`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use agent_checkpoint::json::Document;
+    /// use agent_checkpoint::store::{EntryId, Recovered, Recovery, Stored};
+    ///
+    /// # fn main() -> agent_checkpoint::Result<()> {
+    /// let text = br#"{"phase": "rev"#;
+    /// let present = Document::parse(text).map(|document| Some(Stored::new(document)));
+    /// let past = [(2, 0, &b"broken, too"[..]), (1, 0, &br#"{"phase": "plan"}"#[..])];
+    /// let past = past.map(|(number, tasks_since, text)| (EntryId::from(number), tasks_since, text));
+    /// let read = |text: &[u8]| Ok(Document::parse(text).ok().map(Stored::new));
+    ///
+    /// let recovered = Recovered::decide(Recovery::Newest, present.map_err(Into::into), text, past, read)?;
+    /// let recovered = recovered.ok_or("nothing is wrong").unwrap();
+    /// assert_eq!(recovered.entry, Some(EntryId::from(1)));
+    /// assert_eq!(recovered.passed_over, [EntryId::from(2)]);
+    /// assert_eq!(recovered.document.unwrap().text(), r#"{"phase": "plan"}"#);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn decide<S>(
+        with: Recovery,
+        present: Result<Option<Stored>>,
+        text: &[u8],
+        past: impl IntoIterator<Item = (EntryId, usize, S)>,
+        read: impl FnMut(S) -> Result<Option<Stored>>,
+    ) -> Result<Option<Recovered>> {
+        let damage = match present {
+            Ok(Some(_)) => return Ok(None),
+            Ok(None) => None,
+            Err(error) => match error.kind() {
+                ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {
+                    Some(corrupt.clone())
+                }
+                _ => return Err(error),
+            },
+        };
+        let mut recovered = Recovered::healthy(with);
+        recovered.damage = damage;
+        recovered.go_on(text, past, read, "go on fresh")?;
+        let outcome = match recovered.damage {
+            Some(_) => Outcome::Replaced,
+            None => Outcome::Created,
+        };
+        let text = recovered.document.as_ref().map(Document::text);
+        let revision = text.map(|text| Revision::of(text.as_bytes()));
+        recovered.saved = revision.map(|revision| Saved::new(outcome, revision, None));
+        Ok(Some(recovered))
+    }
+
+    /// Finds the document to go on with, if there is to be one. The last way out is told where there is none.
+    pub(super) fn go_on<S>(
+        &mut self,
+        text: &[u8],
+        past: impl IntoIterator<Item = (EntryId, usize, S)>,
+        mut read: impl FnMut(S) -> Result<Option<Stored>>,
+        last_way: &str,
+    ) -> Result<()> {
+        let is_damaged = self.damage.is_some();
+        if let Some(salvage) = salvage(text).filter(|_| is_damaged) {
+            self.salvaged = Some(salvage.document);
+            self.left_out = salvage.left_out;
+        }
+        match (self.with, &self.salvaged) {
+            (Recovery::Fresh, _) => return Ok(()),
+            (Recovery::Salvage, Some(salvaged)) => {
+                self.document = Some(salvaged.clone());
+                return Ok(());
+            }
+            (Recovery::Salvage, None) => {
+                return Err(match conflict(text) {
+                    _ if !is_damaged => not_recoverable("there is nothing here to salvage"),
+                    Some(conflict) => Error::refused(conflict.message),
+                    None => not_recoverable(format!(
+                        "nothing of the damaged text can be read; go on with the newest earlier state, or {last_way}"
+                    )),
+                });
+            }
+            (Recovery::Newest, _) => {}
+        }
+        let mut ended = None;
+        for (id, tasks_since, state) in past {
+            if tasks_since > 0 {
+                ended = Some(id);
+                break;
+            }
+            let Some(stored) = read(state)? else {
+                self.passed_over.push(id);
+                continue;
+            };
+            self.entry = Some(id);
+            self.written = stored.modified;
+            // A state joins the history when the next one replaces it; the damaged one had no next one.
+            self.may_lack = is_damaged;
+            self.document = Some(stored.document);
+            return Ok(());
+        }
+        let rest = match (&ended, &self.salvaged) {
+            (None, _) if !is_damaged => {
+                "and no damaged text either: there is nothing to recover".to_owned()
+            }
+            (None, Some(_)) => format!("salvage the good part of the damaged text, or {last_way}"),
+            (None, None) => format!("and nothing of the damaged text can be read: {last_way}"),
+            (Some(_), _) if !is_damaged => {
+                "restore one of them by its name, or begin a new one".to_owned()
+            }
+            (Some(_), _) => {
+                "go on fresh, after which one of them can be restored by its name, or salvage the good part of the damaged text"
+                    .to_owned()
+            }
+        };
+        Err(not_recoverable(match ended {
+            None => format!("there is no earlier state that can be read; {rest}"),
+            Some(ended) => format!(
+                "no earlier state of this task can be read, and those from {ended} on back are of tasks that ended before \
+                 (archived, begun fresh, or deleted before a new one began); {rest}"
+            ),
+        }))
+    }
+
+    /// Reports the event `recovered` to those who watch, if anything was done: another document is in place, after what began
+    /// at this time. For whoever writes a store.
     pub fn report(&self, key: &Key, began: Instant) {
+        if self.saved.is_none() && self.damage.is_none() {
+            return;
+        }
         let revision = self.saved.as_ref().map(|saved| &saved.revision);
         event::happened("recovered", key, revision, None, began);
     }
@@ -125,4 +264,10 @@ impl Recovered {
             put_aside: None,
         }
     }
+}
+
+pub(super) fn not_recoverable(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::NotRecoverable {
+        detail: detail.into(),
+    })
 }

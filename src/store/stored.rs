@@ -37,6 +37,26 @@ impl Stored {
         Stored::of_revision(document, revision)
     }
 
+    /// A document as it was read, when it was written, and of how many bytes: the text need not be there where those are over
+    /// the limit. For whoever writes a store.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::TooLarge`] and [`ErrorKind::Corrupt`].
+    pub fn read(text: &[u8], modified: Option<SystemTime>, size: u64, limit: u64) -> Result<Self> {
+        if size > limit {
+            let is_new = false;
+            return Err(Error::new(ErrorKind::TooLarge {
+                size,
+                limit,
+                is_new,
+            }));
+        }
+        let mut stored = Stored::new(Document::parse(text)?);
+        stored.modified = modified;
+        Ok(stored)
+    }
+
     /// A document whose revision is known.
     pub(crate) fn of_revision(document: Document, revision: Revision) -> Self {
         Stored {
@@ -230,12 +250,28 @@ impl Put {
         self.continues_task
     }
 
+    /// What comes of this where that document is present. For whoever writes a store.
+    #[must_use]
+    pub fn saved(&self, present: Option<&Stored>) -> Saved {
+        let revision = Revision::of(self.document.text().as_bytes());
+        let previous = present.map(|present| present.revision.clone());
+        let outcome = Outcome::of(previous.as_ref(), &revision);
+        Saved::new(outcome, revision, previous)
+    }
+
     /// Whether this ends the task whose document it replaces: an archive does, unless another agent goes on with
     /// a crashed task. For whoever writes a store.
     #[must_use]
     pub fn ends_task(&self, outcome: Outcome) -> bool {
         let archive = self.archive.filter(|_| outcome == Outcome::Replaced);
         archive.is_some_and(|(why, _)| why != Archive::Crashed)
+    }
+
+    /// Whether a task begins with this under the key: the dropped items of the one before go. For whoever writes a store.
+    #[must_use]
+    pub fn begins_task(&self, outcome: Outcome) -> bool {
+        let is_first = outcome == Outcome::Created && !self.continues_task;
+        is_first || self.ends_task(outcome)
     }
 }
 

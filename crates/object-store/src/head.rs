@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Keep, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Result, Revision};
 use chrono::{DateTime, Utc};
@@ -158,6 +157,11 @@ impl Head {
         self.header.history.iter()
     }
 
+    /// How many tasks ended after a state.
+    pub(crate) fn tasks_since(&self, entry: &Entry) -> usize {
+        usize::try_from(self.header.task.saturating_sub(entry.task)).unwrap_or_default()
+    }
+
     /// The state that is there now, as an entry.
     pub(crate) fn entry(&self) -> Entry {
         Entry {
@@ -233,11 +237,9 @@ impl Head {
             .rev()
             .filter(|entry| !entry.pinned)
             .collect();
-        let sizes: Vec<_> = loose
-            .iter()
-            .map(|entry| (entry.saved.map(SystemTime::from), entry.bytes))
-            .collect();
-        let beyond = keep.beyond(Keep::COUNT, &sizes, SystemTime::from(now));
+        let sizes = loose.iter();
+        let sizes = sizes.map(|entry| (entry.saved.map(SystemTime::from), entry.bytes));
+        let beyond = keep.beyond(Keep::COUNT, sizes, SystemTime::from(now));
         let mut gone: Vec<u64> = beyond.into_iter().map(|at| loose[at].number).collect();
         gone.retain(|number| Some(*number) != spared);
         let is_gone = |entry: &Entry| gone.contains(&entry.number);
@@ -384,13 +386,8 @@ fn object_of(entry: &Entry, text: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn stored(text: &[u8], modified: Option<DateTime<Utc>>, max_bytes: u64) -> Result<Stored> {
-    let size = text.len() as u64;
-    if size > max_bytes {
-        return Err(too_large(size, max_bytes));
-    }
-    let mut stored = Stored::new(Document::parse(text)?);
-    stored.modified = modified.map(SystemTime::from);
-    Ok(stored)
+    let modified = modified.map(SystemTime::from);
+    Stored::read(text, modified, text.len() as u64, max_bytes)
 }
 
 pub(crate) fn too_large(size: u64, limit: u64) -> Error {

@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use agent_checkpoint::store::{
-    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected,
+    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected, check_size,
 };
-use agent_checkpoint::{Error, ErrorKind, Expect, Key, Result, Revision};
+use agent_checkpoint::{ErrorKind, Expect, Key, Result, Revision};
 use chrono::DateTime;
 use object_store::path::Path;
 
@@ -23,8 +23,7 @@ impl History for ObjectCheckpointStore {
             told.saved = entry.saved.map(SystemTime::from);
             told.bytes = entry.bytes;
             told.pinned = entry.pinned;
-            told.tasks_since =
-                usize::try_from(head.header.task.saturating_sub(entry.task)).unwrap_or_default();
+            told.tasks_since = head.tasks_since(entry);
             told
         };
         let mut all = Vec::new();
@@ -40,7 +39,7 @@ impl History for ObjectCheckpointStore {
         }
         for entry in head.past().rev() {
             let revision = entry.revision.parse()?;
-            all.push(of(entry, id_of(entry.number)?, Ok(revision)));
+            all.push(of(entry, entry.number.into(), Ok(revision)));
         }
         Ok(all)
     }
@@ -53,7 +52,7 @@ impl History for ObjectCheckpointStore {
             Some(found) => self.load_entry(key, found, time),
             None => Ok(None),
         };
-        let stored = stored.and_then(|stored| stored.ok_or_else(|| no_such(entry)));
+        let stored = stored.and_then(|stored| stored.ok_or_else(|| entry.no_such()));
         stored.map_err(|error| error.with_key(key))
     }
 
@@ -64,7 +63,7 @@ impl History for ObjectCheckpointStore {
             let number = match named(head, entry) {
                 Some(found) => found.number,
                 None if entry.is_current() && head.is_there() => head.header.number,
-                None => return Err(no_such(entry)),
+                None => return Err(entry.no_such()),
             };
             if is_present(number) && pinned && !head.is_kept() {
                 next.keep_present()?;
@@ -80,7 +79,7 @@ impl History for ObjectCheckpointStore {
                     history.retain(|entry| entry.number != number);
                     EntryId::current()
                 }
-                false => id_of(number)?,
+                false => number.into(),
             };
             Ok((Some(next), id))
         })
@@ -107,7 +106,7 @@ impl History for ObjectCheckpointStore {
         })?;
         let swept = self.sweep(key, self.time());
         swept.map_err(|error| error.with_key(key))?;
-        pruned.into_iter().map(id_of).collect()
+        Ok(pruned.into_iter().map(EntryId::from).collect())
     }
 
     fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
@@ -116,12 +115,12 @@ impl History for ObjectCheckpointStore {
             check_expected(key, &Expect::Absent, present.as_ref())?;
             self.check_fence(head, None)?;
             let text = state.document.text();
-            self.refuse_too_large(text)?;
+            check_size(text, self.max_bytes)?;
             let modified = state.modified.map_or(self.now(), DateTime::from);
             let mut next = Next::after(head);
             let (part, bytes) = next.head.append(text, modified, tasks_ended)?;
             next.add_as(part, bytes);
-            let id = id_of(next.head.header.number)?;
+            let id = next.head.header.number.into();
             Ok((Some(next), id))
         })
     }
@@ -192,16 +191,6 @@ impl ObjectCheckpointStore {
 }
 
 fn named<'h>(head: &'h Head, entry: &EntryId) -> Option<&'h Entry> {
-    // As it is written: `+1` is no other name of 1.
     head.past()
-        .find(|state| state.number.to_string() == entry.as_str())
-}
-
-pub(crate) fn id_of(number: u64) -> Result<EntryId> {
-    number.to_string().parse()
-}
-
-fn no_such(entry: &EntryId) -> Error {
-    let wanted = entry.to_string();
-    Error::new(ErrorKind::NoSuchRevision { wanted })
+        .find(|state| EntryId::from(state.number) == *entry)
 }

@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat,
-    History, Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected,
+    History, Keep, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected, check_size,
 };
-use agent_checkpoint::{
-    Claim, Clock, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
-};
+use agent_checkpoint::{Claim, Clock, Error, ErrorKind, Expect, Fence, Key, Result, SystemClock};
 use chrono::{DateTime, TimeDelta, Utc};
 use object_store::path::Path;
 use object_store::{ObjectStore, PutMode};
@@ -401,18 +399,6 @@ impl ObjectCheckpointStore {
         }
     }
 
-    pub(crate) fn refuse_too_large(&self, text: &str) -> Result<()> {
-        let size = text.len() as u64;
-        if size <= self.max_bytes {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::TooLarge {
-            size,
-            limit: self.max_bytes,
-            is_new: true,
-        }))
-    }
-
     /// What follows when a put is done, unless that changes nothing.
     fn save(
         &self,
@@ -425,12 +411,9 @@ impl ObjectCheckpointStore {
         check_expected(key, put.expect(), present)?;
         self.check_fence(head, put.fence())?;
         let text = put.document().text();
-        self.refuse_too_large(text)?;
-        let revision = Revision::of(text.as_bytes());
-        let previous = present.map(|present| present.revision.clone());
-        let outcome = Outcome::of(previous.as_ref(), &revision);
-        let mut saved = Saved::new(outcome, revision, previous);
-        if outcome == Outcome::Unchanged {
+        check_size(text, self.max_bytes)?;
+        let mut saved = put.saved(present);
+        if saved.outcome == Outcome::Unchanged {
             return Ok((None, saved));
         }
         let mut next = Next::after(head);
@@ -438,8 +421,7 @@ impl ObjectCheckpointStore {
             next.remember(&self.keep, self.now())?;
         }
         // An archive ends the task, although there are no archives here.
-        let begins = outcome == Outcome::Created && !put.continues_task();
-        if begins || put.ends_task(outcome) {
+        if put.begins_task(saved.outcome) {
             next.clear_dropped();
             next.head.end_task();
         }

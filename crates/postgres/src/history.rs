@@ -3,12 +3,12 @@
 use std::time::SystemTime;
 
 use agent_checkpoint::store::{
-    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected,
+    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected, check_size,
 };
-use agent_checkpoint::{Error, ErrorKind, Expect, Key, Result, Revision};
+use agent_checkpoint::{Expect, Key, Result, Revision};
 use chrono::DateTime;
 
-use crate::rows::{Change, KeyRow, State, Wanted};
+use crate::rows::{Change, KeyRow, State, Wanted, id_of};
 use crate::store::PostgresStore;
 
 impl History for PostgresStore {
@@ -19,7 +19,7 @@ impl History for PostgresStore {
                 all.push(self.entry(EntryId::current(), present, &row)?);
             }
             for state in row.past() {
-                let mut entry = self.entry(id_of(state.number)?, state, &row)?;
+                let mut entry = self.entry(state.entry(), state, &row)?;
                 entry.pinned = state.is_pinned;
                 all.push(entry);
             }
@@ -35,12 +35,12 @@ impl History for PostgresStore {
                 .map(|state| state.stored(self.max_bytes))
                 .transpose()
         });
-        found?.ok_or_else(|| no_such(entry).with_key(key))
+        found?.ok_or_else(|| entry.no_such().with_key(key))
     }
 
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
         self.write(key, Wanted::States, false, |row| {
-            let state = named(row, entry).ok_or_else(|| no_such(entry))?;
+            let state = named(row, entry).ok_or_else(|| entry.no_such())?;
             let change = Change {
                 pinned: Some((state.number, pinned)),
                 ..Change::default()
@@ -50,7 +50,7 @@ impl History for PostgresStore {
                 .present()
                 .is_some_and(|present| present.number == state.number);
             let id = match pinned || !is_present {
-                true => id_of(state.number)?,
+                true => state.entry(),
                 false => EntryId::current(),
             };
             Ok((Some(change), id))
@@ -65,7 +65,7 @@ impl History for PostgresStore {
                 spared = row.past().find(is_good).map(|good| good.number);
             }
             let removed = row.too_old(spared, keep, self.now(row));
-            let ids = removed.iter().copied().map(id_of).collect::<Result<_>>()?;
+            let ids = removed.iter().map(|number| id_of(*number)).collect();
             let change = Change {
                 removed,
                 ..Change::default()
@@ -79,11 +79,11 @@ impl History for PostgresStore {
             check_expected(key, &Expect::Absent, self.stored(row)?.as_ref())?;
             self.check_fence(row, None)?;
             let text = state.document.text();
-            self.refuse_too_large(text)?;
+            check_size(text, self.max_bytes)?;
             let modified = state.modified.map_or(self.now(row), DateTime::from);
             let mut change = Change::default();
             let number = row.append(&mut change, text, modified, tasks_ended);
-            Ok((Some(change), id_of(number)?))
+            Ok((Some(change), id_of(number)))
         })
     }
 
@@ -99,17 +99,10 @@ impl History for PostgresStore {
 
 impl PostgresStore {
     fn entry(&self, id: EntryId, state: &State, row: &KeyRow) -> Result<HistoryEntry> {
-        let revision = match state.stored(self.max_bytes) {
-            Ok(stored) => Ok(stored.revision),
-            Err(error) => match error.kind() {
-                ErrorKind::Corrupt(corrupt) => Err(corrupt.clone()),
-                _ => return Err(error),
-            },
-        };
-        let mut entry = HistoryEntry::new(id, revision);
+        let mut entry = HistoryEntry::of(id, state.stored(self.max_bytes))?;
         entry.saved = Some(state.modified);
         entry.bytes = state.bytes;
-        entry.tasks_since = usize::try_from(row.task - state.task).unwrap_or_default();
+        entry.tasks_since = row.tasks_since(state);
         Ok(entry)
     }
 }
@@ -118,16 +111,5 @@ fn named<'r>(row: &'r KeyRow, entry: &EntryId) -> Option<&'r State> {
     if entry.is_current() {
         return row.present();
     }
-    // As it is written: `+1` is no other name of 1.
-    row.past()
-        .find(|state| state.number.to_string() == entry.as_str())
-}
-
-pub(crate) fn id_of(number: i64) -> Result<EntryId> {
-    number.to_string().parse()
-}
-
-fn no_such(entry: &EntryId) -> Error {
-    let wanted = entry.to_string();
-    Error::new(ErrorKind::NoSuchRevision { wanted })
+    row.past().find(|state| state.entry() == *entry)
 }

@@ -3,8 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::SystemTime;
 
-use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{Keep, Query, Stored};
+use agent_checkpoint::store::{EntryId, Keep, Query, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
@@ -121,7 +120,7 @@ pub(crate) struct KeyRow {
     writes: Vec<i64>,
     present: Option<i64>,
     last: i64,
-    pub(crate) task: i64,
+    task: i64,
     claim: Option<String>,
     owner: Option<String>,
     fence: i64,
@@ -209,17 +208,18 @@ impl State {
 
     /// The document; an error where the text is none, or too long.
     pub(crate) fn stored(&self, max_bytes: u64) -> Result<Stored> {
-        if self.bytes > max_bytes {
-            return Err(Error::new(ErrorKind::TooLarge {
-                size: self.bytes,
-                limit: max_bytes,
-                is_new: false,
-            }));
-        }
-        let mut stored = Stored::new(Document::parse(&self.text)?);
-        stored.modified = Some(self.modified);
-        Ok(stored)
+        Stored::read(&self.text, Some(self.modified), self.bytes, max_bytes)
     }
+
+    /// Its name among the entries of the history.
+    pub(crate) fn entry(&self) -> EntryId {
+        id_of(self.number)
+    }
+}
+
+/// The name of a state of this number.
+pub(crate) fn id_of(number: i64) -> EntryId {
+    number.unsigned_abs().into()
 }
 
 impl KeyRow {
@@ -287,6 +287,11 @@ impl KeyRow {
     pub(crate) fn past(&self) -> impl Iterator<Item = &State> {
         let is_entry = |state: &&State| state.is_pinned || Some(state.number) != self.present;
         self.states.iter().filter(is_entry)
+    }
+
+    /// How many tasks ended after a state.
+    pub(crate) fn tasks_since(&self, state: &State) -> usize {
+        usize::try_from(self.task - state.task).unwrap_or_default()
     }
 
     /// The last claim.
@@ -404,8 +409,7 @@ impl KeyRow {
         let entries = loose
             .iter()
             .map(|state| (Some(state.modified), state.bytes));
-        let entries: Vec<_> = entries.collect();
-        let beyond = keep.beyond(Keep::COUNT, &entries, SystemTime::from(now));
+        let beyond = keep.beyond(Keep::COUNT, entries, SystemTime::from(now));
         beyond.into_iter().map(|at| loose[at].number).collect()
     }
 

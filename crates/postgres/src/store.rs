@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     Heartbeat, History, Keep, Listed, Listener, Outcome, Page, Put, Query, Recover, Saved, Stored,
-    check_expected,
+    check_expected, check_size,
 };
 use agent_checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
@@ -311,18 +311,6 @@ impl PostgresStore {
         Ok(claim.map(|claim| claim.expires))
     }
 
-    pub(crate) fn refuse_too_large(&self, text: &str) -> Result<()> {
-        let size = text.len() as u64;
-        if size <= self.max_bytes {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::TooLarge {
-            size,
-            limit: self.max_bytes,
-            is_new: true,
-        }))
-    }
-
     fn listed(&self, key: Key, version: String, content: Option<(State, Option<Claim>)>) -> Listed {
         let listed = Listed::from(key).with_version(version);
         let Some((state, claim)) = content else {
@@ -348,17 +336,13 @@ impl PostgresStore {
             ..Change::default()
         };
         let text = put.document().text();
-        self.refuse_too_large(text)?;
-        let revision = Revision::of(text.as_bytes());
-        let previous = present.map(|present| present.revision.clone());
-        let outcome = Outcome::of(previous.as_ref(), &revision);
-        let mut saved = Saved::new(outcome, revision, previous);
-        if outcome == Outcome::Unchanged {
+        check_size(text, self.max_bytes)?;
+        let mut saved = put.saved(present);
+        if saved.outcome == Outcome::Unchanged {
             return Ok((None, saved));
         }
         // An archive ends the task, although there are no archives here.
-        let begins = outcome == Outcome::Created && !put.continues_task();
-        if begins || put.ends_task(outcome) {
+        if put.begins_task(saved.outcome) {
             change.clears_dropped = true;
             row.end_task();
         }

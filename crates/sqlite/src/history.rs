@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use agent_checkpoint::store::{
-    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected,
+    EntryId, History, HistoryEntry, Keep, RolledBack, Stored, check_expected, check_size,
 };
-use agent_checkpoint::{Error, ErrorKind, Expect, Key, Result, Revision};
+use agent_checkpoint::{Expect, Key, Result, Revision};
 use chrono::DateTime;
 
 use crate::rows::{self, KeyRow, State, Wanted};
@@ -20,7 +20,7 @@ impl History for SqliteStore {
                 all.push(self.entry(EntryId::current(), present, &row)?);
             }
             for state in row.past() {
-                let mut entry = self.entry(id_of(state.number)?, state, &row)?;
+                let mut entry = self.entry(state.entry(), state, &row)?;
                 entry.pinned = state.is_pinned;
                 all.push(entry);
             }
@@ -37,18 +37,18 @@ impl History for SqliteStore {
                 .map(|state| state.stored(self.max_bytes))
                 .transpose()?)
         });
-        found?.ok_or_else(|| no_such(entry).with_key(key))
+        found?.ok_or_else(|| entry.no_such().with_key(key))
     }
 
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
         self.write(key, |connection| {
             let row = self.find(connection, key, Wanted::States)?;
-            let state = named(&row, entry).ok_or_else(|| no_such(entry))?;
+            let state = named(&row, entry).ok_or_else(|| entry.no_such())?;
             rows::pin(connection, state.id, pinned)?;
             // The state that is there now is an entry only while it is pinned.
             let is_present = row.present().is_some_and(|present| present.id == state.id);
             match pinned || !is_present {
-                true => Ok(id_of(state.number)?),
+                true => Ok(state.entry()),
                 false => Ok(EntryId::current()),
             }
         })
@@ -62,9 +62,7 @@ impl History for SqliteStore {
             if row.present().filter(is_good).is_none() {
                 spared = row.past().find(is_good).map(|good| good.number);
             }
-            let gone = row.prune(connection, spared, keep, self.now())?;
-            let gone = gone.into_iter().map(id_of);
-            Ok(gone.collect::<Result<_>>()?)
+            row.prune(connection, spared, keep, self.now())
         })
     }
 
@@ -74,10 +72,9 @@ impl History for SqliteStore {
             check_expected(key, &Expect::Absent, self.stored(&row)?.as_ref())?;
             self.check_fence(&row, None)?;
             let text = state.document.text();
-            self.refuse_too_large(text)?;
+            check_size(text, self.max_bytes)?;
             let modified = state.modified.map_or(self.now(), DateTime::from);
-            row.append(connection, key, text, modified, tasks_ended)?;
-            Ok(id_of(row.last)?)
+            row.append(connection, key, text, modified, tasks_ended)
         })
     }
 
@@ -93,17 +90,10 @@ impl History for SqliteStore {
 
 impl SqliteStore {
     fn entry(&self, id: EntryId, state: &State, row: &KeyRow) -> Result<HistoryEntry> {
-        let revision = match state.stored(self.max_bytes) {
-            Ok(stored) => Ok(stored.revision),
-            Err(error) => match error.kind() {
-                ErrorKind::Corrupt(corrupt) => Err(corrupt.clone()),
-                _ => return Err(error),
-            },
-        };
-        let mut entry = HistoryEntry::new(id, revision);
+        let mut entry = HistoryEntry::of(id, state.stored(self.max_bytes))?;
         entry.saved = Some(state.modified);
         entry.bytes = state.bytes;
-        entry.tasks_since = usize::try_from(row.task - state.task).unwrap_or_default();
+        entry.tasks_since = row.tasks_since(state);
         Ok(entry)
     }
 }
@@ -112,16 +102,5 @@ fn named<'r>(row: &'r KeyRow, entry: &EntryId) -> Option<&'r State> {
     if entry.is_current() {
         return row.present();
     }
-    // As it is written: `+1` is no other name of 1.
-    row.past()
-        .find(|state| state.number.to_string() == entry.as_str())
-}
-
-pub(crate) fn id_of(number: i64) -> Result<EntryId> {
-    number.to_string().parse()
-}
-
-fn no_such(entry: &EntryId) -> Error {
-    let wanted = entry.to_string();
-    Error::new(ErrorKind::NoSuchRevision { wanted })
+    row.past().find(|state| state.entry() == *entry)
 }

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_checkpoint::json::Document;
-use agent_checkpoint::store::{Keep, Stored};
+use agent_checkpoint::store::{EntryId, Keep, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -27,8 +26,8 @@ pub(crate) struct KeyRow {
     /// `None` where nothing is known yet.
     pub(crate) id: Option<i64>,
     present: Option<i64>,
-    pub(crate) last: i64,
-    pub(crate) task: i64,
+    last: i64,
+    task: i64,
     claim: Option<String>,
     fence: i64,
     /// With the revision that they are of.
@@ -79,16 +78,12 @@ impl State {
 
     /// The document; an error where the text is none, or too long.
     pub(crate) fn stored(&self, max_bytes: u64) -> Result<Stored> {
-        if self.bytes > max_bytes {
-            return Err(Error::new(ErrorKind::TooLarge {
-                size: self.bytes,
-                limit: max_bytes,
-                is_new: false,
-            }));
-        }
-        let mut stored = Stored::new(Document::parse(&self.text)?);
-        stored.modified = Some(self.modified);
-        Ok(stored)
+        Stored::read(&self.text, Some(self.modified), self.bytes, max_bytes)
+    }
+
+    /// Its name among the entries of the history.
+    pub(crate) fn entry(&self) -> EntryId {
+        self.number.unsigned_abs().into()
     }
 
     pub(crate) fn text(&self) -> &[u8] {
@@ -164,6 +159,11 @@ impl KeyRow {
     pub(crate) fn past(&self) -> impl Iterator<Item = &State> {
         let is_entry = |state: &&State| state.is_pinned || Some(state.id) != self.present;
         self.states.iter().filter(is_entry)
+    }
+
+    /// How many tasks ended after a state.
+    pub(crate) fn tasks_since(&self, state: &State) -> usize {
+        usize::try_from(self.task - state.task).unwrap_or_default()
     }
 
     /// The last claim.
@@ -269,14 +269,15 @@ impl KeyRow {
         text: &str,
         modified: DateTime<Utc>,
         tasks_ended: usize,
-    ) -> Step<()> {
+    ) -> Step<EntryId> {
         let id = self.id(connection, key)?;
         self.last += 1;
         let place = self.free_place(id)?;
         self.put_state(connection, place, text, modified)?;
         let ended = i64::try_from(tasks_ended).unwrap_or(i64::MAX);
         self.task = self.task.saturating_add(ended);
-        self.update(connection)
+        self.update(connection)?;
+        Ok(self.last.unsigned_abs().into())
     }
 
     fn put_state(
@@ -323,12 +324,12 @@ impl KeyRow {
         spared: Option<i64>,
         keep: &Keep,
         now: DateTime<Utc>,
-    ) -> Step<Vec<i64>> {
+    ) -> Step<Vec<EntryId>> {
         let mut gone = self.beyond(self.present, keep, now);
         gone.retain(|state| Some(state.number) != spared);
-        let numbers = gone.iter().map(|state| state.number).collect();
+        let ids = gone.iter().map(|state| state.entry()).collect();
         remove(connection, gone)?;
-        Ok(numbers)
+        Ok(ids)
     }
 
     /// The states beyond the limits, newest first, where this one is present.
@@ -338,8 +339,7 @@ impl KeyRow {
         let entries = loose
             .iter()
             .map(|state| (Some(state.modified), state.bytes));
-        let entries: Vec<_> = entries.collect();
-        let beyond = keep.beyond(Keep::COUNT, &entries, SystemTime::from(now));
+        let beyond = keep.beyond(Keep::COUNT, entries, SystemTime::from(now));
         beyond.into_iter().map(|at| loose[at]).collect()
     }
 

@@ -8,11 +8,9 @@ use std::time::Duration;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
-    check_expected,
+    check_expected, check_size,
 };
-use agent_checkpoint::{
-    Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision, SystemClock,
-};
+use agent_checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 
@@ -48,15 +46,15 @@ impl SqliteStore {
     /// # Errors
     ///
     /// When the file is no database, that of another program, or cannot be written: the error names it, with the next
-    /// step. [`ErrorKind::Locked`] when another program keeps it locked.
+    /// step. [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked) when another program keeps it locked.
     pub fn open(path: impl AsRef<Path>) -> Result<SqliteStore> {
         let store = SqliteStore::of(Database::new(path.as_ref(), false)?);
         store.database.prepare()?;
         Ok(store)
     }
 
-    /// The same, for reading only: nothing is made, and every write is [`ErrorKind::ReadOnly`]. A database that is not
-    /// there yet is an empty one.
+    /// The same, for reading only: nothing is made, and every write is
+    /// [`ErrorKind::ReadOnly`](agent_checkpoint::ErrorKind::ReadOnly). A database that is not there yet is an empty one.
     ///
     /// # Errors
     ///
@@ -145,18 +143,6 @@ impl SqliteStore {
         Claim::check(row.claim()?.as_ref(), fence, self.now())
     }
 
-    pub(crate) fn refuse_too_large(&self, text: &str) -> Result<()> {
-        let size = text.len() as u64;
-        if size <= self.max_bytes {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::TooLarge {
-            size,
-            limit: self.max_bytes,
-            is_new: true,
-        }))
-    }
-
     /// A key of a page, with its document while there is room.
     fn listed(&self, key: Key, row: &KeyRow, room: &mut u64) -> Listed {
         let mut listed = Listed::from(key);
@@ -186,18 +172,14 @@ impl SqliteStore {
         check_expected(key, put.expect(), present)?;
         self.check_fence(&row, put.fence())?;
         let text = put.document().text();
-        self.refuse_too_large(text)?;
-        let revision = Revision::of(text.as_bytes());
-        let previous = present.map(|present| present.revision.clone());
-        let outcome = Outcome::of(previous.as_ref(), &revision);
-        let mut saved = Saved::new(outcome, revision, previous);
-        if outcome == Outcome::Unchanged {
+        check_size(text, self.max_bytes)?;
+        let mut saved = put.saved(present);
+        if saved.outcome == Outcome::Unchanged {
             return Ok(saved);
         }
         let id = row.id(connection, key)?;
         // An archive ends the task, although there are no archives here.
-        let begins = outcome == Outcome::Created && !put.continues_task();
-        if begins || put.ends_task(outcome) {
+        if put.begins_task(saved.outcome) {
             rows::clear_dropped(connection, id)?;
             row.end_task();
         }

@@ -91,7 +91,6 @@ impl CheckpointFile<'_> {
             if !put.dropped.is_empty() && outcome != Outcome::Unchanged {
                 saved.truncation.kept_in = Some(beside.dropped_log.place());
             }
-            let begins = outcome == Outcome::Created && !put.continues_task;
             let ends = put.ends_task(outcome);
             let task = match &in_host {
                 Some(in_host) => in_host.place.task.as_deref(),
@@ -99,7 +98,9 @@ impl CheckpointFile<'_> {
             };
             let slot = self.slot_name();
             let of = LinesOf { slot, task };
-            let dropped = beside.dropped_log.lines(of, begins || ends, &put.dropped)?;
+            let dropped = beside
+                .dropped_log
+                .lines(of, put.begins_task(outcome), &put.dropped)?;
             let mut undo = Undo::default();
             if let (Some((why, at)), Some(present), Outcome::Replaced) =
                 (put.archive, present, outcome)

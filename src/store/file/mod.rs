@@ -28,7 +28,6 @@ use dropped_log::DroppedLog;
 pub(super) use durable_file::DurableFile;
 pub use options::FileOptions;
 pub(crate) use own_file::folders::CLAIMS as CLAIMS_FOLDER;
-pub(super) use past::of_earlier_tasks;
 
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions,

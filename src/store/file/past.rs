@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use super::checkpoint_file::CheckpointFile;
 use super::durable_file::Damaged;
-use super::history::{Entry, History, entry_named, no_such};
+use super::history::{Entry, History, entry_named};
 use super::task_boundary::EndedTask;
 use crate::checkpoint::{Error, ErrorKind, Expect, Result, Revision};
-use crate::json::{Corrupt, Document, conflict, salvage};
+use crate::json::{Corrupt, Document};
+use crate::store::recovery::not_recoverable;
 use crate::store::{
     EntryId, HistoryEntry, Keep, Outcome, RecoverOptions, Recovered, Recovery, RolledBack, Saved,
     Stored, check_expected,
@@ -45,23 +46,12 @@ impl CheckpointFile<'_> {
         let mut all: Vec<HistoryEntry> = Vec::new();
         let (mut emptied, mut was_empty) = (0, false);
         match current {
-            Ok(Some(stored)) => all.push(HistoryEntry {
-                id: EntryId::current(),
-                saved: stored.modified,
-                bytes: stored.document.text().len() as u64,
-                revision: Ok(stored.revision),
-                pinned: false,
-                tasks_since: 0,
-            }),
+            Ok(Some(stored)) => all.push(HistoryEntry::of(EntryId::current(), Ok(stored))?),
             // Only deleted: the task may go on.
             Ok(None) => was_empty = true,
             Err(corrupt) => all.push(HistoryEntry {
-                id: EntryId::current(),
-                revision: Err(corrupt),
-                saved: None,
                 bytes: self.file.size(),
-                pinned: false,
-                tasks_since: 0,
+                ..HistoryEntry::new(EntryId::current(), Err(corrupt))
             }),
         }
         for (at, entry) in entries.iter().enumerate() {
@@ -103,13 +93,13 @@ impl CheckpointFile<'_> {
         } else {
             self.read_entry(&entry_named(&history.entries_of_file()?, entry)?)?
         };
-        state.ok_or_else(|| no_such(entry))
+        state.ok_or_else(|| entry.no_such())
     }
 
     pub(super) fn pin(&self, entry: &EntryId, pinned: bool) -> Result<EntryId> {
         let history = self.history()?;
         if entry.is_current() && self.part_of(self.file.load()?)?.is_none() {
-            return Err(no_such(entry));
+            return Err(entry.no_such());
         }
         self.file.pin(&history, entry, pinned)
     }
@@ -155,106 +145,60 @@ impl CheckpointFile<'_> {
                  state, or salvage the good part",
             ));
         }
-        let (mut entries, mut earlier) = (Vec::new(), None);
+        let mut past = Vec::new();
         if options.with == Recovery::Newest
             && let Some(history) = self.file.history()?
         {
-            entries = history.entries_of_file()?;
-            if self.slot.is_none() {
-                let ages = self.file.tasks_since(&history, &entries)?;
-                let (of_this, of_earlier): (Vec<_>, Vec<_>) = entries
-                    .into_iter()
-                    .zip(ages)
-                    .partition(|(_, age)| *age == 0);
-                earlier = of_earlier.into_iter().next().map(|(entry, _)| entry.id);
-                entries = of_this.into_iter().map(|(entry, _)| entry).collect();
-            }
+            let entries = history.entries_of_file()?;
+            let ages = match self.slot {
+                None => self.file.tasks_since(&history, &entries)?,
+                Some(_) => vec![0; entries.len()],
+            };
+            past = entries.into_iter().zip(ages).collect();
         }
         let ended = match options.with {
             Recovery::Fresh => self.file.end_task()?,
             _ => EndedTask::default(),
         };
-        let recovered = self.go_on(&damaged, options.with, &entries, earlier.as_ref());
+        let recovered = self.go_on(&damaged, options.with, &past);
         if matches!(&recovered, Err(error) if *error.kind() != ErrorKind::NotDurable) {
             ended.undo();
         }
         recovered.inspect(|recovered| recovered.report(&self.key, began))
     }
 
-    /// Goes on from a damaged or missing file, with one of `entries` where it shall be the newest of them. `ended`
-    /// is the newest of an earlier task, which is not gone on with unasked.
+    /// Goes on from a damaged or missing file, with one of the entries of `past` where it shall be the newest of them. Each
+    /// comes with how many tasks ended after it.
     fn go_on(
         &self,
         damaged: &Damaged<'_>,
         with: Recovery,
-        entries: &[Entry],
-        ended: Option<&EntryId>,
+        past: &[(Entry, usize)],
     ) -> Result<Recovered> {
         let mut recovered = Recovered::healthy(with);
         recovered.damage.clone_from(&damaged.corrupt);
-        if let Some(salvage) = salvage(damaged.bytes()) {
-            recovered.salvaged = Some(salvage.document);
-            recovered.left_out = salvage.left_out;
-        }
         let last_way = match self.slot {
             None => "go on fresh",
             Some(_) => "bring the host file back from elsewhere, such as git",
         };
-        let mut brought_back = None;
-        let document: Option<Document> = match with {
-            Recovery::Fresh => None,
-            Recovery::Salvage => match (&damaged.corrupt, &recovered.salvaged) {
-                (None, _) => return Err(not_recoverable("there is nothing here to salvage")),
-                (Some(_), None) => {
-                    return Err(match conflict(damaged.bytes()) {
-                        Some(conflict) => Error::refused(conflict.message),
-                        None => not_recoverable(format!(
-                            "nothing of the damaged text can be read; go on with the newest earlier state, or {last_way}"
-                        )),
-                    });
-                }
-                (Some(_), Some(salvaged)) => Some(salvaged.clone()),
-            },
-            Recovery::Newest => {
-                let mut newest = None;
-                for entry in entries {
-                    match self.file.read_entry(&entry.path) {
-                        Ok(Some(stored)) => {
-                            newest = Some((entry, stored));
-                            break;
-                        }
-                        // It may be readable the next time, and then an older one would have been brought back.
-                        Err(error) if matches!(error.code(), "io" | "disk-full") => {
-                            return Err(error);
-                        }
-                        _ => recovered.passed_over.push(entry.id.clone()),
-                    }
-                }
-                let Some((entry, stored)) = newest else {
-                    let rest = match (&damaged.corrupt, &recovered.salvaged) {
-                        (None, _) => {
-                            "and no damaged text either: there is nothing to recover".to_owned()
-                        }
-                        (_, Some(_)) => {
-                            format!("salvage the good part of the damaged text, or {last_way}")
-                        }
-                        (_, None) => {
-                            format!("and nothing of the damaged text can be read: {last_way}")
-                        }
-                    };
-                    return Err(not_recoverable(match ended {
-                        None => format!("there is no earlier state that can be read; {rest}"),
-                        Some(ended) => of_earlier_tasks(ended, damaged.corrupt.is_some()),
-                    }));
-                };
-                brought_back = Some(&*entry.path);
-                recovered.entry = Some(entry.id.clone());
-                recovered.written = entry.saved;
-                // A state joins the history when the next one replaces it; the damaged one had no next one.
-                recovered.may_lack = true;
-                Some(stored.document)
-            }
+        let states = past
+            .iter()
+            .map(|(entry, age)| (entry.id.clone(), *age, entry));
+        let read = |entry: &Entry| match self.file.read_entry(&entry.path) {
+            // It may be readable the next time, and then an older one would have been brought back.
+            Err(error) if matches!(error.code(), "io" | "disk-full") => Err(error),
+            read => Ok(read.ok().flatten()),
         };
+        recovered.go_on(damaged.bytes(), states, read, last_way)?;
+        let mut entries = past.iter().map(|(entry, _)| entry);
+        let entry = entries.find(|entry| recovered.entry.as_ref() == Some(&entry.id));
+        if let Some(entry) = entry {
+            recovered.written = entry.saved;
+            // Also where somebody removed the file: what its last save wrote is in no state.
+            recovered.may_lack = true;
+        }
+        let brought_back = entry.map(|entry| &*entry.path);
+        let document = recovered.document.take();
         let of_part = |document: Option<Document>| {
             let part = self.part_of(document.map(Stored::new));
             part.ok().flatten()
@@ -278,12 +222,6 @@ pub(super) fn no_history() -> Error {
     Error::new(ErrorKind::NotOffered { what: "history" })
 }
 
-pub(super) fn not_recoverable(detail: impl Into<String>) -> Error {
-    Error::new(ErrorKind::NotRecoverable {
-        detail: detail.into(),
-    })
-}
-
 /// What was read, or why it cannot be read, if that is what the error says.
 fn readable<T>(read: Result<T>) -> Result<std::result::Result<T, Corrupt>> {
     match read {
@@ -293,19 +231,4 @@ fn readable<T>(read: Result<T>) -> Result<std::result::Result<T, Corrupt>> {
             _ => Err(error),
         },
     }
-}
-
-/// What is said where only tasks that ended are in the history.
-pub(in crate::store) fn of_earlier_tasks(ended: &EntryId, is_damaged: bool) -> String {
-    let rest = match is_damaged {
-        true => {
-            "go on fresh, after which one of them can be restored by its name, or salvage the good part of the \
-             damaged text"
-        }
-        false => "restore one of them by its name, or begin a new one",
-    };
-    format!(
-        "no earlier state of this task can be read, and those from {ended} on back are of tasks that ended before \
-         (archived, begun fresh, or deleted before a new one began); {rest}"
-    )
 }

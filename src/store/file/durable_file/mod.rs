@@ -23,7 +23,7 @@ use super::own_file;
 use super::saved::SavedNote;
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
 use crate::fsio::{self, FileError};
-use crate::store::ClaimChange;
+use crate::store::{ClaimChange, check_size};
 
 /// A file with its lock and its options.
 pub(in crate::store) struct DurableFile<'o> {
@@ -179,15 +179,7 @@ impl<'o> DurableFile<'o> {
 
     /// What could not be read again must not be written.
     fn refuse_too_large(&self, text: &str) -> Result<()> {
-        let (size, limit) = (text.len() as u64, self.options.max_bytes);
-        if size > limit {
-            return Err(Error::new(ErrorKind::TooLarge {
-                size,
-                limit,
-                is_new: true,
-            })
-            .with_path(&self.path));
-        }
-        Ok(())
+        let checked = check_size(text, self.options.max_bytes);
+        checked.map_err(|error| error.with_path(&self.path))
     }
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use super::{DurableFile, Undo};
 use crate::checkpoint::{ErrorKind, Result, Revision};
 use crate::store::file::dropped_log::DroppedLog;
-use crate::store::file::history::{Entry, History, entry_named, no_such};
+use crate::store::file::history::{Entry, History, entry_named};
 use crate::store::file::task_boundary::{EndedTask, TaskBoundaries};
 use crate::store::{EntryId, Keep, RolledBack, Stored};
 
@@ -58,13 +58,13 @@ impl DurableFile<'_> {
                 return Ok(found.id);
             }
             let target = self.target()?;
-            let (stored, contents) = self.read(&target)?.ok_or_else(|| no_such(entry))?;
+            let (stored, contents) = self.read(&target)?.ok_or_else(|| entry.no_such())?;
             let wanted = self.options.durability;
             self.ensure_synced(&target, &contents, &stored.revision, wanted)?;
             // A copy: other programs write into the present file in place.
             let kept = history.keep(&contents, false, self.options.clock.now())?;
             let pin = || -> Result<EntryId> {
-                let newest = history.newest()?.ok_or_else(|| no_such(entry))?;
+                let newest = history.newest()?.ok_or_else(|| entry.no_such())?;
                 history.pin(&newest, pinned)?;
                 Ok(newest.id)
             };

@@ -16,7 +16,7 @@ pub(super) use order::Boundary;
 use super::FileOptions;
 use super::own_file::{encoded, folders, path_beside};
 use super::unique::in_order;
-use crate::checkpoint::{Backups, Error, ErrorKind, Result};
+use crate::checkpoint::{Backups, Result};
 use crate::fsio::{self, Durability, FileError, FileStamp};
 use crate::store::{EntryId, Keep};
 
@@ -208,15 +208,9 @@ impl<'o> History<'o> {
     }
 }
 
-pub(super) fn no_such(entry: &EntryId) -> Error {
-    Error::new(ErrorKind::NoSuchRevision {
-        wanted: entry.to_string(),
-    })
-}
-
 pub(super) fn entry_named(entries: &[Entry], wanted: &EntryId) -> Result<Entry> {
     let found = entries.iter().find(|entry| entry.id == *wanted);
-    found.cloned().ok_or_else(|| no_such(wanted))
+    found.cloned().ok_or_else(|| wanted.no_such())
 }
 
 fn entry_of(name: &str, path: PathBuf, found: &Metadata, pinned: bool) -> Option<Entry> {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use super::{Entry, History, Naming, no_such, sync_down_to};
+use super::{Entry, History, Naming, sync_down_to};
 use crate::checkpoint::Result;
 use crate::fsio::{self, Durability};
 use crate::store::{EntryId, Keep};
@@ -27,7 +27,7 @@ impl<'o> History<'o> {
         let linked = || !pinned && matches!(fsio::link(from, to), Ok(true));
         if fsio::look(to)?.is_none() && !linked() {
             let read = fsio::read_limited(from, self.options.max_bytes)?;
-            let read = read.ok_or_else(|| no_such(&entry.id))?;
+            let read = read.ok_or_else(|| entry.id.no_such())?;
             fsio::copy(from, &read.bytes, to, self.options.durability)?;
         }
         if pinned {
@@ -61,10 +61,7 @@ impl<'o> History<'o> {
             let name = entry.path.file_name();
             name.is_none_or(|name| pinned.iter().all(|pin| pin != name))
         });
-        let sizes: Vec<_> = loose
-            .iter()
-            .map(|entry| (entry.saved, entry.bytes))
-            .collect();
+        let sizes = loose.iter().map(|entry| (entry.saved, entry.bytes));
         let now = SystemTime::from(self.options.clock.now());
         let mut gone = Vec::new();
         // In the newest entry the slot of a host file may be empty, but not in the one before as well.
@@ -72,7 +69,7 @@ impl<'o> History<'o> {
         let stay = 1 + usize::from(is_slot && spared.is_none());
         // The oldest first: killed in between, it leaves no hole.
         for at in keep
-            .beyond(self.usual_count(), &sizes, now)
+            .beyond(self.usual_count(), sizes, now)
             .into_iter()
             .rev()
             .filter(|at| *at >= stay)
