@@ -301,7 +301,7 @@ fn a_file_that_is_named_wins() {
         &["validate", "t.json"],
         &["revision", "t.json"],
         &["history", "t.json"],
-        &["set", "t.json", "/phase=\"testing\""],
+        &["set", "t.json", "/phase=\"verification\""],
         &[
             "status",
             "folder",
@@ -324,9 +324,18 @@ fn a_file_that_is_named_wins() {
     assert!(two.err.contains("leave one out"), "{two:?}");
     // Without a FILE `set` is about the store.
     let variables = [("CKPT_STORE", "folder"), ("CKPT_KEY", "US-1")];
-    let set = run_in(&project, "", &variables, &["set", "/phase=\"testing\""]);
+    let set = run_in(
+        &project,
+        "",
+        &variables,
+        &["set", "/phase=\"verification\""],
+    );
     assert_eq!(set.code, 0, "{set:?}");
-    assert!(project.read("folder/US-1.json").contains("\"testing\""));
+    assert!(
+        project
+            .read("folder/US-1.json")
+            .contains("\"verification\"")
+    );
     // A key that goes with no file is named as what it is.
     let variables = [("CKPT_STORE", "t.json"), ("CKPT_KEY", "US-9")];
     let set = run_in(&project, "", &variables, &["show"]);
