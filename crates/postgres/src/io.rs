@@ -71,6 +71,7 @@ impl Io {
 }
 
 /// Tries what `sslmode` allows. Where both ways fail, the first failure is the one that tells most.
+#[allow(clippy::clone_on_copy, reason = "without TLS it can be copied")]
 async fn connect(
     mut config: Config,
     encryption: &Encryption,
