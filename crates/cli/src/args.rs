@@ -1082,7 +1082,7 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
                 ..Outcome::new()
             },
             _ => {
-                let outcome = Outcome::from(usage(&text, &command));
+                let outcome = Outcome::from(usage(&text, &command)).for_a_shell(is_exported());
                 // Nothing was parsed, so nothing else says how the result is wanted.
                 match std::env::args_os().any(|word| word == "--json") {
                     true => outcome.with_error_as_json(),
@@ -1094,13 +1094,18 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
     match settings::settle(&mut line, &matches) {
         Ok(()) => Ok(line),
         Err(failure) => {
-            let outcome = Outcome::from(failure);
+            let outcome = Outcome::from(failure).for_a_shell(is_exported());
             Err(Box::new(match matches.get_flag("json") {
                 true => outcome.with_error_as_json(),
                 false => outcome,
             }))
         }
     }
+}
+
+/// Whether a shell takes what is printed, also where the command line is wrong.
+fn is_exported() -> bool {
+    std::env::args_os().any(|word| word == "--export")
 }
 
 /// What a command line says.

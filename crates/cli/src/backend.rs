@@ -44,29 +44,44 @@ fn scheme(path: &Path) -> Option<(&str, &str, &str)> {
     is_known.then_some((scheme, ":", rest))
 }
 
+/// What may be behind the `?` of an address and is no secret.
+const SHOWN: [&str; 9] = [
+    "application_name",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "port",
+    "sslmode",
+    "sslrootcert",
+    "user",
+];
+
 /// An address or a path as it may be printed: of a URL all but a password, which another command takes from elsewhere.
 pub(crate) fn shown(path: &Path) -> PathBuf {
     let (scheme, separator, rest) = match scheme(path) {
         Some(parts) if parts.0 != "sqlite" => parts,
         _ => return path.to_path_buf(),
     };
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, behind) = place.split_at(place.find('/').unwrap_or(place.len()));
-    let (user, host) = match authority.rsplit_once('@') {
-        Some((user, host)) => (user.split(':').next().unwrap_or_default(), host),
-        None => ("", authority),
+    // A driver takes a password with any letters, so all before the last `@` may be one. Buckets have no users.
+    let is_bucket = matches!(scheme, "s3" | "gs" | "az");
+    let (user, rest) = match rest.rsplit_once('@').filter(|_| !is_bucket) {
+        Some((user, rest)) => (user.split([':', '/', '?']).next(), rest),
+        None => (None, rest),
     };
-    let at = if user.is_empty() { "" } else { "@" };
-    let settings = query
-        .split('&')
-        .filter(|it| !it.is_empty() && !it.starts_with("password="));
-    let settings: Vec<&str> = settings.collect();
+    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_harmless = |setting: &&str| {
+        let name = setting.split('=').next();
+        name.is_some_and(|name| SHOWN.contains(&name))
+    };
+    let settings: Vec<&str> = query.split('&').filter(is_harmless).collect();
     let mark = if settings.is_empty() { "" } else { "?" };
     let settings = settings.join("&");
-    format!("{scheme}{separator}{user}{at}{host}{behind}{mark}{settings}").into()
+    format!("{scheme}{separator}{user}{place}{mark}{settings}").into()
 }
 
-/// A store that was opened, and where, as it is shown: once in a process, since a table of many rows asks for it with
+/// A store that was opened, and where: once in a process, since a table of many rows asks for it with
 /// each.
 type Open = (PathBuf, bool, Arc<dyn CheckpointStore>);
 
@@ -79,8 +94,11 @@ pub(crate) fn open(
     global: &Global,
 ) -> Result<Arc<dyn CheckpointStore>, Failure> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (place, reads) = (shown(address), access == Access::Read);
-    let is_it = |(at, is_read_only, _): &&Open| *at == place && *is_read_only == reads;
+    let reads = access == Access::Read;
+    // A row of a table has the address as it is shown.
+    let is_it = |(at, is_read_only, _): &&Open| {
+        (at == address || shown(at) == address) && *is_read_only == reads
+    };
     if let Some((.., store)) = open.iter().find(is_it) {
         return Ok(store.clone());
     }
@@ -91,7 +109,7 @@ pub(crate) fn open(
             return Err(Failure::usage(format!(
                 "{kind}: is no whole address; write {}, or ./{} for a path of that name",
                 written.map_or("", |(_, written)| written),
-                place.display(),
+                shown(address).display(),
             )));
         }
         Some(("postgres" | "postgresql", ..)) => postgres(address, access, global)?,
@@ -103,7 +121,7 @@ pub(crate) fn open(
             ));
         }
     };
-    open.push((place, reads, store.clone()));
+    open.push((address.to_path_buf(), reads, store.clone()));
     Ok(store)
 }
 
@@ -241,9 +259,13 @@ mod tests {
     fn a_password_is_not_shown() {
         for (address, expected) in [
             ("pg://u:p@w@host/db", "pg://u@host/db"),
-            ("pg://u:p@host/db?a=1&password=p", "pg://u@host/db?a=1"),
-            ("pg://u@host/d:b@c?password=p", "pg://u@host/d:b@c"),
+            ("pg://u:p/w?x@host/db", "pg://u@host/db"),
+            (
+                "pg://u:p@host/db?port=1&password=p&p%61ssword=p&x",
+                "pg://u@host/db?port=1",
+            ),
             ("pg://host:1", "pg://host:1"),
+            ("s3://bucket/a@b?sig=p", "s3://bucket/a@b"),
             ("sqlite:a:b@c", "sqlite:a:b@c"),
             ("folder/a:b@c", "folder/a:b@c"),
             ("postgres:u:p@host/db", "postgres:u@host/db"),

@@ -88,8 +88,12 @@ impl ConfigFile {
 
     fn read(file: File, path: PathBuf, folder: PathBuf) -> Result<ConfigFile, Failure> {
         let mut text = String::new();
-        let read = file.take(MOST).read_to_string(&mut text);
+        let read = file.take(MOST + 1).read_to_string(&mut text);
         read.map_err(|error| unreadable(&path, &error))?;
+        if text.len() as u64 > MOST {
+            let message = format!("{}: has more than {MOST} bytes; shorten it", path.display());
+            return Err(Failure::usage(message).at(Some(&path), None));
+        }
         ConfigFile::parse(&text, path, folder)
     }
 
@@ -158,7 +162,8 @@ impl ConfigFile {
             _ => ("", path),
         };
         let is_elsewhere = scheme.is_empty() && member.name == "store" && is_address(path);
-        if is_elsewhere || !self.has_within(path) {
+        let is_all_within = || member.name != "templates" || self.has_all_within(path, 1);
+        if is_elsewhere || !self.has_within(path) || !is_all_within() {
             let outside = format!(
                 "{} is outside of the repository of this file; name it with --{name}{}",
                 shown(Path::new(&member.text)).display(),
@@ -191,6 +196,17 @@ impl ConfigFile {
         }
         let repository = folder.ancestors().find(|above| is_repository(above));
         repository.is_some_and(|repository| path.starts_with(repository))
+    }
+
+    /// Whether what lies in a folder is within as well, so many folders deep.
+    fn has_all_within(&self, folder: &Path, depth: usize) -> bool {
+        let entries = fs::read_dir(self.folder.join(".").join(folder));
+        let mut entries = entries.into_iter().flatten().flatten();
+        entries.all(|entry| {
+            let path = folder.join(entry.file_name());
+            let is_deeper = depth > 0 && entry.path().is_dir();
+            self.has_within(&path) && (!is_deeper || self.has_all_within(&path, depth - 1))
+        })
     }
 }
 

@@ -285,3 +285,10 @@ pub(crate) fn newest_good(store: &dyn CheckpointStore, key: &Key) -> Option<Entr
     let found = entries.find(|entry| is_good(entry) && entry.tasks_since == 0)?;
     Some(found.id)
 }
+
+/// Where a store is, however its path is written.
+pub(crate) fn real(store: &Path) -> PathBuf {
+    let text = store.to_string_lossy();
+    let path = Path::new(text.strip_prefix("sqlite:").unwrap_or(&text));
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

@@ -125,6 +125,14 @@ impl Outcome {
         self.error.get_or_insert_with(|| failure.json());
     }
 
+    /// For lines that a shell takes: one that takes nothing would go on as after a success.
+    pub(crate) fn for_a_shell(mut self, is_exported: bool) -> Outcome {
+        if is_exported {
+            self.styled(&format!("(exit {})", self.exit.code()));
+        }
+        self
+    }
+
     /// Puts the failure on standard output where that has no other value: with `--json` it is to have one.
     pub(crate) fn with_error_as_json(mut self) -> Outcome {
         let is_empty = matches!(self.out.as_str(), "" | "[]\n");
@@ -251,7 +259,7 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
             let next = match outcome.is_done {
                 true => {
                     "the change was made all the same and only this report of it is lost; do not run it again, \
-                     look at what is there (`ckpt show`; of a claim `ckpt claim` without --agent)"
+                     look at what is there (`ckpt show`; of a claim `CKPT_AGENT= ckpt claim`)"
                 }
                 false => "nothing was changed; see where it leads and run it again",
             };

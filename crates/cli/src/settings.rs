@@ -13,7 +13,7 @@ use crate::args::{Global, Line, Verb, words};
 use crate::backend::{is_address, shown};
 use crate::config_file::{ConfigFile, Member};
 use crate::failure::Failure;
-use crate::named::is_folder;
+use crate::named::{is_folder, real};
 use crate::verbs::is_assignment;
 
 /// A setting, its value as it may be printed, and where that comes from.
@@ -156,6 +156,14 @@ impl Settled {
         Ok(())
     }
 
+    /// Whether an option or a variable names another store than the file does.
+    fn is_store_of_file_replaced(&self) -> bool {
+        let file = self.file.as_ref();
+        let store = self.all.iter().find(|setting| setting.name == "store");
+        file.is_some_and(|file| file.member("store").is_some())
+            && store.is_some_and(|store| matches!(store.origin, Origin::Flag | Origin::Variable))
+    }
+
     fn thresholds(&mut self, values: [&mut Option<Duration>; 3]) -> Result<(), Failure> {
         let show = |time: &Duration| humantime::format_duration(*time).to_string();
         for (name, value) in ["late", "stalled", "stuck"].into_iter().zip(values) {
@@ -193,6 +201,12 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
         Line::Common(args) => (&mut args.global, Some(&mut args.verb)),
         Line::Own(global, _) => (&mut **global, None),
     };
+    // Also where these stand before the verb, which the parser of options does not see.
+    if matches!(verb, Some(Verb::Claim { export: true, .. })) && (global.json || global.quiet) {
+        return Err(Failure::usage(
+            "--export prints lines for a shell; leave --json and --quiet out",
+        ));
+    }
     // These need no checkpoint, and work also where a file is wrong.
     if let Some(
         Verb::Guide { .. } | Verb::Schema { .. } | Verb::Completions { .. } | Verb::Man { .. },
@@ -233,6 +247,8 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
         // Each of the two stores has its own.
         true if matches!(verb, Some(Verb::Copy { .. })) => Places::Nowhere,
         true => Places::Environment,
+        // The format of the file is that of its store.
+        false if settled.is_store_of_file_replaced() => Places::Environment,
         false => Places::Both,
     };
     settled.settle("format", &mut global.format, format, text, as_it_is)?;
@@ -304,7 +320,10 @@ fn is_of_another(file: Option<&Path>, global: &Global) -> bool {
         let known = environment(name);
         given.is_some_and(|given| known.is_some_and(|known| known != given))
     };
-    let place = file.or(global.store.as_deref());
-    differs("store", place.map(Path::as_os_str))
-        || differs("key", global.key.as_deref().map(OsStr::new))
+    let is_elsewhere = match (file.or(global.store.as_deref()), environment("store")) {
+        (Some(place), Some(known)) => real(place) != real(Path::new(&known)),
+        (place, None) => place.is_some() && file.is_some() && environment("key").is_some(),
+        (None, Some(_)) => false,
+    };
+    is_elsewhere || differs("key", global.key.as_deref().map(OsStr::new))
 }

@@ -44,12 +44,7 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
     if !how.export {
         return claim(file, how, global);
     }
-    Ok(claim(file, how, global).unwrap_or_else(|failure| {
-        let mut outcome = Outcome::from(failure);
-        // A shell that takes nothing would go on as after a success.
-        outcome.styled(&format!("(exit {})", outcome.exit.code()));
-        outcome
-    }))
+    Ok(claim(file, how, global).unwrap_or_else(|failure| Outcome::from(failure).for_a_shell(true)))
 }
 
 fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
@@ -166,8 +161,8 @@ fn refuse_halves(how: &How, global: &Global) -> Result<(), Failure> {
 fn exports(file: Option<&Path>, fence: Fence, global: &Global) -> String {
     let mut values = vec![("fence", fence.to_string())];
     let given = |name: &str| *global.origin(name) == Origin::Flag;
-    let place = file.or(global.store.as_deref().filter(|_| given("store")));
-    if let Some(place) = place {
+    // The fence is of one checkpoint, so that goes with it wherever its place stands.
+    if let Some(place) = file.or(global.store.as_deref()) {
         values.push(("store", absolute(place).display().to_string()));
         if global.key.is_none() && environment("key").is_some() {
             values.push(("key", String::new()));
@@ -179,7 +174,10 @@ fn exports(file: Option<&Path>, fence: Fence, global: &Global) -> String {
         ("agent", &global.agent),
         ("session", &global.session),
     ];
-    for (name, value) in texts.into_iter().filter(|(name, _)| given(name)) {
+    for (name, value) in texts {
+        if name != "key" && !given(name) {
+            continue;
+        }
         values.extend(value.clone().map(|value| (name, value)));
     }
     if given("root") {
@@ -270,7 +268,10 @@ pub(super) fn owner(global: &Global) -> Option<String> {
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
         (Some(agent), None) => Some(agent.clone()),
-        (None, Some(session)) => Some(format!("session {session}")),
-        (None, None) => None,
+        // One in the environment alone claims nothing.
+        (None, Some(session)) if *global.origin("session") == Origin::Flag => {
+            Some(format!("session {session}"))
+        }
+        (None, _) => None,
     }
 }

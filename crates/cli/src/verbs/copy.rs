@@ -17,7 +17,7 @@ use crate::args::Global;
 use crate::backend::{self, Access, is_address, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::named::shell_word;
+use crate::named::{real, shell_word};
 use crate::output::Outcome;
 use crate::read;
 use crate::report::count;
@@ -156,13 +156,6 @@ pub(super) fn run(
         report.present
     ));
     Ok(outcome)
-}
-
-/// Where a store is, however its path is written.
-fn real(store: &Path) -> PathBuf {
-    let text = store.to_string_lossy();
-    let path = Path::new(text.strip_prefix("sqlite:").unwrap_or(&text));
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The file of a key, where it has one of its own.

@@ -10,8 +10,9 @@ use serde::Serialize;
 use super::now;
 use super::status::Opened;
 use crate::args::Global;
+use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Outcome, one_line};
+use crate::output::{Outcome, harmless};
 
 #[derive(Serialize)]
 struct Entry {
@@ -46,10 +47,14 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
     };
     let opened = Opened::new(store, global)?;
     // Sub-folders are stores of their own.
-    let options = FleetOptions::new()
+    let mut options = FleetOptions::new()
         .with_depth(0)
         .with_max_bytes(global.max_bytes)
         .with_formats(global.formats.clone());
+    if let Some(name) = &global.format {
+        global.formats.get(name)?;
+        options = options.with_format(name);
+    }
     let fleet = Fleet::scan(&[opened.source()], &options, now(global));
     let mut outcome = Outcome::new();
     for skipped in fleet.skipped() {
@@ -59,6 +64,10 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
                 skipped.what
             )));
         }
+    }
+    let is_corrupt = |row: &Row| matches!(row.state, RowState::Corrupt { .. });
+    if fleet.rows().iter().any(is_corrupt) {
+        outcome.exit = outcome.exit.and(Exit::Corrupt);
     }
     // A claim alone is no checkpoint.
     let rows = fleet.rows().iter();
@@ -72,7 +81,8 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
     for entry in entries {
         let key = entry.key.or(entry.slot);
         let columns = [key.as_deref(), entry.format, entry.file.as_deref()];
-        let columns = columns.map(|text| one_line(text.unwrap_or("-")));
+        // A key is what a script names, so its spaces stay.
+        let columns = columns.map(|text| harmless(text.unwrap_or("-")).replace(['\t', '\n'], "?"));
         outcome.styled(columns.join("\t").trim_end_matches("\t-"));
     }
     Ok(outcome)

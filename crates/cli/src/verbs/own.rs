@@ -27,6 +27,9 @@ pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
         // One that stands in the environment is of another checkpoint.
         if *global.origin("key") == Origin::Variable {
             global.key = None;
+            if *global.origin("fence") == Origin::Variable {
+                global.fence = None;
+            }
         }
         if global.key.is_some() {
             return Err(Failure::usage(format!(

@@ -223,6 +223,9 @@ fn a_file_names_nothing_outside_of_its_repository() {
         outside.push("store = \"link\"".to_owned());
         outside.push("store = \"link/US-1.json\"".to_owned());
         outside.push("store = \"dangling\"".to_owned());
+        outer.write("repository/inner/prompts/own/own.md", "mine");
+        link("../../../../elsewhere/US-1.json", "prompts/own/resume.md");
+        outside.push("templates = \"prompts\"".to_owned());
     }
     for text in &outside {
         set(&format!("\n{text}\n"));
@@ -551,6 +554,25 @@ fn an_exported_claim_is_that_of_the_commands_after_it() {
     "#);
     assert_eq!((run.code, run.out.as_str()), (4, ""), "{run:?}");
     project.expect(2, &["claim", "t.json", "--export"]);
+    // So does a wrong command line, and another form that is asked for before the verb.
+    let claim = "claim t.json --agent a --export";
+    for words in [
+        format!("{claim} --for soon"),
+        format!("--json {claim}"),
+        format!("-q {claim}"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert_eq!(project.expect(2, &words).out, "(exit 2)\n", "{words:?}");
+    }
+    // In the variables of another folder the same store is still the same.
+    let same = sh(r#"
+        mkdir -p s && CKPT_AGENT= ckpt start --store s --key k --plan 'Do it'
+        eval "$(ckpt claim --store s --key k --agent dev --export)"
+        ckpt note hello --store s --key k
+        CKPT_AGENT= CKPT_SESSION=s9 ckpt claim --store s --key k
+    "#);
+    assert_eq!(same.code, 0, "{same:?}");
+    assert!(same.out.contains("claimed by dev until"), "{same:?}");
 }
 
 /// The file that the reference shows has nothing that the command does not take.
