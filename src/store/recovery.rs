@@ -223,7 +223,10 @@ impl Recovered {
             (Some(_), _) if !is_damaged => {
                 "restore one of them by its name, or begin a new one".to_owned()
             }
-            (Some(_), _) => {
+            (Some(_), None) => format!(
+                "and nothing of the damaged text can be read: {last_way}, after which one of them can be restored by its name"
+            ),
+            (Some(_), Some(_)) => {
                 "go on fresh, after which one of them can be restored by its name, or salvage the good part of the damaged text"
                     .to_owned()
             }

@@ -282,6 +282,37 @@ impl Listener for ListenerOfScope {
             if let Some(Ok(own)) = own {
                 return Ok(Some(own));
             }
+            // Others may write without a pause.
+            if began.elapsed() >= timeout {
+                return Ok(None);
+            }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+mod tests {
+    use super::*;
+
+    /// Others write without a pause.
+    struct Busy(usize);
+
+    impl Listener for Busy {
+        fn next(&mut self, _timeout: Duration) -> Result<Option<Key>> {
+            self.0 += 1;
+            assert!(self.0 < 1000, "it goes on when its time is over");
+            Key::new("b/1").map(Some)
+        }
+    }
+
+    #[test]
+    fn who_hears_of_one_prefix_waits_no_longer_where_others_write_without_a_pause() {
+        let (listener, prefix) = (Box::new(Busy(0)), "a/".to_owned());
+        let mut changes = ListenerOfScope { listener, prefix };
+        assert_eq!(changes.next(Duration::ZERO).unwrap(), None);
     }
 }

@@ -531,9 +531,11 @@ impl CheckpointStore for ObjectCheckpointStore {
             Claim::check_forget(claim, fence, self.now_for(fence))
         };
         let read = |object| Head::of_any(object, self.now());
+        // Also one that is too large to be read otherwise.
+        let all = self.clone().with_max_bytes(u64::MAX);
         // Nothing is removed that an object of the key names, or that of a writer who is about to: first all of that loses
         // its meaning, and whoever comes after it writes objects of other names.
-        let beside = self.change_by(key, &read, |head, time| {
+        let beside = all.change_by(key, &read, |head, time| {
             check(head)?;
             let beside = self.beside_of(key, |_| true, time)?;
             let next = (!beside.is_empty()).then(|| Next::after(&head.without_past()));
@@ -544,7 +546,7 @@ impl CheckpointStore for ObjectCheckpointStore {
             let removed = self.remote.delete_all(beside, self.time());
             removed.map_err(|failure| failure.into_error().with_key(key))?;
         }
-        self.change_by(key, &read, |head, _| {
+        all.change_by(key, &read, |head, _| {
             check(head)?;
             let next = head.forgotten();
             let was_there = was_beside || next.is_some();
@@ -614,5 +616,33 @@ impl Exclusive for ObjectCheckpointStore {
                 None => Ok((None, Saved::unchanged(key, present.as_ref())?)),
             }
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+mod tests {
+    use agent_checkpoint::json::Document;
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    #[test]
+    fn a_key_whose_object_is_too_large_to_be_read_can_be_forgotten() {
+        let store = ObjectCheckpointStore::open(Arc::new(InMemory::new()), "").unwrap();
+        let key = Key::new("a").unwrap();
+        let long = "x".repeat(2 << 20);
+        for _ in 0..2 {
+            let document = Document::new(&serde_json::json!({ "long": long })).unwrap();
+            store.put(&key, Put::new(document)).unwrap();
+        }
+        let small = store.clone().with_max_bytes(10);
+        assert_eq!(small.load(&key).unwrap_err().code(), "too-large");
+        assert!(small.forget(&key, &DeleteOptions::new()).unwrap());
+        assert!(small.load(&key).unwrap().is_none());
+        assert!(small.states(&key).unwrap().is_empty());
     }
 }
