@@ -103,11 +103,9 @@ fn encryption(
             config.host(address.to_string());
         }
     }
-    // A socket does not leave the machine.
-    let is_remote = config
-        .get_hosts()
-        .iter()
-        .any(|host| matches!(host, Host::Tcp(_)));
+    // A socket does not leave the machine. Where there is an address, that is what is connected to, whatever the host is.
+    let is_network = |host: &Host| matches!(host, Host::Tcp(_));
+    let is_remote = !config.get_hostaddrs().is_empty() || config.get_hosts().iter().any(is_network);
     match is_remote {
         true => Encryption::new(mode, root.as_deref()),
         false => Encryption::new(Mode::Disable, None),
@@ -284,6 +282,8 @@ mod tests {
             // A socket does not leave the machine.
             #[cfg(unix)]
             ("host=/tmp", "require", never),
+            #[cfg(unix)]
+            ("host=/tmp hostaddr=10.0.0.1", "allow", allows),
         ] {
             assert_eq!(tried(text, mode).unwrap(), expected, "{text} {mode}");
         }

@@ -57,11 +57,20 @@ impl Listening {
 
 impl Listener for Listening {
     fn next(&mut self, timeout: Duration) -> Result<Option<Key>> {
-        match self.keys.recv_timeout(timeout) {
-            Ok(name) => Key::new(name).map(Some),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(Failure::NoAnswer.into_error(self.server.address(), Duration::ZERO))
+        let began = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            match self.keys.recv_timeout(left) {
+                // Any program may notify, and not every text is a key.
+                Ok(name) => {
+                    if let Ok(key) = Key::new(name) {
+                        return Ok(Some(key));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::NoAnswer.into_error(self.server.address(), Duration::ZERO));
+                }
             }
         }
     }

@@ -83,9 +83,14 @@ impl Failure {
     pub(crate) fn into_error(self, address: &str, waited: Duration) -> Error {
         let (code, message) = match (&self, self.state().map(SqlState::code)) {
             (_, Some("55P03" | "57014")) => return locked(waited).with_path(address),
-            (_, Some("28P01" | "28000")) => (
+            (_, Some("28P01")) => (
                 "login-refused",
                 "the server refuses this user; see that user and password are right",
+            ),
+            (_, Some("28000")) => (
+                "login-refused",
+                "the server refuses this user from here; see that the user is right, and that its `pg_hba.conf` lets it in by a \
+                 connection as `sslmode` makes it",
             ),
             (_, Some("3D000")) => (
                 "no-database",

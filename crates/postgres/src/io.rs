@@ -1,6 +1,7 @@
 //! The thread on which the connections of a store live, and how any other thread waits for them.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -10,6 +11,8 @@ use std::time::Instant;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::time::timeout_at;
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use crate::failure::{Failure, Step};
@@ -49,15 +52,19 @@ impl Io {
         let (sender, receiver) = sync_channel(1);
         let (config, encryption) = (config.clone(), encryption.clone());
         self.runtime.spawn(async move {
-            match connect(config, &encryption).await {
-                Ok((client, connection)) => {
-                    // Nobody waits any more: it is dropped, and the connection ends.
-                    let _too_late = sender.send(Ok(client));
-                    drive(connection).await;
+            // A peer that says nothing is not waited for once the caller has gone on.
+            let connected = timeout_at(until.into(), connect(config, &encryption)).await;
+            match connected {
+                Ok(Ok((client, connection))) => {
+                    // Where nobody waits any more, the connection ends.
+                    if sender.send(Ok(client)).is_ok() {
+                        drive(connection).await;
+                    }
                 }
-                Err(error) => {
+                Ok(Err(error)) => {
                     let _too_late = sender.send(Err(error));
                 }
+                Err(_) => {}
             }
         });
         let left = until.saturating_duration_since(Instant::now());
@@ -70,23 +77,36 @@ impl Io {
     }
 }
 
-/// Tries what `sslmode` allows. Where both ways fail, the first failure is the one that tells most.
+/// Tries what `sslmode` allows. Where both ways fail, it is the second failure that counts, unless that only says that this way
+/// is not allowed.
 #[allow(clippy::clone_on_copy, reason = "without TLS it can be copied")]
 async fn connect(
     mut config: Config,
     encryption: &Encryption,
 ) -> Result<(Client, Connection<Socket, Stream>), tokio_postgres::Error> {
     config.ssl_mode(encryption.first);
-    let failure = match config.connect(encryption.tls.clone()).await {
-        Err(failure) if may_differ(&failure) => failure,
+    let first = match config.connect(encryption.tls.clone()).await {
+        Err(first) => first,
         connected => return connected,
     };
-    let Some(then) = encryption.then else {
-        return Err(failure);
+    // Of several addresses the driver tells the failure of the last one, which may be down.
+    let may_hide = first.code().is_none() && has_several_addresses(&config);
+    let Some(then) = encryption.then.filter(|_| may_hide || may_differ(&first)) else {
+        return Err(first);
     };
     config.ssl_mode(then);
     let connected = config.connect(encryption.tls.clone()).await;
-    connected.map_err(|_| failure)
+    connected.map_err(|second| match may_differ(&second) {
+        true => first,
+        false => second,
+    })
+}
+
+/// A name may have several.
+fn has_several_addresses(config: &Config) -> bool {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    let is_name = |host: &Host| matches!(host, Host::Tcp(name) if name.parse::<IpAddr>().is_err());
+    hosts.len().max(addresses.len()) > 1 || addresses.is_empty() && hosts.iter().any(is_name)
 }
 
 struct Unpark(Thread);
@@ -112,5 +132,38 @@ pub(crate) fn wait<T>(answer: impl Future<Output = T>, until: Instant) -> Step<T
             return Err(Failure::NoAnswer);
         }
         thread::park_timeout(left);
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tls::Mode;
+
+    #[test]
+    fn the_connection_to_a_silent_peer_is_closed_when_its_time_is_over() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(port).user("me");
+        let encryption = Encryption::new(Mode::Disable, None).unwrap();
+        let io = Io::start().unwrap();
+        let until = Instant::now() + Duration::from_millis(100);
+        let connected = io.connect(&config, &encryption, until, |connection| async {
+            let _ended = connection.await;
+        });
+        assert!(matches!(connected, Err(Failure::NoAnswer)));
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        // What the store began with, and then the end.
+        assert!(peer.read_to_end(&mut Vec::new()).unwrap() > 0);
     }
 }

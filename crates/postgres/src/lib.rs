@@ -86,9 +86,12 @@
 //! | `verify-full` | always | of an authority in `sslrootcert` or, without it, of one that the system trusts; it names the host |
 //!
 //! `sslrootcert`, or `PGSSLROOTCERT`, is a file in PEM format, or `system` for the authorities that the system trusts. The host is
-//! looked for among the alternative names of the certificate only. Client certificates and the files of `~/.postgresql` are not read.
-//! Logins with SCRAM are bound to the encrypted connection. All this comes with the feature `tls`, which is on by default; in a build
-//! without it `require` and stricter modes are an error, never a plain connection.
+//! looked for among the alternative names of the certificate only. Certificates must be of X.509 version 3; a self-signed one that
+//! says `CA:TRUE` is refused as that of a server, also where `sslrootcert` names it. Client certificates and the files of
+//! `~/.postgresql` are not read. Logins with SCRAM are bound to the encrypted connection where server and certificate can;
+//! `channel_binding=require` insists on it, and without it only `verify-ca` and `verify-full` keep the password from who is in
+//! between. All this comes with the feature `tls`, which is on by default; in a build without it `require` and stricter modes are an
+//! error, never a plain connection.
 //!
 //! A pooler in between (PgBouncer) must pool sessions, not transactions or statements: each session has settings of its own.
 //!

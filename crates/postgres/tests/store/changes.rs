@@ -41,6 +41,11 @@ fn each_write_of_a_store_that_notifies_is_an_event_and_no_other_is() {
         assert_eq!(changes.next(SOON).unwrap(), Some(key(expected)));
     }
 
+    // What another program notifies of is passed over where it is no key.
+    let notify = format!("SELECT pg_notify('{schema}', ''), pg_notify('{schema}', 'd')");
+    shared().client().batch_execute(&notify).unwrap();
+    assert_eq!(changes.next(SOON).unwrap(), Some(key("d")));
+
     // Other schemas have events of their own.
     let other = PostgresStore::open_in(&address, &fresh_schema()).unwrap();
     other.notify_changes().put(&key("c"), numbered(1)).unwrap();

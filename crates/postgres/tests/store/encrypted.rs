@@ -180,6 +180,13 @@ fn each_mode_encrypts_and_checks_as_libpq_does() {
         // The server takes some users only one way, which is the second that is tried.
         ("localhost", "only_tls", "sslmode=allow", true),
         ("localhost", "only_plain", "sslmode=prefer", false),
+        // Also where the failure that is told is that of the second address, where nothing is.
+        (
+            "localhost",
+            "only_tls",
+            "sslmode=allow host=localhost hostaddr=127.0.0.1 port=1",
+            true,
+        ),
         // The fallback of a mode that may be plain.
         (
             "localhost",
@@ -261,6 +268,15 @@ fn what_cannot_be_trusted_is_refused_with_the_next_step() {
             "login-refused",
             "no encryption",
         ),
+        // Where both ways fail, what is told is why the one fails that is allowed.
+        (
+            "localhost",
+            "only_plain",
+            "dbname=nowhere",
+            "no-database",
+            "createdb",
+        ),
+        ("localhost", "nobody", "", "login-refused", "SSL encryption"),
         (
             "localhost",
             "scrambled",

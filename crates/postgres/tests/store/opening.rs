@@ -146,7 +146,7 @@ fn what_cannot_be_opened_is_named_with_the_next_step_and_without_the_password() 
         (
             format!("host={folder} user=nobody password=s3cret"),
             "login-refused",
-            "password are right",
+            "`pg_hba.conf` lets it in",
         ),
         (
             "postgres://me:s3cret@db.example/agents?sslmode=verify-ca".to_owned(),

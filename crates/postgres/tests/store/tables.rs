@@ -1,6 +1,6 @@
 //! What another program left in the tables.
 
-use agent_checkpoint::store::{CheckpointStore, DeleteOptions, EntryId};
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, EntryId, RecoverOptions, Recovery};
 use agent_checkpoint::{CheckpointStoreExt, DropReason, Dropped};
 use agent_checkpoint_postgres::PostgresStore;
 
@@ -114,4 +114,19 @@ fn a_name_that_is_no_key_is_listed_as_foreign() {
     let page = store.list(&agent_checkpoint::store::Query::all()).unwrap();
     assert!(page.entries.is_empty());
     assert_eq!(page.foreign, [" a"]);
+}
+
+#[test]
+fn a_damaged_text_of_which_nothing_can_be_read_is_not_to_be_salvaged() {
+    need_server!();
+    let (store, mut other) = opened();
+    store.put(&key("a"), numbered(1)).unwrap();
+    store.delete(&key("a"), &DeleteOptions::new()).unwrap();
+    store.put(&key("a"), numbered(2)).unwrap();
+    other("UPDATE states SET text = 'x' WHERE number = 2");
+    let refused = store.recover(&key("a"), &RecoverOptions::new(Recovery::Newest));
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("of tasks that ended"), "{refused}");
+    assert!(refused.contains("go on fresh"), "{refused}");
+    assert!(!refused.contains("salvage"), "{refused}");
 }
