@@ -4,7 +4,10 @@ use crate::project::{EXAMPLE, Project, TASK};
 
 /// The lines that are printed, each as its columns.
 fn listed(project: &Project, words: &[&str]) -> Vec<Vec<String>> {
-    let out = project.expect(0, &[&["list"], words].concat()).out;
+    rows_of(&project.expect(0, &[&["list"], words].concat()).out)
+}
+
+fn rows_of(out: &str) -> Vec<Vec<String>> {
     let columns = |line: &str| line.split('\t').map(str::to_owned).collect();
     out.lines().map(columns).collect()
 }
@@ -38,7 +41,8 @@ fn a_folder_of_several_formats_is_listed_by_key() {
         "c/cut.json",
         "{\"schemaVersion\": 1, \"phase\": \"planning\", \"completedSteps\": [",
     );
-    let rows = listed(&project, &["c"]);
+    // What is damaged is listed, and says so by the exit code.
+    let rows = rows_of(&project.expect(3, &["list", "c"]).out);
     assert_eq!(
         rows,
         [
