@@ -64,7 +64,7 @@ fn a_folder_of_several_formats_is_listed_by_key() {
         );
     }
     let json = project
-        .expect(0, &["list", "--store", "c", "--json"])
+        .expect(3, &["list", "--store", "c", "--json"])
         .json();
     let first = serde_json::json!({
         "key": "SHOP-12", "slot": null, "format": "story-pipeline", "file": "c/checkpoint-SHOP-12.json"
