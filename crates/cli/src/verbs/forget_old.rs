@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use agent_checkpoint::Expect;
-use agent_checkpoint::fleet::{
-    Expired, Expiry, Fleet, FleetOptions, Retention, RowState, SkipReason, Source,
-};
+use agent_checkpoint::fleet::{Expired, Expiry, Fleet, Retention, RowState};
 use agent_checkpoint::store::DeleteOptions;
 use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::now;
+use super::scan::{self, Opened};
 use crate::address::Target;
 use crate::args::{Global, Old};
-use crate::backend::{self, Access, is_address, shown};
+use crate::backend::Access;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::report::count;
@@ -83,30 +82,11 @@ pub(super) fn run(
         (Some(place), None) | (None, Some(place)) => place,
     };
     let access = if apply { Access::Change } else { Access::Read };
-    let store = is_address(place).then(|| backend::open(place, access, global));
-    let store = store.transpose()?;
-    let source = match &store {
-        Some(store) => Source::store(shown(place).display().to_string(), store),
-        None => Source::folder(place),
-    };
-    let mut options = FleetOptions::new()
-        .with_max_bytes(global.max_bytes)
-        .with_formats(global.formats.clone());
-    if let Some(name) = &global.format {
-        global.formats.get(name)?;
-        options = options.with_format(name);
-    }
+    let opened = Opened::new(place, access, global)?;
     let now = now(global);
-    let fleet = Fleet::scan(&[source], &options, now);
+    let fleet = Fleet::scan(&[opened.source()], &scan::options(global)?, now);
     let mut outcome = Outcome::new();
-    for skipped in fleet.skipped() {
-        if let SkipReason::Unreadable(reason) = &skipped.why {
-            outcome.fail(&Failure::new(format!(
-                "{}: {reason}; check the path and its rights",
-                skipped.what
-            )));
-        }
-    }
+    scan::tell_skipped(&fleet, &mut outcome);
     for row in fleet.rows() {
         if let RowState::Corrupt { .. } | RowState::Unreadable { .. } = row.state {
             outcome.note(format!(
@@ -129,7 +109,7 @@ pub(super) fn run(
             ));
             continue;
         }
-        let forgotten = match (apply, &store, &expired.row.place.file) {
+        let forgotten = match (apply, opened.store(), &expired.row.place.file) {
             (false, ..) => Ok(()),
             (true, Some(store), _) => expired.forget(store).map_err(Failure::from),
             (true, None, Some(file)) => forget(file, &expired, global),

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason};
+use agent_checkpoint::fleet::{Fleet, Row, RowState};
 use agent_checkpoint::formats::{FileRole, Format, Layout};
 use agent_checkpoint::store::read_document;
 use serde::Serialize;
 
 use super::now;
-use super::status::Opened;
+use super::scan::{self, Opened};
 use crate::args::Global;
+use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, harmless};
@@ -45,26 +46,12 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
         (Some(store), None) => store,
         (None, Some(store)) => store,
     };
-    let opened = Opened::new(store, global)?;
+    let opened = Opened::new(store, Access::Read, global)?;
     // Sub-folders are stores of their own.
-    let mut options = FleetOptions::new()
-        .with_depth(0)
-        .with_max_bytes(global.max_bytes)
-        .with_formats(global.formats.clone());
-    if let Some(name) = &global.format {
-        global.formats.get(name)?;
-        options = options.with_format(name);
-    }
+    let options = scan::options(global)?.with_depth(0);
     let fleet = Fleet::scan(&[opened.source()], &options, now(global));
     let mut outcome = Outcome::new();
-    for skipped in fleet.skipped() {
-        if let SkipReason::Unreadable(reason) = &skipped.why {
-            outcome.fail(&Failure::new(format!(
-                "{}: {reason}; check the path and its rights",
-                skipped.what
-            )));
-        }
-    }
+    scan::tell_skipped(&fleet, &mut outcome);
     let is_corrupt = |row: &Row| matches!(row.state, RowState::Corrupt { .. });
     if fleet.rows().iter().any(is_corrupt) {
         outcome.exit = outcome.exit.and(Exit::Corrupt);

@@ -20,6 +20,7 @@ mod recover;
 mod restore;
 mod resume;
 mod revision;
+mod scan;
 mod schema;
 mod set;
 mod show;

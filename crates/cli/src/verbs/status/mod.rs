@@ -5,21 +5,20 @@ mod tables;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_checkpoint::Error;
-use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, SkipReason, Source};
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, Source};
 use agent_checkpoint::liveness::{Liveness, Notice};
 use agent_checkpoint::resume::Resume;
-use agent_checkpoint::store::CheckpointStore;
 use chrono::TimeDelta;
 
 use super::busy::Busy;
+use super::scan::{self, Opened};
 use super::{now, resume};
 use crate::address::Target;
 use crate::args::{Global, Status};
-use crate::backend::{self, Access};
+use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
@@ -80,37 +79,6 @@ fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     Ok(resume::judge(&target, options, false, &global, &mut unsaid)?.0)
 }
 
-/// A folder, or a store with its address.
-pub(super) enum Opened {
-    Folder(PathBuf),
-    Store(String, Arc<dyn CheckpointStore>),
-}
-
-impl Opened {
-    pub(super) fn new(path: &Path, global: &Global) -> Result<Opened, Failure> {
-        if !backend::is_address(path) {
-            return Ok(Opened::Folder(path.to_path_buf()));
-        }
-        let store = backend::open(path, Access::Read, global)?;
-        let address = backend::shown(path).display().to_string();
-        Ok(Opened::Store(address, store))
-    }
-
-    fn store(&self) -> Option<&Arc<dyn CheckpointStore>> {
-        match self {
-            Opened::Folder(_) => None,
-            Opened::Store(_, store) => Some(store),
-        }
-    }
-
-    pub(super) fn source(&self) -> Source<'_> {
-        match self {
-            Opened::Folder(path) => Source::folder(path),
-            Opened::Store(address, store) => Source::store(address, store),
-        }
-    }
-}
-
 fn opened(how: &Status, global: &Global) -> Result<Vec<Opened>, Failure> {
     if global.key.is_some() || global.slot.is_some() {
         return Err(Failure::new(
@@ -121,11 +89,14 @@ fn opened(how: &Status, global: &Global) -> Result<Vec<Opened>, Failure> {
         ([], None) => Err(Failure::new(
             "which checkpoints? Name a folder, such as `ckpt status .`",
         )),
-        ([], Some(store)) => Ok(vec![Opened::new(store, global)?]),
+        ([], Some(store)) => Ok(vec![Opened::new(store, Access::Read, global)?]),
         (_, Some(_)) => Err(Failure::new(
             "DIR and --store are both given; leave one out",
         )),
-        (places, None) => places.iter().map(|it| Opened::new(it, global)).collect(),
+        (places, None) => places
+            .iter()
+            .map(|it| Opened::new(it, Access::Read, global))
+            .collect(),
     }
 }
 
@@ -134,23 +105,15 @@ fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
     if !global.root.is_dir() {
         return Err(Error::not_a_folder().with_path(&global.root).into());
     }
-    let mut options = FleetOptions::new()
-        .with_depth(how.depth)
-        .with_max_bytes(global.max_bytes)
-        .with_formats(global.formats.clone());
+    let mut options = scan::options(global)?.with_depth(how.depth);
     for agent in &how.expect {
         options = options.with_expected(agent);
     }
     for task in planned::read(&how.planned, global)? {
         options = options.with_planned(task.name, task.agent.as_deref());
     }
-    let formats = &global.formats;
-    if let Some(name) = &global.format {
-        formats.get(name)?;
-        options = options.with_format(name);
-    }
     let (late, stalled, stuck) = (span(how.late)?, span(how.stalled)?, span(how.stuck)?);
-    for format in formats.iter() {
+    for format in global.formats.iter() {
         let mut thresholds = format.thresholds();
         thresholds.late = late.unwrap_or(thresholds.late);
         thresholds.stalled = stalled.unwrap_or(thresholds.stalled);
@@ -167,19 +130,7 @@ fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
 
 /// The exit code, and what could not be read on standard error.
 fn judge(fleet: &Fleet, outcome: &mut Outcome) {
-    for skipped in fleet.skipped() {
-        match &skipped.why {
-            SkipReason::Unreadable(reason) => outcome.fail(&Failure::new(format!(
-                "{}: {reason}; check the path and its rights",
-                skipped.what
-            ))),
-            SkipReason::NotAFile => outcome.note(format!(
-                "{} is a pipe, a socket or a device, and was skipped; move it away if a checkpoint belongs there",
-                skipped.what
-            )),
-            _ => {}
-        }
-    }
+    scan::tell_skipped(fleet, outcome);
     for row in fleet.rows() {
         if let Some(missing) = row.steps_missing() {
             outcome.note(format!("{}: {missing}", row.place));

@@ -1,0 +1,74 @@
+//! What is scanned: folders and stores as a command line names them, with what all verbs that scan say of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_checkpoint::fleet::{Fleet, FleetOptions, SkipReason, Source};
+use agent_checkpoint::store::CheckpointStore;
+
+use crate::args::Global;
+use crate::backend::{self, Access};
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+/// A folder, or a store with its address.
+pub(super) enum Opened {
+    Folder(PathBuf),
+    Store(String, Arc<dyn CheckpointStore>),
+}
+
+impl Opened {
+    pub(super) fn new(path: &Path, access: Access, global: &Global) -> Result<Opened, Failure> {
+        if !backend::is_address(path) {
+            return Ok(Opened::Folder(path.to_path_buf()));
+        }
+        let store = backend::open(path, access, global)?;
+        let address = backend::shown(path).display().to_string();
+        Ok(Opened::Store(address, store))
+    }
+
+    pub(super) fn store(&self) -> Option<&Arc<dyn CheckpointStore>> {
+        match self {
+            Opened::Folder(_) => None,
+            Opened::Store(_, store) => Some(store),
+        }
+    }
+
+    pub(super) fn source(&self) -> Source<'_> {
+        match self {
+            Opened::Folder(path) => Source::folder(path),
+            Opened::Store(address, store) => Source::store(address, store),
+        }
+    }
+}
+
+/// How every verb scans.
+pub(super) fn options(global: &Global) -> Result<FleetOptions, Failure> {
+    let options = FleetOptions::new()
+        .with_max_bytes(global.max_bytes)
+        .with_formats(global.formats.clone());
+    Ok(match &global.format {
+        None => options,
+        Some(name) => {
+            global.formats.get(name)?;
+            options.with_format(name)
+        }
+    })
+}
+
+/// What of the places could not be looked at.
+pub(super) fn tell_skipped(fleet: &Fleet, outcome: &mut Outcome) {
+    for skipped in fleet.skipped() {
+        match &skipped.why {
+            SkipReason::Unreadable(reason) => outcome.fail(&Failure::new(format!(
+                "{}: {reason}; check the path and its rights",
+                skipped.what
+            ))),
+            SkipReason::NotAFile => outcome.note(format!(
+                "{} is a pipe, a socket or a device, and was skipped; move it away if a checkpoint belongs there",
+                skipped.what
+            )),
+            _ => {}
+        }
+    }
+}
