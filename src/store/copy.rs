@@ -148,7 +148,7 @@ pub struct CopyProgress<'p> {
 }
 
 /// Copies the checkpoints of one store into another: each document to the byte, with the states of its history, pins,
-/// dropped items, fingerprints, and a fence, so that no earlier owner writes in the target. The source stays as it is.
+/// dropped items, fingerprints, its ledger, and a fence, so that no earlier owner writes in the target. The source stays as it is.
 ///
 /// A key that is not copied is [reported](CopyReport::refused), and nothing of it is changed in the target. The document
 /// of a key comes last, so what was interrupted is not listed there; the same call again goes on from where it stopped,
@@ -244,6 +244,7 @@ struct Seen {
     /// Its earlier states, oldest first.
     past: Vec<Past>,
     dropped: Vec<Dropped>,
+    ledger: Vec<String>,
     claim: Option<Claim>,
 }
 
@@ -290,6 +291,7 @@ impl Seen {
             present,
             past,
             dropped: store.beside().dropped(key)?,
+            ledger: store.beside().ledger(key)?,
             claim: match store.claims() {
                 Some(claims) => claims.claimed(key)?,
                 None => None,
@@ -304,7 +306,7 @@ impl Seen {
         self.past[at].tasks_since.saturating_sub(next)
     }
 
-    /// Whether these are the oldest states of the source, of which more are to come.
+    /// Whether these are the oldest states of the source, of which more are to come, and the oldest lines of its ledger.
     fn is_begun_from(&self, source: &Seen) -> bool {
         let ended = |at: usize| source.past.get(at).map_or(0, |_| source.tasks_ended(at));
         let is_same = |at: usize| {
@@ -314,7 +316,8 @@ impl Seen {
             of.is_some_and(|of| of.revision == self.past[at].revision)
                 && (own == ended(at) || is_begun)
         };
-        self.present.is_none() && (0..self.past.len()).all(is_same)
+        let is_begun = self.present.is_none() && source.ledger.starts_with(&self.ledger);
+        is_begun && (0..self.past.len()).all(is_same)
     }
 
     /// Whether this is all that the source has. Of the oldest states that are not pinned the target may keep fewer.
@@ -338,6 +341,7 @@ impl Seen {
             && own.next().is_none()
             && newest(self) == newest(source)
             && self.dropped == source.dropped
+            && self.ledger == source.ledger
             && fence(self) >= fence(source)
     }
 }
@@ -401,7 +405,7 @@ fn other_there(target: Seen) -> Error {
             found: Some(found),
         }),
         None => Error::refused(
-            "the target has earlier states of another task under this key, or of this one as it was before; forget it there first",
+            "the target has earlier states or a ledger of another task under this key, or of this one as it was before; forget it there first",
         ),
     }
 }
@@ -430,6 +434,11 @@ fn bring_past(
         // Before the next one, which may be the same state again: such a one is listed only beside a pin.
         if past.pinned {
             history_of(to)?.pin(key, &entry, true)?;
+        }
+    }
+    for (at, line) in source.ledger.iter().enumerate().skip(target.ledger.len()) {
+        if !to.beside().append_to_ledger(key, line, at, None)? {
+            return Ok(None);
         }
     }
     let Some(stored) = from.load(key)? else {

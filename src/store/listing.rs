@@ -117,8 +117,8 @@ impl Page {
 pub struct Listed {
     /// The key.
     pub key: Key,
-    /// A token that differs after each write of the document, its claim, or what lies beside it; it is only compared for
-    /// equality. What is read afterwards is of this version or a later one. `None` where the store would have to read the
+    /// A token that differs after each write of the document, its claim, or what lies beside it, but for the ledger; it is
+    /// only compared for equality. What is read afterwards is of this version or a later one. `None` where the store would have to read the
     /// document for it.
     pub version: Option<String>,
     /// What is under the key, as one read gives it, if the query asks for it. `None` where the store leaves it out: it

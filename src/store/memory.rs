@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
     Exclusive, Heartbeat, History, HistoryEntry, Keep, Listed, Outcome, Page, Put, Query, Recover,
-    RecoverOptions, Recovered, RolledBack, Saved, Stored, check_expected,
+    RecoverOptions, Recovered, RolledBack, Saved, Stored, check_expected, check_ledger_line,
 };
 use crate::checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 
@@ -53,6 +53,7 @@ struct Entries {
 struct Entry {
     document: Option<Stored>,
     dropped: Vec<Dropped>,
+    ledger: Vec<String>,
     claim: Option<Claim>,
     /// With the document it belongs to.
     fingerprints: Option<String>,
@@ -149,6 +150,7 @@ impl CheckpointStore for MemoryStore {
         let Entry {
             document,
             dropped,
+            ledger,
             history,
             claim,
             writes,
@@ -157,7 +159,8 @@ impl CheckpointStore for MemoryStore {
         entry.writes = writes + 1;
         let is_owned = claim.as_ref().is_some_and(|claim| !claim.is_only_fence());
         entry.claim = claim.map(|claim| Claim::only_fence(claim.fence));
-        Ok(document.is_some() || !dropped.is_empty() || !history.is_empty() || is_owned)
+        let was_beside = !dropped.is_empty() || !ledger.is_empty() || !history.is_empty();
+        Ok(document.is_some() || was_beside || is_owned)
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
@@ -242,6 +245,29 @@ impl Beside for MemoryStore {
 
     fn document_file(&self, _: &Key) -> Option<PathBuf> {
         None
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        let entries = self.entries();
+        let entry = entries.by_key.get(key);
+        Ok(entry.map(|entry| entry.ledger.clone()).unwrap_or_default())
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        check_ledger_line(line).map_err(|error| error.with_key(key))?;
+        let mut entries = self.entries();
+        let entry = self.checked(&mut entries, key, &Expect::Any, fence)?;
+        let is_next = entry.ledger.len() == at;
+        if is_next {
+            entry.ledger.push(line.to_owned());
+        }
+        Ok(is_next)
     }
 }
 

@@ -63,6 +63,8 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 ///   of a write says so with the [code](crate::Error::code) `outcome-unknown`. A
 ///   [`forget`](CheckpointStore::forget) that failed may have removed a part.
 /// * What was left out of a document is kept until a checkpoint is created anew under its key.
+/// * The ledger of a key ([`Beside::ledger`]) has every line that was added, in order, whatever becomes of the documents
+///   under the key. Of several writers that add a line at the same place, one wins.
 /// * While a claim on a key stands ([`Claims`]), a write goes through only with its fence;
 ///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences
 ///   of a key only grow, also over reloads, releases, and deletes.
@@ -114,7 +116,7 @@ pub trait CheckpointStore: Send + Sync {
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
 
     /// Removes everything that the store has of a key: the document, whatever it is, its history with what is pinned,
-    /// what was quarantined and archived, dropped items, fingerprints, and the claim but for its
+    /// what was quarantined and archived, dropped items, fingerprints, the ledger, and the claim but for its
     /// [fence](crate::Claim::only_fence). `false` when there was nothing. Afterwards the bytes are in none of the
     /// store's files, and the key is as if it had never been used, but that fences go on growing.
     ///
@@ -136,7 +138,7 @@ pub trait CheckpointStore: Send + Sync {
     /// Whatever keeps the store from being read. A store that does not exist yet is empty.
     fn list(&self, query: &Query) -> Result<Page>;
 
-    /// What lies beside the documents: dropped items and fingerprints.
+    /// What lies beside the documents: dropped items, fingerprints and ledgers.
     fn beside(&self) -> &dyn Beside;
 
     /// The claims on keys; `None` where keys cannot be claimed.
@@ -239,6 +241,25 @@ pub fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> R
         found: present.map(|stored| stored.revision.clone()),
     })
     .with_key(key))
+}
+
+/// Refuses what is no line of a [ledger](Beside::ledger): one JSON object without line ends; for those who write a store.
+///
+/// # Errors
+///
+/// [`ErrorKind::Refused`].
+pub fn check_ledger_line(line: &str) -> Result<()> {
+    match is_ledger_line(line) {
+        true => Ok(()),
+        false => Err(Error::refused(
+            "a line of a ledger is one JSON object without line ends; nothing was written, write it as one",
+        )),
+    }
+}
+
+fn is_ledger_line(line: &str) -> bool {
+    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+    line.starts_with('{') && !line.contains(['\n', '\r']) && is_json()
 }
 
 /// Refuses a text of more bytes than this, which could not be read again; for those who write a store.

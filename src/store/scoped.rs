@@ -175,6 +175,23 @@ impl<S: CheckpointStore> Beside for Scoped<S> {
     fn document_file(&self, key: &Key) -> Option<PathBuf> {
         self.store.beside().document_file(&self.whole(key).ok()?)
     }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        self.at(key, |whole| self.store.beside().ledger(whole))
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        self.at(key, |whole| {
+            let beside = self.store.beside();
+            beside.append_to_ledger(whole, line, at, fence)
+        })
+    }
 }
 
 impl<S: CheckpointStore> Claims for Scoped<S> {

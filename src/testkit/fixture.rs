@@ -196,6 +196,9 @@ pub(super) fn put_fenced(
     store.put(key, Put::new(numbered(number)).with_fence(fence))
 }
 
+/// How often a write is tried where the store asks to try again.
+const TIMES: usize = 100;
+
 /// Puts over the expected state, again as long as the store asks to try again.
 pub(super) fn put_over(
     store: &dyn CheckpointStore,
@@ -203,7 +206,6 @@ pub(super) fn put_over(
     number: u64,
     expect: Expect,
 ) -> Result<Saved> {
-    const TIMES: usize = 100;
     let put = Put::new(numbered(number)).with_expect(expect);
     for _ in 1..TIMES {
         match store.put(key, put.clone()) {
@@ -214,6 +216,35 @@ pub(super) fn put_over(
         }
     }
     store.put(key, put)
+}
+
+/// The lines of a ledger.
+#[track_caller]
+pub(super) fn lines(store: &dyn CheckpointStore, key: &Key) -> Vec<String> {
+    store.beside().ledger(key).unwrap()
+}
+
+pub(super) fn line_of(number: usize) -> String {
+    format!("{{\"n\":{number}}}")
+}
+
+/// Adds a line to a ledger, again as long as the store asks to try again.
+pub(super) fn add_line(
+    store: &dyn CheckpointStore,
+    key: &Key,
+    line: &str,
+    at: usize,
+    fence: Option<Fence>,
+) -> Result<bool> {
+    for _ in 1..TIMES {
+        match store.beside().append_to_ledger(key, line, at, fence) {
+            Err(error) if asks_to_retry(error.kind()) => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            answer => return answer,
+        }
+    }
+    store.beside().append_to_ledger(key, line, at, fence)
 }
 
 /// Adds one in a transaction.

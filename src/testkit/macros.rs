@@ -131,6 +131,12 @@ macro_rules! __store_rules {
             a_claim_expires_by_the_clock_of_the_store
             a_claim_without_a_document_is_listed_until_it_is_given_back
 
+            a_ledger_has_every_line_in_order
+            one_of_many_threads_adds_a_line_at_a_place
+            a_line_of_a_ledger_needs_the_fence
+            a_ledger_outlives_its_documents
+            a_copy_has_the_ledger
+
             history_has_what_was_replaced_or_deleted
             history_is_newest_first
             a_missing_entry_is_refused
@@ -155,6 +161,7 @@ macro_rules! __store_rules {
             a_failed_delete_is_complete_or_does_nothing
             a_failed_read_is_an_error
             a_put_works_after_a_failed_one
+            a_failed_line_is_not_in_the_ledger
         }
     };
 }
@@ -169,6 +176,7 @@ macro_rules! __process_rules {
             every_transaction_of_many_processes_counts
             a_process_with_an_old_fence_cannot_write
             a_killed_writer_loses_no_acknowledged_write
+            a_killed_writer_loses_no_line_of_its_ledger
         }
     };
 }

@@ -18,40 +18,48 @@
 //!
 //! use agent_checkpoint::store::{
 //!     Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History, Outcome, Page,
-//!     Put, Query, Recover, Saved, Stored, check_expected,
+//!     Put, Query, Recover, Saved, Stored, check_expected, check_ledger_line,
 //! };
 //! use agent_checkpoint::testkit::Place;
-//! use agent_checkpoint::{Dropped, Key, Result, Revision};
+//! use agent_checkpoint::{Dropped, Fence, Key, Result, Revision};
 //!
-//! /// Documents with their dropped items.
+//! /// Documents with their dropped items and ledgers.
 //! #[derive(Clone, Default)]
-//! struct Rows(Arc<Mutex<BTreeMap<Key, (Option<Stored>, Vec<Dropped>)>>>);
+//! struct Rows(Arc<Mutex<BTreeMap<Key, Row>>>);
+//!
+//! #[derive(Default)]
+//! struct Row {
+//!     document: Option<Stored>,
+//!     dropped: Vec<Dropped>,
+//!     ledger: Vec<String>,
+//! }
 //!
 //! impl CheckpointStore for Rows {
 //!     fn load(&self, key: &Key) -> Result<Option<Stored>> {
 //!         let rows = self.0.lock().unwrap();
-//!         Ok(rows.get(key).and_then(|(stored, _)| stored.clone()))
+//!         Ok(rows.get(key).and_then(|row| row.document.clone()))
 //!     }
 //!
 //!     fn put(&self, key: &Key, put: Put) -> Result<Saved> {
 //!         let mut rows = self.0.lock().unwrap();
-//!         let (present, cut) = rows.entry(key.clone()).or_default();
-//!         check_expected(key, put.expect(), present.as_ref())?;
+//!         let row = rows.entry(key.clone()).or_default();
+//!         let present = row.document.as_ref();
+//!         check_expected(key, put.expect(), present)?;
 //!         let stored = Stored::new(put.document().clone());
-//!         let previous = present.as_ref().map(|stored| stored.revision.clone());
+//!         let previous = present.map(|stored| stored.revision.clone());
 //!         let outcome = Outcome::of(previous.as_ref(), &stored.revision);
 //!         let mut saved = Saved::new(outcome, stored.revision.clone(), previous);
 //!         if outcome == Outcome::Created {
-//!             cut.clear();
+//!             row.dropped.clear();
 //!         }
 //!         if outcome != Outcome::Unchanged {
 //!             for piece in put.dropped() {
 //!                 saved.truncation.kept_in = Some("the row".to_owned());
-//!                 if !cut.contains(piece) {
-//!                     cut.push(piece.clone());
+//!                 if !row.dropped.contains(piece) {
+//!                     row.dropped.push(piece.clone());
 //!                 }
 //!             }
-//!             *present = Some(stored);
+//!             row.document = Some(stored);
 //!         }
 //!         Ok(saved)
 //!     }
@@ -62,20 +70,21 @@
 //!
 //!     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
 //!         let mut rows = self.0.lock().unwrap();
-//!         let (present, _) = rows.entry(key.clone()).or_default();
-//!         check_expected(key, options.expect(), present.as_ref())?;
-//!         Ok(present.take().is_some())
+//!         let row = rows.entry(key.clone()).or_default();
+//!         check_expected(key, options.expect(), row.document.as_ref())?;
+//!         Ok(row.document.take().is_some())
 //!     }
 //!
 //!     fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
 //!         let was_there = self.delete(key, options)?;
 //!         let left = self.0.lock().unwrap().remove(key);
-//!         Ok(was_there || left.is_some_and(|(_, dropped)| !dropped.is_empty()))
+//!         let was_beside = |row: Row| !row.dropped.is_empty() || !row.ledger.is_empty();
+//!         Ok(was_there || left.is_some_and(was_beside))
 //!     }
 //!
 //!     fn list(&self, query: &Query) -> Result<Page> {
 //!         let rows = self.0.lock().unwrap();
-//!         let there = rows.iter().filter(|(_, (stored, _))| stored.is_some());
+//!         let there = rows.iter().filter(|(_, row)| row.document.is_some());
 //!         Ok(query.page(there.map(|(key, _)| key.clone())))
 //!     }
 //!
@@ -111,7 +120,7 @@
 //! impl Beside for Rows {
 //!     fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
 //!         let rows = self.0.lock().unwrap();
-//!         Ok(rows.get(key).map(|(_, dropped)| dropped.clone()).unwrap_or_default())
+//!         Ok(rows.get(key).map(|row| row.dropped.clone()).unwrap_or_default())
 //!     }
 //!
 //!     fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>> {
@@ -129,6 +138,22 @@
 //!
 //!     fn document_file(&self, _: &Key) -> Option<PathBuf> {
 //!         None
+//!     }
+//!
+//!     fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+//!         let rows = self.0.lock().unwrap();
+//!         Ok(rows.get(key).map(|row| row.ledger.clone()).unwrap_or_default())
+//!     }
+//!
+//!     fn append_to_ledger(&self, key: &Key, line: &str, at: usize, _: Option<Fence>) -> Result<bool> {
+//!         check_ledger_line(line)?;
+//!         let mut rows = self.0.lock().unwrap();
+//!         let ledger = &mut rows.entry(key.clone()).or_default().ledger;
+//!         let is_next = ledger.len() == at;
+//!         if is_next {
+//!             ledger.push(line.to_owned());
+//!         }
+//!         Ok(is_next)
 //!     }
 //! }
 //!

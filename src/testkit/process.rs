@@ -11,7 +11,9 @@ use std::time::Duration;
 use crate::checkpoint::{Expect, Fence, Key};
 
 use super::Place;
-use super::fixture::{Fixture, count_up, is_conflict, is_fenced, put, put_fenced, put_over};
+use super::fixture::{
+    Fixture, add_line, count_up, is_conflict, is_fenced, line_of, lines, put, put_fenced, put_over,
+};
 
 const ADDRESS: &str = "AGENT_CHECKPOINT_TESTKIT_ADDRESS";
 const KEY: &str = "AGENT_CHECKPOINT_TESTKIT_KEY";
@@ -65,6 +67,13 @@ pub fn serve(place: &dyn Place) {
                 match put_fenced(store, key, 9, fence) {
                     Err(error) if is_fenced(error.kind()) => answer("fenced"),
                     saved => answer(saved.map(|_| "saved").unwrap()),
+                }
+            }
+            ["add-lines"] => {
+                for at in lines(store, key).len().. {
+                    let added = add_line(store, key, &line_of(at), at, None);
+                    assert!(added.unwrap(), "a line was not added behind {at} others");
+                    answer(&(at + 1).to_string());
                 }
             }
             _ => panic!("no such command: {line}"),

@@ -74,6 +74,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         every_transaction_of_many_processes_counts(child()) ExcludesOnlyThreads "after transactions that each add one"
         a_process_with_an_old_fence_cannot_write(child()) IgnoresFences "the process whose claim was taken over"
         a_killed_writer_loses_no_acknowledged_write(child()) WritesLater "is gone"
+        a_killed_writer_loses_no_line_of_its_ledger(child()) AddsLinesLater "a killed process added"
 
         while_a_claim_is_held_only_its_fence_can_write() IgnoresFences "a first put without the fence was not refused"
         a_held_claim_belongs_to_its_owner() GivesClaimsToAll "asked again and got"
@@ -84,6 +85,14 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         one_of_many_claims_is_granted() GivesClaimsToAll "of 8 claims at the same time"
         a_claim_expires_by_the_clock_of_the_store() GivesClaimsToAll "a claim a second too early was not refused"
         a_claim_without_a_document_is_listed_until_it_is_given_back() GivesClaimsToAll "claimed without a document"
+
+        a_ledger_has_every_line_in_order() ReversesLedgers "after line 1"
+        a_ledger_has_every_line_in_order() AddsLinesAnywhere "a line was added at 1, behind 0 others"
+        a_ledger_has_every_line_in_order() AddsLinesLater "through another opening"
+        one_of_many_threads_adds_a_line_at_a_place() AddsLinesAnywhere "of 8 lines at place 0"
+        a_line_of_a_ledger_needs_the_fence() IgnoresFences "a line without the fence was not refused"
+        a_ledger_outlives_its_documents() EndsLedgers "the ledger after a delete"
+        a_copy_has_the_ledger() AddsNoLines "the copy: "
 
         history_has_what_was_replaced_or_deleted() KeepsNoHistory "after four puts"
         history_is_newest_first() HistoryOldestFirst "after five puts"
@@ -104,12 +113,14 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         recovery_brings_a_deleted_document_back() ForgetsDroppedItems "the number of dropped items"
 
         a_forgotten_task_leaves_only_its_fence() ForgetsTheDocument "dropped items of a task that was forgotten"
+        a_forgotten_task_leaves_only_its_fence() ForgetsNoLedger "the ledger of a task that was forgotten"
         a_forgotten_task_leaves_only_its_fence() ForgetsNoFile "after a forget the place still has \"forget-this-last"
 
         a_failed_put_leaves_the_old_or_the_new_document() HidesFailures "the put returned Ok"
         a_failed_delete_is_complete_or_does_nothing() HidesFailures "the delete returned Ok(true)"
         a_failed_read_is_an_error() HidesFailures "the load returned Ok(None)"
         a_put_works_after_a_failed_one() StaysBroken "a save failed before"
+        a_failed_line_is_not_in_the_ledger() HidesFailures "it returned Ok(true)"
     }
     .into()
 }

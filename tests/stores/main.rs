@@ -17,6 +17,7 @@ mod contract;
 mod field_reports;
 mod file_store;
 mod layout_safety;
+mod ledger;
 mod model;
 mod model_of_a_store;
 mod older_folder;

@@ -6,7 +6,7 @@ use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     FileStore, Heartbeat, History, Page, Put, Query, Recover, Saved, Stored,
 };
-use agent_checkpoint::{Claim, Dropped, Error, Key, Result, Revision};
+use agent_checkpoint::{Claim, Dropped, Error, Fence, Key, Result, Revision};
 
 /// The checkpoints of one team: a store of files under keys that begin with the team's name.
 #[derive(Clone, Debug)]
@@ -110,6 +110,22 @@ impl Beside for Team {
 
     fn document_file(&self, key: &Key) -> Option<PathBuf> {
         self.files.document_file(&self.inside(key).ok()?)
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        outside(key, self.files.ledger(&self.inside(key)?))
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        let inside = self.inside(key)?;
+        let appended = self.files.append_to_ledger(&inside, line, at, fence);
+        outside(key, appended)
     }
 }
 

@@ -1,17 +1,15 @@
 //! The dropped log: what saves left out, one JSON object a line, beside the checkpoint.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::appended_file::{Added, AppendedFile};
 use super::own_file::{OwnFile, folders};
 use crate::checkpoint::{DropReason, Dropped, Error, Result, Revision};
 use crate::fsio::{self, Durability, FileError, Present};
-
-/// How the name of the log ends.
-const LOG: &str = ".jsonl";
 
 /// How many bytes of the end are read at first by those who want the newest pieces.
 const END: u64 = 64 * 1024;
@@ -75,53 +73,23 @@ pub(in crate::store) struct DroppedLines {
     begins: bool,
 }
 
-/// Lines that were added, to be taken back when the save fails.
-#[derive(Debug)]
-pub(super) struct Added {
-    path: PathBuf,
-    /// The bytes of the log before; `None` where there was none.
-    before: Option<u64>,
-    lines: u64,
-}
-
-impl Added {
-    /// The save failed: the log is as it was. Best effort, for lines too many harm no reader.
-    pub(super) fn take_back(self) {
-        let taken_back = match self.before {
-            None => fsio::remove(&self.path, Durability::None),
-            // A torn line before got a line end.
-            Some(before) => fsio::cut_back(&self.path, before, self.lines + 1),
-        };
-        if let Err(error) = taken_back {
-            tracing::warn!(path = %self.path.display(), %error, "lines of a save that failed stay");
-        }
-    }
-}
-
 /// The log beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, in which nothing rotates away.
 pub(in crate::store) struct DroppedLog {
-    file: OwnFile,
+    pub(super) log: AppendedFile,
     /// What is older: earlier versions of this library moved a full log there.
     older: OwnFile,
-    /// A log that could not be synced. What is in it may be lost in a power cut although a later sync of it
-    /// succeeds, so it is written anew before anything is added.
-    unsynced: OwnFile,
     /// What a save that begins a task adds to the log as soon as the new text has its name, and of which text that
     /// is. Were it in the log before, a save that is killed in between would hide what was dropped from the task that
     /// is still there; were it added without this, one that is killed would leave the new task with it.
     begins: OwnFile,
-    /// Which log has a name that is on disk by the note, whoever wrote that.
-    pub(super) known: Option<String>,
 }
 
 impl DroppedLog {
     pub(super) fn beside(target: &Path) -> Self {
         let file = |ending| OwnFile::beside(target, folders::DROPPED_LOG, ending);
         DroppedLog {
-            known: None,
-            file: file(LOG),
+            log: AppendedFile::beside(target, folders::DROPPED_LOG, ""),
             older: file(".1.jsonl"),
-            unsynced: file(".unsynced.jsonl"),
             begins: file(".begins.jsonl"),
         }
     }
@@ -135,16 +103,16 @@ impl DroppedLog {
     pub(in crate::store) fn place_beside(target: &Path) -> String {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let (own, folder) = (fsio::OWN_FOLDER, folders::DROPPED_LOG);
-        format!("{own}/{folder}/{name}{LOG}")
+        format!("{own}/{folder}/{name}.jsonl")
     }
 
     fn path(&self) -> &Path {
-        self.file.path()
+        self.log.path()
     }
 
     /// The files of the log, oldest first.
     fn files(&self) -> [&OwnFile; 3] {
-        [&self.older, &self.unsynced, &self.file]
+        [&self.older, &self.log.unsynced, &self.log.file]
     }
 
     /// What a save adds: the pieces, and where a checkpoint begins. Nothing is read for that: a piece that a
@@ -222,7 +190,7 @@ impl DroppedLog {
         }
         if !entries.begins {
             tracing::info!(path = %self.path().display(), "moved out to keep within the limits");
-            return self.append(&entries.lines, durability).map(Some);
+            return self.log.append(&entries.lines, durability).map(Some);
         }
         let of = Revision::of(text.as_bytes());
         let mut bytes = format!("{of} {}\n", text.len()).into_bytes();
@@ -235,11 +203,7 @@ impl DroppedLog {
         self.begins
             .write(&bytes, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
-        Ok(Some(Added {
-            path: self.begins.path().to_path_buf(),
-            before: None,
-            lines: 0,
-        }))
+        Ok(Some(Added::new_file(self.begins.path())))
     }
 
     /// The new text has its name. What keeps this from being in the log is no reason to call the save failed:
@@ -259,7 +223,7 @@ impl DroppedLog {
             return Ok(());
         }
         if let Some(lines) = self.beginning()? {
-            self.append(&lines, durability)?;
+            self.log.append(&lines, durability)?;
         }
         self.begins.remove(Durability::None)
     }
@@ -281,72 +245,11 @@ impl DroppedLog {
         let Ok(length) = length.parse() else {
             return Ok(None);
         };
-        match fsio::read_limited(self.file.target(), length) {
+        match fsio::read_limited(self.begins.target(), length) {
             Ok(Some(read)) if Revision::of(&read.bytes).to_string() == of => Ok(Some(lines)),
             Ok(_) | Err(FileError::TooLarge { .. } | FileError::NotAFile { .. }) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    fn append(&self, lines: &[u8], durability: Durability) -> Result<Added, FileError> {
-        if self.unsynced.is_there()? {
-            self.write_anew(durability)?;
-        }
-        let found = fsio::look(self.path())?;
-        if let Some(found) = &found
-            && self.known.is_some()
-            && self.known == fsio::inode_text(found)
-        {
-            fsio::trust(found);
-            let folder = fsio::look(fsio::parent_of(self.path()))?;
-            folder.iter().for_each(fsio::trust);
-        }
-        let added = Added {
-            path: self.path().to_path_buf(),
-            before: found.map(|found| found.len()),
-            lines: lines.len() as u64,
-        };
-        match fsio::append(self.path(), lines, durability, Some(self.file.target())) {
-            Ok(()) => Ok(added),
-            Err(error) => {
-                let is_sync = matches!(
-                    &error,
-                    FileError::Io { operation, .. }
-                        if matches!(operation, fsio::Operation::Sync | fsio::Operation::SyncFolder)
-                );
-                added.take_back();
-                // Also the next call must not believe what is in it, and that may be in another process.
-                if is_sync && matches!(fsio::look(self.path()), Ok(Some(_))) {
-                    match fsio::rename_new(self.path(), self.unsynced.path(), Durability::None) {
-                        Ok(true) => {}
-                        not => {
-                            let path = self.path().display();
-                            tracing::warn!(%path, ?not, "a log that could not be synced keeps its name");
-                        }
-                    }
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// Which log is there, if its name is on disk.
-    pub(super) fn synced(&self) -> Option<String> {
-        let found = fsio::look(self.path()).ok().flatten();
-        fsio::inode_text(&found.filter(fsio::lasts)?)
-    }
-
-    /// Copies a log that could not be synced to a new file, which is synced before it takes the name.
-    fn write_anew(&self, durability: Durability) -> Result<(), FileError> {
-        let mut bytes = fsio::read_end(self.unsynced.path(), u64::MAX)?.unwrap_or_default();
-        if let Some(newer) = fsio::read_end(self.path(), u64::MAX)? {
-            bytes.push(b'\n');
-            bytes.extend(newer);
-        }
-        self.file
-            .write(&bytes, Present::Whatever, durability)
-            .map_err(FileError::of_a_step)?;
-        self.unsynced.remove(Durability::None)
     }
 
     /// Removes what belongs to tasks that ended, and of the rest the oldest beyond so many bytes: on request, for
@@ -402,10 +305,11 @@ impl DroppedLog {
         if text.len() == before {
             return Ok(());
         }
-        self.file
+        self.log
+            .file
             .write(&text, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
-        for other in [&self.older, &self.unsynced] {
+        for other in [&self.older, &self.log.unsynced] {
             if other.is_there()? {
                 other.remove(Durability::None)?;
             }
@@ -509,21 +413,9 @@ impl Found {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use super::*;
-    use crate::fsio::seam::{Call, Watch, watched};
-
-    struct FolderSyncs(usize);
-
-    impl Watch for FolderSyncs {
-        fn after(&mut self, call: &Call<'_>) {
-            self.0 += usize::from(call.operation == fsio::Operation::SyncFolder);
-        }
-    }
 
     #[test]
     fn a_log_of_many_tasks_is_shortened_in_time_that_grows_with_it() {
@@ -560,25 +452,5 @@ mod tests {
         let left = std::fs::read_to_string(log.path()).unwrap();
         assert_eq!(left.lines().count(), many);
         assert!(!left.contains(&dropped("top", 7)) && left.contains(&dropped("top", 8)));
-    }
-
-    #[test]
-    fn only_a_log_that_the_note_names_has_its_name_on_disk() {
-        for is_named in [true, false] {
-            let folder = tempfile::tempdir().unwrap();
-            let mut log = DroppedLog::beside(&folder.path().join("a.json"));
-            std::fs::create_dir_all(fsio::parent_of(log.path())).unwrap();
-            std::fs::write(log.path(), "").unwrap();
-            let found = fsio::look(log.path()).unwrap().unwrap();
-            // Where the file system does not keep when a file was made, none is known by a note.
-            let Some(inode) = fsio::inode_text(&found) else {
-                return;
-            };
-            log.known = Some(if is_named { inode } else { format!("{inode}0") });
-            let syncs = Rc::new(RefCell::new(FolderSyncs(0)));
-            let append = || log.append(b"{}\n", Durability::Full).unwrap();
-            watched(Rc::clone(&syncs) as Rc<RefCell<dyn Watch>>, append);
-            assert_eq!(syncs.borrow().0 == 0, is_named);
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! A folder of checkpoint files.
 
+mod appended_file;
 mod checkpoint_file;
 mod claims;
 mod dropped_log;
@@ -8,6 +9,7 @@ mod fingerprints;
 mod history;
 mod keys;
 pub(super) mod layout;
+mod ledger;
 mod options;
 mod own_file;
 mod past;
@@ -42,7 +44,7 @@ use crate::fsio;
 /// Keeps each checkpoint in a file of its own.
 ///
 /// The file of a key is `{key}.json` in the store's folder, with characters that no file name may
-/// have written as `%XX`; no key leaves the folder. Locks and the dropped log lie in the
+/// have written as `%XX`; no key leaves the folder. Locks, ledgers and the dropped log lie in the
 /// hidden folder `.agent-checkpoint` beside the files; git ignores it, but for that log.
 ///
 /// # Durability
@@ -326,6 +328,20 @@ impl Beside for FileStore {
 
     fn document_file(&self, key: &Key) -> Option<PathBuf> {
         self.path(key).ok()
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        self.at(key, |file| file.file.ledger())
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        self.at(key, |file| file.file.append_to_ledger(line, at, fence))
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) mod folders {
     pub(in crate::store::file) const DROPPED_LOG: &str = "overflow";
     pub(in crate::store::file) const FINGERPRINTS: &str = "files";
     pub(in crate::store::file) const HISTORY: &str = "history";
+    pub(in crate::store::file) const LEDGER: &str = "ledger";
     pub(in crate::store::file) const LOCKS: &str = "locks";
     pub(in crate::store::file) const ORDER: &str = "order";
     pub(in crate::store::file) const PINNED: &str = "pinned";
@@ -22,10 +23,11 @@ pub(super) mod folders {
     pub(in crate::store::file) const TASK_BOUNDARIES: &str = "lineage";
 
     /// Those in which files are replaced, so that a killed writer leaves temporary ones there.
-    pub(in crate::store::file) const REPLACED: [&str; 6] = [
+    pub(in crate::store::file) const REPLACED: [&str; 7] = [
         ARCHIVE,
         CLAIMS,
         FINGERPRINTS,
+        LEDGER,
         TASK_BOUNDARIES,
         ORDER,
         DROPPED_LOG,
@@ -83,7 +85,7 @@ pub(super) fn encoded(slot: &str) -> String {
     )
 }
 
-/// One of our files, which is only ever replaced.
+/// One of our files.
 #[derive(Debug)]
 pub(super) struct OwnFile {
     /// The checkpoint's file.

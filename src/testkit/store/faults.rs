@@ -114,7 +114,7 @@ pub fn a_put_works_after_a_failed_one(place: &dyn Place) -> Result<(), Skipped> 
 
 /// Runs an operation again and again, each time with the next of its calls failing, until it makes no more calls.
 #[track_caller]
-fn each_call_fails<T>(
+pub(super) fn each_call_fails<T>(
     place: &dyn Place,
     prepare: impl Fn(),
     run: impl Fn() -> T,

@@ -6,7 +6,7 @@ use crate::CheckpointStoreExt;
 use crate::checkpoint::{ClaimRequest, DropReason, Dropped, ErrorKind, Expect, Key, Revision};
 use crate::store::{CheckpointStore, DeleteOptions, Outcome, Put, RecoverOptions, Recovery};
 use crate::testkit::fixture::{
-    Fixture, document, is_claimed, is_conflict, is_fenced, put_fenced, refused,
+    Fixture, add_line, document, is_claimed, is_conflict, is_fenced, lines, put_fenced, refused,
 };
 use crate::testkit::{Place, Skipped};
 
@@ -24,6 +24,8 @@ fn marked(what: &str) -> Put {
 fn spread(fixture: &Fixture<'_>) -> Revision {
     let (store, key) = fixture.parts();
     store.put(key, marked("first")).unwrap();
+    let line = format!("{{\"line\":\"{MARK}ledger\"}}");
+    assert!(add_line(store, key, &line, 0, None).unwrap());
     if let Ok(history) = fixture.history() {
         let entry = history.states(key).unwrap()[0].id.clone();
         history.pin(key, &entry, true).unwrap();
@@ -52,6 +54,7 @@ fn assert_nothing(store: &dyn CheckpointStore, key: &Key, last: &Revision) {
     assert_eq!(beside.dropped(key).unwrap(), [], "dropped items {when}");
     let fingerprints = beside.fingerprints(key, last).unwrap();
     assert_eq!(fingerprints, None, "fingerprints {when}");
+    assert_eq!(lines(store, key), [""; 0], "the ledger {when}");
     if store.history().is_some() {
         assert_eq!(store.states(key).unwrap(), [], "the states {when}");
     }
@@ -63,8 +66,8 @@ fn assert_nothing(store: &dyn CheckpointStore, key: &Key, last: &Revision) {
     }
 }
 
-/// A task that is forgotten is gone everywhere: its document and history, what is pinned, quarantined and dropped, and
-/// the name of its owner. No byte of it is left where the store keeps anything. What stays is the fence.
+/// A task that is forgotten is gone everywhere: its document and history, what is pinned, quarantined and dropped, the
+/// ledger, and the name of its owner. No byte of it is left where the store keeps anything. What stays is the fence.
 pub fn a_forgotten_task_leaves_only_its_fence(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();

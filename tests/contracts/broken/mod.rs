@@ -57,14 +57,21 @@ pub(crate) enum Fault {
     RecoversWhatIsGood,
     ForgetsTheDocument,
     ForgetsNoFile,
+    ForgetsNoLedger,
     HidesFailures,
     StaysBroken,
+    ReversesLedgers,
+    AddsLinesAnywhere,
+    AddsLinesLater,
+    AddsNoLines,
+    EndsLedgers,
 }
 
 use Fault::*;
 
 /// Those that show in files, or in several processes.
-const IN_FILES: [Fault; 10] = [
+const IN_FILES: [Fault; 12] = [
+    AddsLinesLater,
     WritesLater,
     ExcludesOnlyThreads,
     IgnoresFences,
@@ -73,6 +80,7 @@ const IN_FILES: [Fault; 10] = [
     RecoversWithNothing,
     ForgetsTheDocument,
     ForgetsNoFile,
+    ForgetsNoLedger,
     HidesFailures,
     StaysBroken,
 ];
@@ -126,6 +134,7 @@ pub(crate) struct Broken {
 #[derive(Default)]
 pub(crate) struct Own {
     pub(crate) waiting: Mutex<Option<(Key, Document)>>,
+    pub(crate) line: Mutex<Option<(Key, String)>>,
     pub(crate) failed: Mutex<bool>,
 }
 

@@ -9,7 +9,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
     Exclusive, Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover,
-    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored,
+    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_ledger_line,
 };
 use agent_checkpoint::{Claim, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
@@ -169,6 +169,60 @@ impl Beside for Broken {
         match self.fault {
             TextOfAnyRevision => Ok(self.shared.beside.lock().unwrap().clone()),
             _ => self.right.beside().fingerprints(key, revision),
+        }
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        let mut lines = self.right.beside().ledger(key)?;
+        match self.fault {
+            ReversesLedgers => lines.reverse(),
+            ForgetsNoLedger if lines.is_empty() => {
+                lines.extend(self.shared.beside.lock().unwrap().clone());
+            }
+            EndsLedgers if self.right.load(key)?.is_none() => lines.clear(),
+            AddsLinesLater => {
+                let waiting = self.own.line.lock().unwrap().clone();
+                lines.extend(waiting.filter(|(of, _)| of == key).map(|(_, line)| line));
+            }
+            _ => {}
+        }
+        Ok(lines)
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        let (beside, fence) = (self.right.beside(), self.fence(key, fence));
+        let add = |line: &str, at| beside.append_to_ledger(key, line, at, fence);
+        match self.fault {
+            AddsLinesAnywhere => {
+                let mut added = false;
+                while !added {
+                    added = add(line, beside.ledger(key)?.len())?;
+                }
+                Ok(added)
+            }
+            AddsLinesLater => {
+                check_ledger_line(line)?;
+                let waits = self.own.line.lock().unwrap().take();
+                if let Some((_, waits)) = waits {
+                    add(&waits, beside.ledger(key)?.len())?;
+                }
+                let is_next = beside.ledger(key)?.len() == at;
+                *self.own.line.lock().unwrap() = is_next.then(|| (key.clone(), line.to_owned()));
+                Ok(is_next)
+            }
+            AddsNoLines => Ok(true),
+            ForgetsNoLedger => {
+                *self.shared.beside.lock().unwrap() = Some(line.to_owned());
+                add(line, at)
+            }
+            HidesFailures => add(line, at).or(Ok(true)),
+            _ => add(line, at),
         }
     }
 }

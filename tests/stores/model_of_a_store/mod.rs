@@ -154,6 +154,12 @@ pub(crate) enum Step {
     Remove {
         key: usize,
     },
+    /// A line at the end of a ledger, or so far from it.
+    AddLine {
+        key: usize,
+        from_end: isize,
+        shown: Shown,
+    },
     Reopen,
 }
 
@@ -174,6 +180,7 @@ impl Step {
             | Step::Restore { key, .. }
             | Step::Recover { key, .. }
             | Step::Damage { key, .. }
+            | Step::AddLine { key, .. }
             | Step::Remove { key } => Some(key),
         }
     }
@@ -249,7 +256,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, with, shown)| Step::Recover { key, with, shown }),
         1 => (key.clone(), any::<bool>())
             .prop_map(|(key, has_good_part)| Step::Damage { key, has_good_part }),
-        1 => key.prop_map(|key| Step::Remove { key }),
+        1 => key.clone().prop_map(|key| Step::Remove { key }),
+        3 => (key, prop_oneof![4 => Just(0), 1 => -1..2_isize], shown())
+            .prop_map(|(key, from_end, shown)| Step::AddLine { key, from_end, shown }),
         1 => Just(Step::Reopen),
     ]
 }
@@ -408,6 +417,7 @@ struct OfKey {
     fences: Vec<Fence>,
     revisions: Vec<Revision>,
     cut: Vec<u64>,
+    ledger: Vec<String>,
     version: u64,
     /// Whether the last step replaced something: that is when what is beyond the limits goes.
     was_replaced: bool,
@@ -436,6 +446,7 @@ impl Model {
             fences: Vec::new(),
             revisions: Vec::new(),
             cut: Vec::new(),
+            ledger: Vec::new(),
             version: 0,
             was_replaced: false,
         };
@@ -771,6 +782,28 @@ impl Model {
                     if deleted {
                         self.replace(key, Present::Nothing);
                     }
+                }
+            }
+            Step::AddLine {
+                key,
+                from_end,
+                shown,
+            } => {
+                let fence = self.fence(key, shown).filter(|_| self.claims);
+                let mut faults = self.claim_faults(key, fence);
+                let ledger = &self.keys[key].ledger;
+                let at = ledger.len().saturating_add_signed(from_end);
+                let is_next = at == ledger.len();
+                let line = format!("{{\"line\":{}}}", ledger.len());
+                let beside = subject.store().beside();
+                let added = beside.append_to_ledger(&self.keys[key].key, &line, at, fence);
+                // To add nothing is no write: a wrong fence may be told or not.
+                if !is_next && added.is_ok() {
+                    faults.clear();
+                }
+                if let Some(added) = judged(added, &faults, place) {
+                    assert_eq!(added, is_next, "{place}");
+                    self.keys[key].ledger.extend(added.then_some(line));
                 }
             }
             Step::List { limit } => self.check_list(subject, Some(limit), place),
@@ -1192,6 +1225,8 @@ impl Model {
                     assert_eq!(stored.document.text(), state.document.text(), "{place}");
                 }
             }
+            let ledger = subject.store().beside().ledger(&of_key.key).unwrap();
+            assert_eq!(ledger, of_key.ledger, "{place}");
             let is_damaged = matches!(of_key.present, Present::Damaged);
             if !(is_damaged && self.embedded) {
                 let pieces = subject.store().beside().dropped(&of_key.key).unwrap();

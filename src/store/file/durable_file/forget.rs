@@ -15,7 +15,11 @@ const FOLDERS: [&str; 3] = [folders::HISTORY, folders::PINNED, folders::QUARANTI
 
 /// What we keep of a file in files of their own: the folder, and how their names end. The record of claims is not among
 /// them: it goes on with the fence.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 11] = [
+    // First: with it and without the ledger, the ledger would seem to be elsewhere.
+    (folders::DROPPED_LOG, ".ledger"),
+    (folders::LEDGER, ".jsonl"),
+    (folders::LEDGER, ".unsynced.jsonl"),
     (folders::DROPPED_LOG, ".jsonl"),
     (folders::DROPPED_LOG, ".1.jsonl"),
     (folders::DROPPED_LOG, ".unsynced.jsonl"),

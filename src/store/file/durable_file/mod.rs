@@ -19,11 +19,12 @@ use super::claims::ClaimsFile;
 use super::dropped_log::DroppedLog;
 use super::fingerprints::FingerprintsFile;
 use super::history::History;
+use super::ledger::Ledger;
 use super::own_file;
 use super::saved::SavedNote;
-use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Key, Result, Revision};
+use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Key, Result, Revision};
 use crate::fsio::{self, FileError};
-use crate::store::{ClaimChange, check_size};
+use crate::store::{ClaimChange, check_ledger_line, check_size};
 
 /// A file with its lock and its options.
 pub(in crate::store) struct DurableFile<'o> {
@@ -145,6 +146,27 @@ impl<'o> DurableFile<'o> {
     /// What was kept beside the checkpoint, if that is of this revision.
     pub(in crate::store) fn fingerprints(&self, revision: &Revision) -> Result<Option<String>> {
         Ok(FingerprintsFile::beside(&self.target()?, self.slot.as_deref()).read(revision))
+    }
+
+    /// The lines of the ledger of the file, or of the slot, oldest first.
+    pub(in crate::store) fn ledger(&self) -> Result<Vec<String>> {
+        Ledger::beside(&self.target_of_reader()?, self.slot.as_deref()).lines()
+    }
+
+    /// Adds a line to the ledger where it has so many lines; `false` where it has another number.
+    pub(in crate::store) fn append_to_ledger(
+        &self,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        check_ledger_line(line)?;
+        self.locked(|| {
+            let (target, slot) = (self.target()?, self.slot.as_deref());
+            let beside = self.beside(&target);
+            beside.claims.check(slot, fence, beside.now)?;
+            Ledger::beside(&target, slot).append(line, at, self.options.durability)
+        })
     }
 
     /// The last claim on the file, or on the slot.

@@ -109,7 +109,7 @@ impl DurableFile<'_> {
                     stored.changed_without = Some(changed.is_some());
                 }
             }
-            beside.dropped_log.known = noted.log();
+            beside.dropped_log.log.known = noted.log();
             beside.noted = noted;
             let stored = present.as_ref().map(|(stored, _)| stored);
             let (value, next) = decide(stored, &beside)?;
@@ -210,8 +210,8 @@ impl DurableFile<'_> {
                     _ => Revision::of(next.text.as_bytes()),
                 };
                 let log = match &added {
-                    Some(_) => dropped_log.synced(),
-                    None => dropped_log.known.clone(),
+                    Some(_) => dropped_log.log.synced(),
+                    None => dropped_log.log.known.clone(),
                 };
                 noting.done(next.revision.as_ref(), &whole, &replaced, durability, log);
                 dropped_log.begun(&next.dropped, durability);

@@ -1,0 +1,122 @@
+//! The ledger of a checkpoint: lines that are only ever added, in a file beside it.
+
+use std::path::Path;
+
+use super::appended_file::AppendedFile;
+use super::own_file::{OwnFile, folders, of_slot};
+use crate::checkpoint::{Error, ErrorKind, Result};
+use crate::fsio::{self, Durability};
+use crate::store::is_ledger_line;
+
+/// The ledger beside one file: `.agent-checkpoint/ledger/{file}.jsonl`, of a slot of a host file `{file}@{slot}.jsonl`.
+pub(super) struct Ledger {
+    log: AppendedFile,
+    /// An empty file among those that git takes along: there is a ledger, which git does not take along. It is made before
+    /// the first line is added, when the file for the lines is there.
+    marker: OwnFile,
+}
+
+/// The lines of a ledger.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    /// The bytes of these.
+    whole: u64,
+    /// The bytes that there are: what follows is a line that was never acknowledged.
+    bytes: u64,
+}
+
+impl Ledger {
+    pub(super) fn beside(target: &Path, slot: Option<&str>) -> Self {
+        let marker = of_slot(slot, ".ledger");
+        Ledger {
+            log: AppendedFile::beside(target, folders::LEDGER, &of_slot(slot, "")),
+            marker: OwnFile::beside(target, folders::DROPPED_LOG, &marker),
+        }
+    }
+
+    /// The lines, oldest first.
+    pub(super) fn lines(&self) -> Result<Vec<String>> {
+        Ok(self.read()?.lines)
+    }
+
+    /// Adds a line where there are `at` of them, on disk before it returns. Called under the lock.
+    pub(super) fn append(&self, line: &str, at: usize, durability: Durability) -> Result<bool> {
+        self.log.write_unsynced_anew(durability)?;
+        let found = self.read()?;
+        if found.lines.len() != at {
+            return Ok(false);
+        }
+        let is_torn = found.whole < found.bytes;
+        if is_torn {
+            fsio::cut_back(self.log.path(), found.whole, u64::MAX)?;
+        }
+        // Whoever wrote the last line may have been killed before its sync, and it must not go while this one stays.
+        if is_torn || !fsio::look(self.log.path())?.is_some_and(|found| fsio::lasts(&found)) {
+            self.log.append(b"", durability)?;
+        }
+        if !self.marker.is_there()? {
+            let like = Some(self.marker.target());
+            fsio::append(self.marker.path(), b"", durability, like)?;
+        }
+        match self.log.append(format!("{line}\n").as_bytes(), durability) {
+            Ok(_) => Ok(true),
+            // It was taken back, and a power cut may undo that.
+            Err(error) if error.is_of_a_sync() => Err(error.not_durable(self.log.path()).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn read(&self) -> Result<Lines> {
+        let mut was_marked = false;
+        loop {
+            // Where there is a marker, there was a file before.
+            let is_marked = self.marker.is_there()?;
+            match self.log.bytes()? {
+                Some(bytes) => return self.lines_of(&bytes),
+                None if !is_marked => return Ok(Lines::default()),
+                None if was_marked => return Err(self.elsewhere()),
+                // It may just have got its name, or been forgotten.
+                None => was_marked = true,
+            }
+        }
+    }
+
+    /// The last line counts only if it is whole: one that is not was never acknowledged.
+    fn lines_of(&self, bytes: &[u8]) -> Result<Lines> {
+        let mut found = Lines {
+            bytes: bytes.len() as u64,
+            ..Lines::default()
+        };
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        let mut rest = &bytes[..end.map_or(0, |end| end + 1)];
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = (&rest[..end], &rest[end + 1..]);
+            match std::str::from_utf8(line) {
+                Ok(line) if is_ledger_line(line) => found.lines.push(line.to_owned()),
+                _ if after.is_empty() => break,
+                _ => return Err(self.damaged(found.lines.len() + 1)),
+            }
+            found.whole += end as u64 + 1;
+            rest = after;
+        }
+        Ok(found)
+    }
+
+    fn damaged(&self, line: usize) -> Error {
+        let detail = format!(
+            "line {line} of the ledger is damaged, so it is unknown which effects were begun or done; bring the file back from \
+             a copy, or write what is known of that effect in its place"
+        );
+        Error::new(ErrorKind::Unreadable { detail }).with_path(self.log.path())
+    }
+
+    fn elsewhere(&self) -> Error {
+        let (log, marker) = (self.log.path().display(), self.marker.path().display());
+        let detail = format!(
+            "its ledger is not here (git does not take it along), so it is unknown which effects were begun or done; bring {log} \
+             from the machine where its agent worked, or, where none of them can be repeated, remove {marker}"
+        );
+        Error::new(ErrorKind::Unreadable { detail })
+    }
+}

@@ -1,0 +1,322 @@
+//! Ledgers: lines that are only ever added, whatever becomes of the documents.
+
+use std::cell::Cell;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use crate::CheckpointStoreExt;
+use crate::checkpoint::{Archive, ClaimRequest, ErrorKind, Key};
+use crate::store::{
+    CheckpointStore, CopyOptions, DeleteOptions, MemoryStore, Put, Query, RecoverOptions, Recovery,
+    copy,
+};
+use crate::testkit::fixture::{
+    Fixture, add_line, is_claimed, is_conflict, is_fenced, line_of, lines, numbered, put, refused,
+};
+use crate::testkit::process::Process;
+use crate::testkit::store::faults::each_call_fails;
+use crate::testkit::{Place, Skipped};
+
+/// Writers in each contest.
+const WRITERS: usize = 8;
+
+/// Writers that are killed, each after a different time.
+const KILLS: u64 = 4;
+
+/// Adds the line of a number, behind all others.
+#[track_caller]
+fn add_number(store: &dyn CheckpointStore, key: &Key, number: usize) {
+    let at = lines(store, key).len();
+    let added = add_line(store, key, &line_of(number), at, None).unwrap();
+    assert!(added, "a line was not added behind {at} others");
+}
+
+/// The lines of the numbers from 0.
+fn lines_of(count: usize) -> Vec<String> {
+    (0..count).map(line_of).collect()
+}
+
+/// The lines of a ledger come back exactly and in their order, through each opening. There need be no document, and none
+/// is there for it. A line is added at the end and nowhere else, and is one JSON object without line ends.
+pub fn a_ledger_has_every_line_in_order(place: &dyn Place) {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    assert_eq!(lines(store, key), [""; 0], "a ledger of nothing");
+    let long = format!("{{\"long\":\"{}\"}}", "ü\\n ".repeat(15_000));
+    let added = [
+        r#"{"effect":"mail-1","state":"begun"}"#,
+        r#"{ "b" : 1e3,  "a": [1.10, -0, 12345678901234567890123] }"#,
+        "{\"text\":\"\\u00e9 é 😀 \\\\ \\\" \\/\",\"text\":null}",
+        &long,
+        r#"{"effect":"mail-1","state":"begun"}"#,
+        "{}",
+    ];
+    for (at, line) in added.into_iter().enumerate() {
+        for elsewhere in [at + 1, at.wrapping_sub(1), 0, usize::MAX] {
+            if elsewhere != at {
+                let answer = add_line(store, key, "{\"never\":1}", elsewhere, None).unwrap();
+                assert!(
+                    !answer,
+                    "a line was added at {elsewhere}, behind {at} others"
+                );
+            }
+        }
+        assert_eq!(lines(store, key), added[..at], "before line {at}");
+        let answer = add_line(store, key, line, at, None).unwrap();
+        assert!(answer, "line {at} was not added behind {at} others");
+        assert_eq!(lines(store, key), added[..=at], "after line {at}");
+    }
+    for no_line in [
+        "",
+        "{}\n",
+        "{\"a\":\n1}",
+        "{}\r",
+        "[]",
+        "7",
+        "{\"a\":1",
+        "{} {}",
+    ] {
+        let answer = add_line(store, key, no_line, added.len(), None);
+        refused(&format!("the line {no_line:?}"), answer, |kind| {
+            matches!(kind, ErrorKind::Refused { .. })
+        });
+    }
+    let second = place.open().unwrap();
+    assert_eq!(lines(&*second, key), added, "through another opening");
+    if let Some(other) = &fixture.other {
+        assert_eq!(lines(store, other), [""; 0], "the ledger of another key");
+        add_number(store, other, 0);
+    }
+    add_number(&*second, key, 7);
+    let now = lines(store, key);
+    assert_eq!(now[..added.len()], added, "after a line of another opening");
+    assert_eq!(
+        now[added.len()..],
+        [line_of(7)],
+        "a line of another opening"
+    );
+    let document = store.load(key).unwrap();
+    assert!(document.is_none(), "beside a ledger there is {document:?}");
+    let listed = store.list(&Query::all()).unwrap();
+    assert!(
+        listed.entries.is_empty() && listed.foreign.is_empty(),
+        "what has no document is listed: {listed:?}"
+    );
+}
+
+/// Of several writers that add a line at the same place, one wins; the others are told so, and write nothing.
+pub fn one_of_many_threads_adds_a_line_at_a_place(place: &dyn Place) {
+    let fixture = Fixture::new(place);
+    let key = &fixture.key;
+    let stores = [(); WRITERS].map(|()| place.open().unwrap());
+    for at in 0..6 {
+        let start = Barrier::new(WRITERS);
+        let winners: Vec<usize> = thread::scope(|scope| {
+            let writers: Vec<_> = (0..)
+                .zip(&stores)
+                .map(|(writer, store)| {
+                    let start = &start;
+                    scope.spawn(move || {
+                        start.wait();
+                        let added = add_line(&**store, key, &line_of(100 * at + writer), at, None);
+                        added.unwrap().then_some(writer)
+                    })
+                })
+                .collect();
+            let answers = writers.into_iter().map(thread::ScopedJoinHandle::join);
+            answers.filter_map(Result::unwrap).collect()
+        });
+        let [winner] = *winners else {
+            panic!("of {WRITERS} lines at place {at}, these were added: {winners:?}");
+        };
+        let now = lines(&*fixture.store, key);
+        assert_eq!(now.len(), at + 1, "lines after {WRITERS} at place {at}");
+        assert_eq!(
+            now[at],
+            line_of(100 * at + winner),
+            "the line of the winner"
+        );
+    }
+}
+
+/// While a claim is held, a line is added only with its fence; an old fence is refused for good.
+pub fn a_line_of_a_ledger_needs_the_fence(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let ((store, key), claims) = (fixture.parts(), fixture.claims()?);
+    let hour = |owner: &str| ClaimRequest::new(owner, Duration::from_secs(3600));
+    let one = claims.claim(key, &hour("one")).unwrap();
+    let answer = add_line(store, key, "{}", 0, None);
+    refused("a line without the fence", answer, is_claimed);
+    let added = add_line(store, key, &line_of(0), 0, Some(one.fence)).unwrap();
+    assert!(added, "the owner's line was not added");
+    let two = claims.claim(key, &hour("two").taking_over()).unwrap();
+    let answer = add_line(store, key, "{}", 1, Some(one.fence));
+    refused("a line with an old fence", answer, is_fenced);
+    let added = add_line(store, key, &line_of(1), 1, Some(two.fence)).unwrap();
+    assert!(added, "the next owner's line was not added");
+    claims.release(key, two.fence).unwrap();
+    let answer = add_line(store, key, "{}", 2, Some(two.fence));
+    refused("a line with a fence that was given back", answer, is_fenced);
+    assert_eq!(
+        lines(store, key),
+        lines_of(2),
+        "after lines with old fences"
+    );
+    add_number(store, key, 2);
+    put(store, key, 1);
+    Ok(())
+}
+
+/// A ledger outlives the documents of its key: puts, an archive, deletes, a recovery and a new document leave it.
+pub fn a_ledger_outlives_its_documents(place: &dyn Place) {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    let mut count = 0;
+    let mut add_and_look = |when: &str| {
+        assert_eq!(lines(store, key), lines_of(count), "the ledger {when}");
+        add_number(store, key, count);
+        count += 1;
+    };
+    add_and_look("of nothing");
+    fixture.put(1);
+    add_and_look("after a first put");
+    fixture.put(2);
+    add_and_look("after a second put");
+    let archiving =
+        Put::new(numbered(3)).with_archive(Some((Archive::Complete, chrono::Utc::now())));
+    store.put(key, archiving).unwrap();
+    add_and_look("after an archive");
+    fixture.delete();
+    add_and_look("after a delete");
+    fixture.put(4);
+    add_and_look("after a new document");
+    if let Ok(recovery) = fixture.recovery()
+        && fixture.damage().is_ok()
+    {
+        let with = match fixture.capabilities().embedded {
+            true => Recovery::Newest,
+            false => Recovery::Fresh,
+        };
+        recovery.recover(key, &RecoverOptions::new(with)).unwrap();
+        add_and_look("after a recovery");
+        fixture.put(5);
+        add_and_look("after the next document");
+    }
+    let (store, count) = (place.open().unwrap(), count);
+    assert_eq!(
+        lines(&*store, key),
+        lines_of(count),
+        "through another opening"
+    );
+}
+
+/// A copy has the ledger. One that was interrupted goes on, and a ledger with other lines is not added to.
+pub fn a_copy_has_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    if fixture.capabilities().embedded {
+        return Err(Skipped("the store keeps documents inside a larger file"));
+    }
+    let source = MemoryStore::new();
+    put(&source, key, 1);
+    for number in 0..3 {
+        add_number(&source, key, number);
+    }
+    let options = CopyOptions::new().skip_history();
+    let copied = || copy(&source, store, &options, &mut |_| {}).unwrap();
+    // As one that was interrupted leaves it.
+    add_number(store, key, 0);
+    for number in [1, 0] {
+        let report = copied();
+        assert!(report.refused.is_empty(), "the copy: {:?}", report.refused);
+        assert_eq!(report.copied, number, "the number of copied keys");
+        assert_eq!(lines(store, key), lines_of(3), "the ledger of the copy");
+    }
+    add_number(&source, key, 3);
+    let refused_as = |is_right: fn(&ErrorKind) -> bool, what| {
+        let mut refused_keys = copied().refused.into_iter();
+        refused(what, refused_keys.next().map_or(Ok(()), Err), is_right);
+    };
+    refused_as(is_conflict, "a copy over one with a shorter ledger");
+    assert_eq!(
+        lines(store, key),
+        lines_of(3),
+        "after a copy that was refused"
+    );
+    store.forget(key, &DeleteOptions::new()).unwrap();
+    add_number(store, key, 9);
+    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::Refused { .. });
+    refused_as(is_refused, "a copy to a ledger with other lines");
+    assert_eq!(lines(store, key), [line_of(9)], "after the last one");
+    Ok(())
+}
+
+/// A line that is added to a ledger whose call fails is not there, unless the error says that this is not certain; and
+/// nothing is in the way of the next one.
+pub fn a_failed_line_is_not_in_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    let is_uncertain =
+        |kind: &ErrorKind, code: &str| *kind == ErrorKind::NotDurable || code == "outcome-unknown";
+    let place_of_next = Cell::new(0);
+    // The first line of a ledger takes more than another.
+    for is_first in [true, false] {
+        each_call_fails(
+            place,
+            || {
+                if is_first && !fixture.capabilities().embedded {
+                    store.forget(key, &DeleteOptions::new()).unwrap();
+                }
+                place_of_next.set(lines(store, key).len());
+            },
+            || {
+                let at = place_of_next.get();
+                add_line(store, key, &line_of(at), at, None)
+            },
+            |call, answer| {
+                let at = place_of_next.get();
+                let reopened = place.open().unwrap();
+                let now = lines(&*reopened, key);
+                let is_there = now == lines_of(at + 1);
+                let is_right = match &answer {
+                    Ok(added) => *added && is_there,
+                    Err(error) if is_there => is_uncertain(error.kind(), error.code()),
+                    Err(_) => now == lines_of(at),
+                };
+                assert!(
+                    is_right,
+                    "call {call} of a line behind {at} others failed: it returned {answer:?}, and {now:?} is there"
+                );
+                add_number(store, key, now.len());
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// A line that was acknowledged is there after its process was killed; one that was not is complete or not there.
+pub fn a_killed_writer_loses_no_line_of_its_ledger(
+    place: &dyn Place,
+    test: &str,
+) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    fixture.excludes_processes()?;
+    let key = &fixture.key;
+    for kill in 0..KILLS {
+        let mut child = Process::start(&fixture, test);
+        child.send("add-lines");
+        let first = child.next_answer();
+        thread::sleep(Duration::from_micros(kill * 1_700));
+        let answers = child.kill();
+        let acknowledged: usize = answers.last().unwrap_or(&first).parse().unwrap();
+        let store = place.open().unwrap();
+        let now = lines(&*store, key);
+        assert!(
+            [acknowledged, acknowledged + 1].contains(&now.len()) && now == lines_of(now.len()),
+            "a killed process added {acknowledged} lines, and these are there: {now:?}"
+        );
+        add_number(&*store, key, now.len());
+    }
+    Ok(())
+}
