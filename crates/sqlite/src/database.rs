@@ -19,7 +19,7 @@ const APPLICATION: i64 = 0x4143_4b50;
 
 /// The steps from an empty database to the present layout. `PRAGMA user_version` is the number of those that were made.
 /// A step that was published never changes.
-const LAYOUT: [&str; 1] = [include_str!("layout.sql")];
+const LAYOUT: [&str; 2] = [include_str!("layout.sql"), include_str!("ledger.sql")];
 
 /// How long a path and the name at its end may be, so that SQLite has room for the endings of what it keeps beside it.
 const PATH_BYTES: usize = 504;
@@ -623,7 +623,8 @@ fn about(connection: &Connection, error: Error) -> Error {
     error.with_path(connection.path().unwrap_or_default())
 }
 
-fn layout_number(connection: &Connection) -> Step<i64> {
+/// How many of the steps to the present layout were made.
+pub(crate) fn layout_number(connection: &Connection) -> Step<i64> {
     let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     Ok(statement.query_row([], |row| row.get(0))?)
 }

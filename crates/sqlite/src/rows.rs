@@ -9,6 +9,7 @@ use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Rev
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::database::layout_number;
 use crate::failure::{Step, other};
 
 /// How many damaged documents are kept of one key, the newest.
@@ -249,6 +250,7 @@ impl KeyRow {
         )?;
         gone += connection.execute("DELETE FROM dropped WHERE key = ?1", [id])?;
         gone += connection.execute("DELETE FROM quarantine WHERE key = ?1", [id])?;
+        gone += connection.execute("DELETE FROM ledger WHERE key = ?1", [id])?;
         let Some(claim) = claim else {
             connection.execute("DELETE FROM keys WHERE id = ?1", [id])?;
             return Ok(gone > 0);
@@ -426,6 +428,45 @@ pub(crate) fn dropped(connection: &Connection, key: &Key, most: usize) -> Step<V
     }
     all.reverse();
     Ok(all)
+}
+
+/// The lines of the ledger of a key, oldest first.
+pub(crate) fn ledger(connection: &Connection, key: &Key) -> Step<Vec<String>> {
+    // One that only reads may find the tables of an earlier version, which had no ledgers.
+    if layout_number(connection)? < 2 {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT position, line FROM ledger l JOIN keys k ON l.key = k.id \
+               WHERE k.name = ?1 ORDER BY position";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([key.as_str()])?;
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next()? {
+        let at = lines.len();
+        if row.get::<_, i64>(0)? != at as i64 {
+            let detail = format!(
+                "line {at} of its ledger is missing in the database, so it is unknown which effects were begun or done; bring \
+                 the database back from a copy"
+            );
+            return Err(Error::new(ErrorKind::Unreadable { detail }).into());
+        }
+        lines.push(row.get(1)?);
+    }
+    Ok(lines)
+}
+
+/// Where the next line of a ledger belongs.
+pub(crate) fn end_of_ledger(connection: &Connection, id: i64) -> Step<i64> {
+    let sql = "SELECT coalesce(max(position) + 1, 0) FROM ledger WHERE key = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([id], |row| row.get(0))?)
+}
+
+pub(crate) fn add_to_ledger(connection: &Connection, id: i64, line: &str, at: i64) -> Step<()> {
+    let sql = "INSERT INTO ledger (key, position, line) VALUES (?1, ?2, ?3)";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.execute(params![id, at, line])?;
+    Ok(())
 }
 
 /// Keeps a damaged text, once, and gives the row in which it is. Of different ones only the newest are kept.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
-    check_expected, check_size,
+    check_expected, check_ledger_line, check_size,
 };
 use agent_checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 use chrono::{DateTime, Utc};
@@ -358,6 +358,34 @@ impl Beside for SqliteStore {
 
     fn document_file(&self, _: &Key) -> Option<PathBuf> {
         Some(self.path().to_path_buf())
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        self.read(key, |connection| rows::ledger(connection, key))
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        check_ledger_line(line).map_err(|error| error.with_key(key))?;
+        self.write(key, |connection| {
+            let mut row = self.find(connection, key, Wanted::Present)?;
+            self.check_fence(&row, fence)?;
+            let end = match row.id {
+                Some(id) => rows::end_of_ledger(connection, id)?,
+                None => 0,
+            };
+            let is_next = usize::try_from(end) == Ok(at);
+            if is_next {
+                let id = row.id(connection, key)?;
+                rows::add_to_ledger(connection, id, line, end)?;
+            }
+            Ok(is_next)
+        })
     }
 }
 

@@ -215,12 +215,53 @@ fn what_a_newer_program_laid_out_is_read_and_not_written() {
     // The store that is open already finds it, too.
     for store in [store, SqliteStore::open(&path).unwrap()] {
         assert_eq!(number_at(&store, "a"), Some(1));
-        let newer = ErrorKind::NewerLayout { found: 9, known: 1 };
+        let newer = ErrorKind::NewerLayout { found: 9, known: 2 };
         let error = store.put(&key("a"), numbered(2)).unwrap_err();
         assert_eq!(*error.kind(), newer);
         let error = store.delete(&key("a"), &DeleteOptions::new()).unwrap_err();
         assert_eq!(*error.kind(), newer);
         assert_eq!(number_at(&store, "a"), Some(1));
+    }
+}
+
+/// The first layout had no ledgers.
+#[test]
+fn the_tables_of_an_earlier_version_are_read_as_before_and_taken_over_by_a_writer() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let other = Connection::open(&path).unwrap();
+    other
+        .execute_batch(include_str!("../../src/layout.sql"))
+        .unwrap();
+    other
+        .execute_batch(
+            "PRAGMA application_id = 0x41434b50; PRAGMA user_version = 1; \
+             INSERT INTO keys (id, name, present, last) VALUES (1, 'a', 1048576, 1); \
+             INSERT INTO states (id, number, task, modified, text) VALUES (1048576, 1, 0, 0, '{\"n\":1}')",
+        )
+        .unwrap();
+    drop(other);
+    let reader = SqliteStore::read_only(&path).unwrap();
+    let ledger = |store: &SqliteStore| store.beside().ledger(&key("a")).unwrap();
+    assert_eq!(number_at(&reader, "a"), Some(1));
+    assert_eq!(ledger(&reader), [""; 0]);
+    let number = || -> i64 {
+        let other = Connection::open(&path).unwrap();
+        let number = other.query_row("PRAGMA user_version", [], |row| row.get(0));
+        number.unwrap()
+    };
+    assert_eq!(number(), 1, "a store that only reads changes nothing");
+    let writer = SqliteStore::open(&path).unwrap();
+    assert_eq!(number(), 2);
+    assert!(
+        writer
+            .beside()
+            .append_to_ledger(&key("a"), "{}", 0, None)
+            .unwrap()
+    );
+    for store in [&writer, &reader] {
+        assert_eq!(number_at(store, "a"), Some(1));
+        assert_eq!(ledger(store), ["{}"]);
     }
 }
 

@@ -86,3 +86,23 @@ fn every_name_of_a_state_that_is_given_out_exists_and_is_its_only_one() {
     let error = history.load_revision(&key("a"), &alias).unwrap_err();
     assert_eq!(error.code(), "no-such-revision");
 }
+
+#[test]
+fn a_ledger_of_which_a_row_is_missing_is_an_error() {
+    let (_folder, store, other) = opened();
+    for at in 0..3 {
+        let line = format!("{{\"n\":{at}}}");
+        let added = store.beside().append_to_ledger(&key("a"), &line, at, None);
+        assert!(added.unwrap());
+    }
+    other
+        .execute("DELETE FROM ledger WHERE position = 1", [])
+        .unwrap();
+    let error = store.beside().ledger(&key("a")).unwrap_err();
+    assert_eq!(error.code(), "unreadable", "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("line 1 of its ledger is missing")
+    );
+}
