@@ -98,8 +98,8 @@
 //! # The tables
 //!
 //! They lie in the schema `agent_checkpoint`, or one that you name ([`open_in`](PostgresStore::open_in)): `checkpoints` has a row for
-//! each key with its revision, owner, fence and time, `states` the documents and their history, `dropped` and `quarantine` what was put
-//! aside. Documents are `bytea`: `SELECT name, convert_from(text, 'UTF8') FROM checkpoints JOIN states ON key = name AND number = present`
+//! each key with its revision, owner, fence and time, `states` the documents and their history, `ledger` the lines of the ledgers, `dropped`
+//! and `quarantine` what was put aside. Documents are `bytea`: `SELECT name, convert_from(text, 'UTF8') FROM checkpoints JOIN states ON key = name AND number = present`
 //! shows them. The first program that opens a schema makes them, under a lock, so any number may begin at once; the database needs the
 //! encoding UTF8. `layout` has the number of the layout. Tables with a higher one are those of a newer program: they are read, and
 //! every write is refused ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)).

@@ -31,6 +31,10 @@ const STATES: &str = "
     LEFT JOIN states AS s ON s.key = c.name
     ORDER BY s.number DESC";
 
+/// Where the next line of the ledger of a key belongs. Read after the row of the key, on whose version the write goes on: each
+/// line that is added makes another version.
+const END_OF_LEDGER: &str = "SELECT coalesce(max(position) + 1, 0) FROM ledger WHERE key = $1";
+
 /// Keeps other writers of a key out until the transaction ends. It is a statement of its own: one that waits for a lock goes
 /// on with what the other tables had before.
 const LOCK: &str = "SELECT 1 FROM checkpoints WHERE name = $1 FOR UPDATE";
@@ -82,6 +86,10 @@ const BESIDE: &str = "
     released AS (
         DELETE FROM quarantine USING k WHERE key = name AND ($26 OR digest <> $23 AND id NOT IN
             (SELECT id FROM quarantine WHERE key = $1 AND digest <> $23 ORDER BY id DESC LIMIT 7))),
+    entered AS (
+        INSERT INTO ledger (key, position, line) SELECT name, $29, $30::text FROM k WHERE $29::bigint IS NOT NULL),
+    closed AS (
+        DELETE FROM ledger USING k WHERE key = name AND $26),
     notified AS (
         SELECT pg_notify($25::text, name) FROM k WHERE $25::text IS NOT NULL)
     SELECT (SELECT count(*) FROM k), (SELECT count(*) FROM notified)";
@@ -124,6 +132,8 @@ pub(crate) struct KeyRow {
     claim: Option<String>,
     owner: Option<String>,
     fence: i64,
+    /// Where the next line of the ledger belongs, where that was wanted.
+    ledger: i64,
     /// Newest first.
     states: Vec<State>,
 }
@@ -151,6 +161,8 @@ pub(crate) enum Wanted {
     Numbered(i64),
     /// All states with their texts.
     Texts,
+    /// The present state, and where the ledger ends.
+    Ledger,
 }
 
 /// What is written of a key beside its row.
@@ -164,7 +176,9 @@ pub(crate) struct Change {
     pub(crate) clears_dropped: bool,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) quarantined: Option<Vec<u8>>,
-    /// Whether all states, dropped items and damaged documents go.
+    /// A line at the end of the ledger.
+    pub(crate) line: Option<String>,
+    /// Whether all states, dropped items, damaged documents and lines of the ledger go.
     pub(crate) forgets: bool,
     /// Until when the claim stands that lets the writer in.
     pub(crate) until: Option<DateTime<Utc>>,
@@ -239,12 +253,17 @@ impl KeyRow {
             _ => None,
         };
         let rows = match (wanted, locks) {
-            (Wanted::Present, false) => session.query(PRESENT, &[&name, &most])?,
+            (Wanted::Present | Wanted::Ledger, false) => session.query(PRESENT, &[&name, &most])?,
             (_, false) => session.query(STATES, &[&name, &most, &all, &number])?,
             (_, true) => session
                 .begin_and_query((LOCK, &[&name]), (STATES, &[&name, &most, &all, &number]))?,
         };
-        let row = KeyRow::of(&rows)?;
+        let mut row = KeyRow::of(&rows)?;
+        if wanted == Wanted::Ledger {
+            let end = session.query(END_OF_LEDGER, &[&name])?;
+            let end = end.first().ok_or(Failure::NoAnswer)?;
+            row.ledger = end.try_get(0)?;
+        }
         if row.present.is_some() && row.present().is_none() {
             let detail = format!(
                 "row {} of the table `states`, its document, is missing; bring the database back from a copy, or set `present` of \
@@ -273,6 +292,7 @@ impl KeyRow {
             claim: row.try_get(7)?,
             owner: row.try_get(8)?,
             fence: number(9)?.unwrap_or_default(),
+            ledger: 0,
             states: states.collect::<Result<_, _>>()?,
         })
     }
@@ -380,9 +400,19 @@ impl KeyRow {
         }
     }
 
+    /// Adds a line to the ledger, where it has so many; `None` where it has another number.
+    pub(crate) fn add_to_ledger(&self, line: &str, at: usize) -> Option<Change> {
+        let is_next = usize::try_from(self.ledger) == Ok(at);
+        is_next.then(|| Change {
+            line: Some(line.to_owned()),
+            ..Change::default()
+        })
+    }
+
     /// From now on nothing is known of the key but the fence; `false` where it is so already.
     pub(crate) fn forget(&mut self, claim: Option<&Claim>) -> Result<bool> {
-        let was_known = self.last > 0 || claim.is_some_and(|claim| !claim.is_only_fence());
+        let has_owner = claim.is_some_and(|claim| !claim.is_only_fence());
+        let was_known = self.last > 0 || self.ledger > 0 || has_owner;
         if let Some(claim) = claim {
             self.set_claim(&Claim::only_fence(claim.fence))?;
         }
@@ -472,6 +502,8 @@ impl KeyRow {
             &change.forgets,
             &state.map(|state| state.task),
             &state.map(|state| state.modified),
+            &change.line.as_ref().map(|_| self.ledger),
+            &change.line,
         ];
         let row = if self.version == 0 { CREATE } else { UPDATE };
         let sql = format!("WITH k AS ({row}), {BESIDE}");
@@ -499,6 +531,24 @@ pub(crate) fn dropped(session: &mut Session, key: &Key, most: usize) -> Step<Vec
     }
     all.reverse();
     Ok(all)
+}
+
+/// The lines of the ledger of a key, oldest first.
+pub(crate) fn ledger(session: &mut Session, key: &Key) -> Step<Vec<String>> {
+    let sql = "SELECT position, line FROM ledger WHERE key = $1 ORDER BY position";
+    let mut lines = Vec::new();
+    for row in session.query(sql, &[&key.as_str()])? {
+        let at = lines.len();
+        if row.try_get::<_, i64>(0)? != at as i64 {
+            let detail = format!(
+                "line {at} of its ledger is missing in the database, so it is unknown which effects were begun or done; bring \
+                 the database back from a copy"
+            );
+            return Err(Error::new(ErrorKind::Unreadable { detail }).into());
+        }
+        lines.push(row.try_get(1)?);
+    }
+    Ok(lines)
 }
 
 /// The fingerprints of the document of this revision.

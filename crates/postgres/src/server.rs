@@ -22,7 +22,7 @@ use crate::tls::{Encryption, Stream};
 
 /// The steps from an empty schema to the present layout. The table `layout` has the number of each that was made.
 /// A step that was published never changes.
-const LAYOUT: [&str; 1] = [include_str!("layout.sql")];
+const LAYOUT: [&str; 2] = [include_str!("layout.sql"), include_str!("ledger.sql")];
 
 /// With the name of the schema, the number of the lock under which the tables are laid out: "ACKP".
 const LAYING_OUT: i32 = 0x4143_4b50;

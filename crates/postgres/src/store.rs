@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
     Heartbeat, History, Keep, Listed, Listener, Outcome, Page, Put, Query, Recover, Saved, Stored,
-    check_expected, check_size,
+    check_expected, check_ledger_line, check_size,
 };
 use agent_checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
@@ -392,7 +392,7 @@ impl CheckpointStore for PostgresStore {
     }
 
     fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
-        self.write(key, Wanted::States, false, |row| {
+        self.write(key, Wanted::Ledger, false, |row| {
             if *options.expect() != Expect::Any {
                 check_expected(key, options.expect(), self.stored(row)?.as_ref())?;
             }
@@ -505,6 +505,28 @@ impl Beside for PostgresStore {
 
     fn document_file(&self, _: &Key) -> Option<PathBuf> {
         None
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        let read = self.server.read(|session| rows::ledger(session, key));
+        read.map_err(|error| error.with_key(key))
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        check_ledger_line(line).map_err(|error| error.with_key(key))?;
+        self.write(key, Wanted::Ledger, false, |row| {
+            let until = self.check_fence(row, fence)?;
+            let Some(change) = row.add_to_ledger(line, at) else {
+                return Ok((None, false));
+            };
+            Ok((Some(Change { until, ..change }), true))
+        })
     }
 }
 

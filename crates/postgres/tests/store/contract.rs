@@ -61,6 +61,7 @@ impl Place for Database {
             ("states", "text"),
             ("dropped", "text"),
             ("quarantine", "text"),
+            ("ledger", "convert_to(line, 'UTF8')"),
         ];
         let mut client = shared().client();
         let mut all = Vec::new();

@@ -85,6 +85,21 @@ fn a_delete_whose_connection_is_cut_says_that_there_was_a_document() {
     });
 }
 
+#[test]
+fn a_line_of_a_ledger_whose_connection_is_cut_is_added_once_and_says_so() {
+    need_server!();
+    let line = |number: u64| format!("{{\"n\":{number}}}");
+    let (direct, calls) = with_every_cut("a line", |store, number| {
+        let at = usize::try_from(number).unwrap();
+        let added = store
+            .beside()
+            .append_to_ledger(&key("a"), &line(number), at, None);
+        assert!(added.unwrap(), "line {number} takes itself for another's");
+    });
+    let all: Vec<String> = (0..calls).map(line).collect();
+    assert_eq!(direct.beside().ledger(&key("a")).unwrap(), all);
+}
+
 /// The rule broken: a client that only tries again makes it twice.
 #[test]
 fn a_cut_after_the_request_is_one_after_the_write() {

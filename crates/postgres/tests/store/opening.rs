@@ -27,7 +27,7 @@ fn a_schema_that_many_open_at_once_is_made_once() {
     let store = PostgresStore::open_in(&shared().address(), &schema).unwrap();
     assert_eq!(store.list(&Query::all()).unwrap().entries.len(), 12);
     let layouts = format!("SELECT number FROM {schema}.layout");
-    assert_eq!(shared().client().query(&layouts, &[]).unwrap().len(), 1);
+    assert_eq!(shared().client().query(&layouts, &[]).unwrap().len(), 2);
 }
 
 #[test]
@@ -51,6 +51,37 @@ fn a_database_of_a_newer_program_is_read_and_not_written() {
             );
         }
         assert_eq!(number_at(&store, "a"), Some(1));
+    }
+}
+
+/// The first layout had no ledgers.
+#[test]
+fn the_tables_of_an_earlier_version_are_read_as_before_and_taken_over_by_a_writer() {
+    need_server!();
+    let (address, schema) = (shared().address(), fresh_schema());
+    let mut client = shared().client();
+    let laid_out = format!(
+        "CREATE SCHEMA {schema}; SET search_path TO {schema}; \
+         CREATE TABLE layout (number integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now()); \
+         INSERT INTO layout (number) VALUES (1); {}",
+        include_str!("../../src/layout.sql")
+    );
+    client.batch_execute(&laid_out).unwrap();
+    let reader = PostgresStore::read_only_in(&address, &schema).unwrap();
+    let ledger = |store: &PostgresStore| store.beside().ledger(&key("a")).unwrap();
+    assert_eq!(number_at(&reader, "a"), None);
+    assert_eq!(ledger(&reader), [""; 0]);
+    let writer = PostgresStore::open_in(&address, &schema).unwrap();
+    writer.put(&key("a"), numbered(1)).unwrap();
+    assert!(
+        writer
+            .beside()
+            .append_to_ledger(&key("a"), "{}", 0, None)
+            .unwrap()
+    );
+    for store in [&writer, &reader] {
+        assert_eq!(number_at(store, "a"), Some(1));
+        assert_eq!(ledger(store), ["{}"]);
     }
 }
 

@@ -130,3 +130,22 @@ fn a_damaged_text_of_which_nothing_can_be_read_is_not_to_be_salvaged() {
     assert!(refused.contains("go on fresh"), "{refused}");
     assert!(!refused.contains("salvage"), "{refused}");
 }
+
+#[test]
+fn a_ledger_of_which_a_row_is_missing_is_an_error() {
+    need_server!();
+    let (store, mut other) = opened();
+    for at in 0..3 {
+        let line = format!("{{\"n\":{at}}}");
+        let added = store.beside().append_to_ledger(&key("a"), &line, at, None);
+        assert!(added.unwrap());
+    }
+    other("DELETE FROM ledger WHERE position = 1");
+    let error = store.beside().ledger(&key("a")).unwrap_err();
+    assert_eq!(error.code(), "unreadable", "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("line 1 of its ledger is missing")
+    );
+}
