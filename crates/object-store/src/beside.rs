@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use agent_checkpoint::store::Beside;
-use agent_checkpoint::{Dropped, Key, Result, Revision};
+use agent_checkpoint::{Dropped, Fence, Key, Result, Revision};
 
 use crate::failure::Failure;
 use crate::head::{item_of_line, line_of_item};
@@ -74,6 +74,20 @@ impl Beside for ObjectCheckpointStore {
 
     fn document_file(&self, _: &Key) -> Option<PathBuf> {
         None
+    }
+
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        self.lines_of_ledger(key)
+    }
+
+    fn append_to_ledger(
+        &self,
+        key: &Key,
+        line: &str,
+        at: usize,
+        fence: Option<Fence>,
+    ) -> Result<bool> {
+        self.add_to_ledger(key, line, at, fence)
     }
 }
 

@@ -342,6 +342,15 @@ impl Head {
         })
     }
 
+    /// Refuses the object of a newer program, for writing.
+    pub(crate) fn refuse_newer(&self) -> Result<()> {
+        let (found, known) = (self.header.layout, LAYOUT);
+        match found > known {
+            true => Err(Error::new(ErrorKind::NewerLayout { found, known })),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn e_tag(&self) -> Option<&str> {
         self.version.as_ref()?.e_tag.as_deref()
     }

@@ -50,6 +50,8 @@
 //!   looks for its own. Only if the object is still the old one, the same request is made again on the same condition, so at most one of them
 //!   is done. Where the answer cannot be had within [`with_timeout`](ObjectCheckpointStore::with_timeout), the error is
 //!   `outcome-unknown`: the new document may be there. Every other error leaves the old one.
+//! * A line of a ledger is added to an object of its own, on condition that this is as it was read. The claim is looked at before, and may
+//!   be taken over in between: the new owner then finds the line when it adds its own.
 //! * A change that loses the race is decided anew on what the winner left. Where others stay faster for as long as the timeout, it is
 //!   [`ErrorKind::ChangedMeanwhile`](agent_checkpoint::ErrorKind::ChangedMeanwhile). The threads of one store take turns for a key,
 //!   so they lose no races to each other; a closure of [`transact`](agent_checkpoint::CheckpointStoreExt::transact) may read
@@ -70,6 +72,7 @@
 //! | load, claimed, states | read the object |
 //! | a save over another | read the object, write the state that is replaced into the history, write the object |
 //! | a first save, a claim | read the object, write it |
+//! | a line of a ledger | read the ledger, read the object, write the ledger |
 //! | a listing | one for each 1,000 keys; a key without a document is read once for each state of its object. The version of a key is its e-tag, so a fleet that is scanned again reads only what changed, 16 objects at a time |
 //!
 //! A save with fingerprints or dropped items writes their object beside the state of the history, at the same time. Every sixteenth removes what no longer
@@ -84,6 +87,7 @@
 //! | `beside/KEY/history-N-ID` | an earlier state: a line of JSON, then the text |
 //! | `beside/KEY/dropped-ID` | dropped items, one in each line |
 //! | `beside/KEY/fingerprints` | the save that they are of, then the text |
+//! | `beside/KEY/ledger` | the ledger: in each line the name of the write that added it, a space, and the line to the byte |
 //! | `beside/KEY/damaged-REVISION` | a damaged text that a recovery replaced |
 //!
 //! In the name of an object a key's letters, digits and `-` stand for themselves; every other byte is written as two hexadecimal
@@ -115,6 +119,7 @@ mod failure;
 mod head;
 mod history;
 mod keys;
+mod ledger;
 mod listing;
 mod place;
 mod recovery;

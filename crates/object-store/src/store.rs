@@ -261,13 +261,7 @@ impl ObjectCheckpointStore {
         read: &ReadHead<'_>,
         mut decide: impl FnMut(&Head, Time) -> Result<(Option<Next>, T)>,
     ) -> Result<T> {
-        if self.is_read_only {
-            return Err(Error::new(ErrorKind::ReadOnly).with_key(key));
-        }
-        if let Some(found) = self.newer {
-            let known = LAYOUT;
-            return Err(Error::new(ErrorKind::NewerLayout { found, known }).with_key(key));
-        }
+        self.check_writable().map_err(|error| error.with_key(key))?;
         let (time, began) = (self.time(), Instant::now());
         let Some(_held) = self.shared.turns.wait(key, time.until) else {
             let locked = ErrorKind::Locked {
@@ -282,11 +276,7 @@ impl ObjectCheckpointStore {
         loop {
             let head = self.head_by(key, read, time)?;
             // A newer program may have come since this store was opened.
-            let found = head.header.layout;
-            if found > LAYOUT {
-                let known = LAYOUT;
-                return Err(Error::new(ErrorKind::NewerLayout { found, known }).with_key(key));
-            }
+            head.refuse_newer().map_err(|error| error.with_key(key))?;
             let decided = decide(&head, time).and_then(|(next, value)| match next {
                 Some(next) => Ok(self.write(key, &head, next, time)?.then_some(value)),
                 None => Ok(Some(value)),
@@ -305,6 +295,18 @@ impl ObjectCheckpointStore {
                 return Err(Error::new(ErrorKind::ChangedMeanwhile).with_key(key));
             }
             std::thread::sleep(pause);
+        }
+    }
+
+    /// Refuses a write to a store that is only read.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.newer {
+            _ if self.is_read_only => Err(Error::new(ErrorKind::ReadOnly)),
+            Some(found) => {
+                let known = LAYOUT;
+                Err(Error::new(ErrorKind::NewerLayout { found, known }))
+            }
+            None => Ok(()),
         }
     }
 

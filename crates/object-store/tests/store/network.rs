@@ -128,6 +128,23 @@ fn a_save_whose_answer_is_lost_is_no_conflict_with_itself() {
 }
 
 #[test]
+fn a_line_of_a_ledger_whose_answer_is_lost_is_added_once_and_says_so() {
+    need_server!();
+    let (proxy, store, direct) = pair();
+    let (one, mut all) = (key("one"), Vec::new());
+    let cuts = cut_each(&proxy, |what| {
+        let line = format!("{{\"n\":{}}}", all.len());
+        let added = store
+            .beside()
+            .append_to_ledger(&one, &line, all.len(), None);
+        assert!(added.unwrap(), "{what}: a line takes itself for another's");
+        all.push(line);
+        assert_eq!(direct.beside().ledger(&one).unwrap(), all, "{what}");
+    });
+    assert!(cuts >= 9, "only {cuts} requests were cut");
+}
+
+#[test]
 fn every_update_counts_once_while_connections_break_all_the_time() {
     need_server!();
     const WRITERS: u64 = 4;

@@ -72,6 +72,33 @@ fn an_owner_whose_task_was_taken_over_takes_nothing_away() {
     }
 }
 
+/// The claim is not in the object of the ledger: a line that was decided before a take-over is one from before it, which the
+/// new owner finds before it adds its own.
+#[test]
+fn a_line_that_comes_after_a_take_over_is_found_by_the_new_owner() {
+    let (planned, store, rival) = rivals();
+    let one = key("one");
+    let owner = take(&store);
+    let other = rival.clone();
+    planned.before("create beside/one/ledger", move || drop(take(&other)));
+    let add = |store: &ObjectCheckpointStore, line: &str, at, claim: &Claim| {
+        let beside = store.beside();
+        beside.append_to_ledger(&one, line, at, Some(claim.fence))
+    };
+    assert!(add(&store, "{\"by\":\"the first\"}", 0, &owner).unwrap());
+    let next = rival.claimed(&one).unwrap().unwrap();
+    assert!(next.fence > owner.fence);
+    assert!(!add(&rival, "{\"by\":\"the next\"}", 0, &next).unwrap());
+    assert!(add(&rival, "{\"by\":\"the next\"}", 1, &next).unwrap());
+    let error = add(&store, "{\"by\":\"the first\"}", 2, &owner).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Fenced { .. }),
+        "{error:?}"
+    );
+    let lines = ["the first", "the next"].map(|by| format!("{{\"by\":\"{by}\"}}"));
+    assert_eq!(rival.beside().ledger(&one).unwrap(), lines);
+}
+
 #[test]
 fn a_forget_that_another_is_faster_than_takes_nothing_away() {
     let (planned, store, rival) = rivals();
