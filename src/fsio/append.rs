@@ -101,7 +101,7 @@ pub(crate) fn cut_back(path: &Path, length: u64, most: u64) -> Result<(), FileEr
     }
     let file = system::open_with(OpenOptions::new().write(true), Operation::Open, path)
         .map_err(FileError::on(Operation::Open, path))?;
-    let cut = seam::call(Operation::Cut, path, || file.set_len(length));
+    let cut = seam::cut(path, length, || file.set_len(length));
     cut.map_err(FileError::on(Operation::Cut, path))
 }
 

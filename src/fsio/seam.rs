@@ -32,7 +32,8 @@ pub struct Call<'a> {
     pub from: Option<&'a Path>,
     /// What is written, of a write.
     pub bytes: Option<&'a [u8]>,
-    /// Where it is written, of a write into the middle of a file; other writes go on at its end.
+    /// Where it is written, of a write into the middle of a file; other writes go on at its end. Of a cut, how many bytes
+    /// stay.
     pub at: Option<u64>,
 }
 
@@ -131,6 +132,19 @@ pub(super) fn call_from<T>(
     let call = Call {
         from: Some(from),
         ..Call::new(operation, path)
+    };
+    through(&call, action)
+}
+
+/// Cuts a file back to its first `length` bytes.
+pub(super) fn cut(
+    path: &Path,
+    length: u64,
+    action: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let call = Call {
+        at: Some(length),
+        ..Call::new(Operation::Cut, path)
     };
     through(&call, action)
 }

@@ -80,6 +80,29 @@ fn a_record_of_what_was_cut_that_is_not_synced_is_lost() {
 }
 
 #[test]
+fn a_line_of_a_ledger_that_is_not_synced_is_lost() {
+    let is_ledger = |path: &Path| path.ends_with("ledger/a.json.jsonl");
+    finds("there are []", &scenarios::ledger(), |steps| {
+        let left_out = |step: &&Step| matches!(step, Step::Sync(path) if is_ledger(path));
+        let kept = steps.iter().filter(|step| !left_out(step));
+        kept.cloned().collect()
+    });
+}
+
+#[test]
+fn a_ledger_whose_marker_comes_first_is_taken_for_one_that_is_elsewhere() {
+    finds("its ledger is not here", &scenarios::ledger(), |steps| {
+        let is_marker = |step: &Step| match step {
+            Step::Create(path) | Step::Sync(path) => path.ends_with("overflow/a.json.ledger"),
+            Step::SyncFolder(path) | Step::CreateFolder(path) => path.ends_with("overflow"),
+            _ => false,
+        };
+        let is_ledger = |step: &Step| matches!(step, Step::Create(path) if path.ends_with("ledger/a.json.jsonl"));
+        broken::earlier(steps, is_marker, is_ledger)
+    });
+}
+
+#[test]
 fn a_file_that_is_removed_before_its_history_lasts_is_gone_with_it() {
     finds("not in the history", &scenarios::deleted(), |steps| {
         // The file goes first, and only then its history is made to last.

@@ -24,14 +24,16 @@ struct View {
     history: Vec<(String, Option<Revision>, bool, usize)>,
     claim: Option<Claim>,
     dropped: Vec<Dropped>,
+    ledger: Vec<String>,
     /// The checkpoints that lie open and those that were archived.
     files: Vec<PathBuf>,
 }
 
 impl View {
     /// What holds although a save may not last. Of the history an entry beyond its limit may still be there.
-    fn outcome(&self) -> (&Seen, &Option<Claim>, &[Dropped], &[PathBuf]) {
-        (&self.seen, &self.claim, &self.dropped, &self.files)
+    fn outcome(&self) -> (&Seen, &Option<Claim>, &[Dropped], &[String], &[PathBuf]) {
+        let (dropped, ledger) = (&self.dropped, &self.ledger);
+        (&self.seen, &self.claim, dropped, ledger, &self.files)
     }
 }
 
@@ -62,6 +64,7 @@ fn view(scenario: &Scenario, root: &Path) -> View {
         history: history.collect(),
         claim: store.claimed(&scenario.key).unwrap(),
         dropped: store.beside().dropped(&scenario.key).unwrap_or_default(),
+        ledger: store.beside().ledger(&scenario.key).unwrap(),
         files: files(root),
     }
 }
@@ -269,6 +272,9 @@ fail_in_turn!(
     recovered_fresh: [EIO, ENOSPC],
     recovered_by_salvage: [EIO],
     emptied_slot: [EIO],
+    ledger: FAULTS,
+    torn_ledger: [EIO, ENOSPC],
+    ledger_of_a_slot: [EIO],
 );
 
 fn is(operation: Operation) -> impl Fn(usize, &Call<'_>) -> bool {
@@ -683,6 +689,46 @@ fn after_a_failed_sync_the_dropped_log_is_written_to_a_new_file() {
         "the file whose sync failed is gone on with"
     );
     assert_eq!(cut().len(), before.len() + 1);
+    let left: Vec<_> = std::fs::read_dir(log.parent().unwrap())
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["a.json.jsonl"]);
+}
+
+/// The same of a ledger: the line is taken back, which is not certain, and a process that comes later believes nothing of it.
+#[test]
+fn after_a_failed_sync_the_ledger_is_written_to_a_new_file() {
+    use std::os::unix::fs::MetadataExt;
+    let scenario = scenarios::ledger();
+    let folder = scratch();
+    let add = scenario.acts[0];
+    add(folder.path()).unwrap();
+    let log = folder
+        .path()
+        .join("store/.agent-checkpoint/ledger/a.json.jsonl");
+    let inode = || std::fs::metadata(&log).unwrap().ino();
+    let lines = || {
+        let store = (scenario.open)(folder.path());
+        store.beside().ledger(&scenario.key).unwrap()
+    };
+    let (inode_before, before) = (inode(), lines());
+    let of_the_ledger = |_: usize, call: &Call<'_>| {
+        call.operation == Operation::Sync && call.path.ends_with("ledger/a.json.jsonl")
+    };
+    let failed = with_fault(EIO, of_the_ledger, || add(folder.path()));
+    let error = failed.result.unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
+    assert_eq!(failed.failed.len(), 1);
+    assert_eq!(lines(), before, "an error leaves no line in the ledger");
+    assert!(!log.exists(), "the file whose sync failed keeps its name");
+    add(folder.path()).unwrap();
+    assert_ne!(
+        inode(),
+        inode_before,
+        "the file whose sync failed is gone on with"
+    );
+    assert_eq!(lines().len(), before.len() + 1);
     let left: Vec<_> = std::fs::read_dir(log.parent().unwrap())
         .unwrap()
         .map(|file| file.unwrap().file_name())

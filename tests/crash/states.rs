@@ -60,6 +60,9 @@ mod crash_after_each_call {
         emptied_slot,
         forgotten,
         appended,
+        ledger,
+        torn_ledger,
+        ledger_of_a_slot,
     );
 }
 
@@ -89,6 +92,9 @@ mod kill_after_each_call {
         foreign_pinned,
         forgotten,
         appended,
+        ledger,
+        torn_ledger,
+        ledger_of_a_slot,
     );
 }
 

@@ -120,3 +120,49 @@ impl Ledger {
         Error::new(ErrorKind::Unreadable { detail })
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::PathBuf;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::fsio::Operation;
+    use crate::fsio::seam::{Call, Watch, watched};
+
+    /// What is written to a file, and synced.
+    struct Calls(PathBuf, Vec<Operation>);
+
+    impl Watch for Calls {
+        fn after(&mut self, call: &Call<'_>) {
+            let counts = matches!(call.operation, Operation::Write | Operation::Sync);
+            if counts && call.path == self.0 {
+                self.1.push(call.operation);
+            }
+        }
+    }
+
+    #[test]
+    fn what_another_process_wrote_last_is_on_disk_before_the_next_line_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::beside(&folder.path().join("a.json"), None);
+        let path = ledger.log.path();
+        let add = |at| {
+            let calls = Rc::new(RefCell::new(Calls(path.to_path_buf(), Vec::new())));
+            let watch = Rc::clone(&calls) as Rc<RefCell<dyn Watch>>;
+            let added = watched(watch, || ledger.append("{}", at, Durability::Full));
+            assert!(added.unwrap());
+            std::mem::take(&mut calls.borrow_mut().1)
+        };
+        add(0);
+        assert_eq!(add(1), [Operation::Write, Operation::Sync]);
+        // A file that this process has synced nothing of.
+        let other = path.with_extension("other");
+        std::fs::copy(path, &other).unwrap();
+        std::fs::rename(other, path).unwrap();
+        let synced_first = [Operation::Sync, Operation::Write, Operation::Sync];
+        assert_eq!(add(2), synced_first);
+        assert_eq!(add(3), [Operation::Write, Operation::Sync]);
+    }
+}

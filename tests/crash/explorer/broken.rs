@@ -55,7 +55,7 @@ pub(crate) fn in_place(steps: &[Step]) -> Vec<Step> {
             Step::Create(temp) if is_temp(temp) => {
                 let target = target(temp).unwrap();
                 changed.push(Step::Create(target.clone()));
-                changed.push(Step::Cut(target));
+                changed.push(Step::Cut(target, 0));
             }
             Step::Write(temp, at, bytes) if is_temp(temp) => {
                 changed.push(Step::Write(target(temp).unwrap(), *at, bytes.clone()));

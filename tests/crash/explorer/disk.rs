@@ -208,9 +208,10 @@ impl Disk {
                     self.change(path, |name| Change::Set(name, target));
                 }
             }
-            Step::Cut(path) => {
-                let bytes = Arc::from([]);
-                self.file(path).becomes(Content { bytes, time });
+            Step::Cut(path, length) => {
+                let file = self.file(path);
+                let bytes = Arc::from(&file.live.bytes[..usize::try_from(*length).unwrap()]);
+                file.becomes(Content { bytes, time });
             }
             Step::Write(path, at, bytes) => {
                 let file = self.file(path);

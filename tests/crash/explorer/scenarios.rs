@@ -14,8 +14,8 @@ use agent_checkpoint::store::{
 };
 use agent_checkpoint::testkit::unsynced;
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, Dropped, ErrorKind, Expect, Fence,
-    Key, PutMode, Result, Revision,
+    Checkpoint, CheckpointStoreExt, Checkpoints, ClaimRequest, Dropped, Error, ErrorKind, Expect,
+    Fence, Key, PutMode, Result, Revision,
 };
 
 use super::oracle::{Seen, told};
@@ -989,6 +989,9 @@ pub(crate) fn forgotten() -> Scenario {
         );
         archive.unwrap();
         begin_with_steps(root, 1);
+        let line = r#"{"effect":"did 0"}"#;
+        let added = store.beside().append_to_ledger(&a(), line, 0, None);
+        assert!(added.unwrap());
         store.claim(&a(), &request("the owner")).unwrap();
     }
     fn nothing_is_kept(look: &Look<'_>) -> Judged {
@@ -1004,6 +1007,94 @@ pub(crate) fn forgotten() -> Scenario {
         open: open_few,
         also: nothing_is_kept,
         ..scenario("forget", begin, &[forget])
+    }
+}
+
+/// The line that belongs at this place of a ledger: each of another length.
+fn line(at: usize) -> String {
+    format!("{{\"line\":\"{}\"}}", "x".repeat(at + 1))
+}
+
+/// Adds the next line to the ledger of a key.
+fn add_line(store: &dyn CheckpointStore, key: &Key) -> Result<()> {
+    let at = store.beside().ledger(key)?.len();
+    match store.beside().append_to_ledger(key, &line(at), at, None)? {
+        true => Ok(()),
+        false => Err(Error::refused("another line was added")),
+    }
+}
+
+/// No line that was acknowledged is lost, none is there that was never begun, and the ledger goes on.
+fn ledger_is_whole(look: &Look<'_>, key: &Key, acknowledged: usize) -> Judged {
+    let lines = || {
+        look.store
+            .beside()
+            .ledger(key)
+            .map_err(told("read the ledger"))
+    };
+    let found = lines()?;
+    let is_theirs = found
+        .iter()
+        .enumerate()
+        .all(|(at, found)| *found == line(at));
+    ensure(is_theirs && found.len() >= acknowledged, || {
+        format!("of {acknowledged} lines or more there are {found:?}")
+    })?;
+    add_line(look.store, key).map_err(told("add a line"))?;
+    let now = lines()?;
+    ensure(
+        now.len() == found.len() + 1 && now.starts_with(&found),
+        || format!("behind {found:?} a line was added: {now:?}"),
+    )
+}
+
+fn add_line_to_a(root: &Path) -> Result<()> {
+    add_line(&*open(root), &a())
+}
+
+/// Lines are added to a ledger.
+pub(crate) fn ledger() -> Scenario {
+    Scenario {
+        also: |look| ledger_is_whole(look, &a(), look.acknowledged),
+        ..scenario(
+            "lines of a ledger",
+            nothing,
+            &[add_line_to_a, add_line_to_a, add_line_to_a],
+        )
+    }
+}
+
+/// A ledger with a line that a loss of power tore goes on.
+pub(crate) fn torn_ledger() -> Scenario {
+    fn torn(root: &Path) {
+        add_line_to_a(root).unwrap();
+        add_line_to_a(root).unwrap();
+        let log = root.join("store/.agent-checkpoint/ledger/a.json.jsonl");
+        let mut bytes = std::fs::read(&log).unwrap();
+        bytes.extend(&line(2).as_bytes()[..9]);
+        bytes.extend([0; 40]);
+        std::fs::write(log, bytes).unwrap();
+    }
+    Scenario {
+        also: |look| ledger_is_whole(look, &a(), 2 + look.acknowledged),
+        ..scenario(
+            "lines of a torn ledger",
+            torn,
+            &[add_line_to_a, add_line_to_a],
+        )
+    }
+}
+
+/// The ledger of a slot of a host file.
+pub(crate) fn ledger_of_a_slot() -> Scenario {
+    fn add(root: &Path) -> Result<()> {
+        add_line(&*open_host(root), &active())
+    }
+    Scenario {
+        open: open_host,
+        key: active(),
+        also: |look| ledger_is_whole(look, &active(), look.acknowledged),
+        ..scenario("lines of a slot of a host file", host, &[add, add])
     }
 }
 

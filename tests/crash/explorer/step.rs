@@ -11,8 +11,8 @@ use agent_checkpoint::testkit::seam::{Call, Operation, Watch, watched};
 pub(crate) enum Step {
     /// A file is opened that is made if it is not there.
     Create(PathBuf),
-    /// A file loses its contents.
-    Cut(PathBuf),
+    /// A file loses its contents but for so many bytes.
+    Cut(PathBuf, u64),
     /// Bytes are written at an offset, or at the end.
     Write(PathBuf, Option<u64>, Vec<u8>),
     /// A file gets the time of another.
@@ -67,6 +67,7 @@ impl Watch for Recorder {
         let from = || self.name(call.from.unwrap());
         let step = match call.operation {
             Operation::Create | Operation::CreateTemp => Step::Create(path()),
+            Operation::Cut => Step::Cut(path(), call.at.unwrap()),
             Operation::Write => Step::Write(path(), call.at, call.bytes.unwrap().to_vec()),
             Operation::SetTime => Step::SetTime {
                 of: from(),
