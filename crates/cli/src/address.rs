@@ -641,11 +641,13 @@ pub(crate) fn file_options(access: Access, global: &Global) -> FileOptions {
         Access::Read => FileOptions::read_only(),
         Access::Change | Access::Make => FileOptions::default(),
     };
-    let options = options.with_max_bytes(global.max_bytes);
-    let options = match global.now {
-        Some(now) => options.with_clock(FixedClock(now)),
-        None => options,
-    };
+    let mut options = options.with_max_bytes(global.max_bytes);
+    if let Some(now) = global.now {
+        options = options.with_clock(FixedClock(now));
+    }
+    if let Some(timeout) = global.lock_timeout {
+        options = options.with_lock_timeout(timeout);
+    }
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => options.with_holder(&format!("{agent}, session {session}")),
         (Some(agent), None) => options.with_holder(agent),

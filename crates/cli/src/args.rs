@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::settings::{self, Origin, Setting, variable};
+use crate::verbs::hook;
 use crate::{help, inputs};
 
 /// What follows the list of verbs in `ckpt --help`.
@@ -118,6 +119,9 @@ pub(crate) struct Global {
     /// The values of the formats' own options.
     #[arg(skip)]
     pub(crate) given: Given,
+    /// How long a save waits for the lock of a file, where that is not the usual time.
+    #[arg(skip)]
+    pub(crate) lock_timeout: Option<Duration>,
 }
 
 impl Global {
@@ -406,6 +410,13 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Answer a hook of a coding agent, whose JSON is on standard input
+    ///
+    /// For Claude Code, Codex and Gemini CLI. SessionStart answers with the prompt of the checkpoint; PostToolUse and
+    /// AfterTool record the files that were edited; PreCompact and PreCompress save a checkpoint, and so do Stop,
+    /// AfterAgent and SessionEnd, which also tell of files that changed while no step was reported. Without --key it is
+    /// the only checkpoint of the store that is not complete. Always exit 0: a failure is a `systemMessage`.
+    Hook(Hook),
     /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
     Config,
     /// Print the script with which a shell completes verbs and options
@@ -439,6 +450,24 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// A hook that an agent calls.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Hook {
+    /// The name that the agent has for the event; one that is not known does nothing
+    #[arg(value_name = "EVENT")]
+    pub(crate) event: String,
+    /// What the agent sent.
+    #[arg(skip)]
+    pub(crate) payload: serde_json::Value,
+    /// How `ckpt.toml` has the prompt made.
+    #[arg(skip)]
+    pub(crate) template: Option<PathBuf>,
+    #[arg(skip)]
+    pub(crate) templates: Option<PathBuf>,
+    #[arg(skip)]
+    pub(crate) budget_tokens: Option<usize>,
 }
 
 /// For how long tasks are kept.
@@ -1091,7 +1120,14 @@ pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
             }
         })
     })?;
-    match settings::settle(&mut line, &matches) {
+    let entered = match &mut line {
+        Line::Common(args) => match &mut args.verb {
+            Verb::Hook(called) => hook::enter(called, &args.global),
+            _ => Ok(()),
+        },
+        Line::Own(..) => Ok(()),
+    };
+    match entered.and_then(|()| settings::settle(&mut line, &matches)) {
         Ok(()) => Ok(line),
         Err(failure) => {
             let outcome = Outcome::from(failure).for_a_shell(is_exported());

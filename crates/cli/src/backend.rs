@@ -148,7 +148,10 @@ fn sqlite(
         Access::Change => SqliteStore::open(path)?,
         Access::Read => SqliteStore::read_only(path)?,
     };
-    let store = store.with_max_bytes(global.max_bytes);
+    let mut store = store.with_max_bytes(global.max_bytes);
+    if let Some(timeout) = global.lock_timeout {
+        store = store.with_lock_timeout(timeout);
+    }
     Ok(match global.now {
         Some(now) => Arc::new(store.with_clock(FixedClock(now))),
         None => Arc::new(store),

@@ -55,14 +55,17 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "set", "release", "restore", "recover", "archive", "copy", "prune", "forget",
         ],
     ),
-    ("The command itself", &["config", "completions", "man"]),
+    (
+        "The command itself",
+        &["hook", "config", "completions", "man"],
+    ),
 ];
 
 /// The heading of what no group has: verbs that the formats of another program add.
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 71] = [
+const EXAMPLES: [(&str, &str); 72] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -187,6 +190,7 @@ const EXAMPLES: [(&str, &str); 71] = [
     ("copy", "ckpt copy checkpoints sqlite:tasks.db"),
     ("prune", "ckpt prune checkpoints/US-003.json --keep 3"),
     ("forget", "ckpt forget checkpoints/US-003.json --apply"),
+    ("hook", "ckpt hook SessionStart <payload.json"),
     ("config", "ckpt config"),
     (
         "completions",

@@ -35,11 +35,17 @@ use agent_checkpoint::formats::Formats;
 #[must_use]
 pub fn run(formats: Formats) -> ExitCode {
     outlive_size_limits();
-    let outcome = match args::parse(formats) {
+    let is_hook = verbs::hook::is_called(&formats);
+    let run = || match args::parse(formats) {
         Ok(args) => verbs::run(args),
         Err(outcome) => *outcome,
     };
-    output::print(&outcome)
+    if is_hook {
+        // An agent takes another code as an order to stop, also where nobody reads the answer.
+        let _ = output::print(&verbs::hook::guarded(run));
+        return ExitCode::SUCCESS;
+    }
+    output::print(&run())
 }
 
 /// A write beyond the size limit of files (`ulimit -f`) becomes an error that is reported, and the

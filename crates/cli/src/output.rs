@@ -43,7 +43,7 @@ fn without_secrets(text: &str) -> Option<String> {
 }
 
 /// What the line of an error begins with.
-const ERROR: &str = "ckpt: ";
+pub(crate) const ERROR: &str = "ckpt: ";
 
 /// What a verb has to say.
 #[derive(Debug, Default)]

@@ -276,6 +276,12 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
             budget_tokens,
             ..
         }) => settled.prompt(message, template, templates, budget_tokens)?,
+        Some(Verb::Hook(hook)) => settled.prompt(
+            PROMPT,
+            &mut hook.template,
+            &mut hook.templates,
+            &mut hook.budget_tokens,
+        )?,
         Some(Verb::Config) => {
             settled.thresholds([&mut None, &mut None, &mut None])?;
             settled.prompt(PROMPT, &mut None, &mut None, &mut None)?;

@@ -12,6 +12,7 @@ mod forget;
 mod forget_old;
 mod guide;
 mod history;
+pub(crate) mod hook;
 mod list;
 mod operate;
 mod own;
@@ -246,6 +247,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             claim::run(file.as_deref(), &how, global)
         }
         Verb::Release { file } => claim::release(file.as_deref(), global),
+        Verb::Hook(called) => hook::run(&called, global),
         Verb::Config => Ok(config::run(global)),
         Verb::Completions { shell } => Ok(pages::completions(shell, global)),
         Verb::Man { out } => pages::manual(out.as_deref(), global),

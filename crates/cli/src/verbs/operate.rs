@@ -105,7 +105,7 @@ fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Out
 }
 
 /// The heartbeat of a builder's session, which its host file has: the checkpoint stays as it is.
-fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     target.require_file()?;
     let now = super::now(global);
     let saved = target.store().beat(&target.key, now, global.fence);
@@ -190,7 +190,11 @@ fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
 }
 
 /// Makes one change of all reports.
-fn change(target: &Target, reports: &[Report], global: &Global) -> Result<Outcome, Failure> {
+pub(super) fn change(
+    target: &Target,
+    reports: &[Report],
+    global: &Global,
+) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
     let mut taken = inputs::of_file(
         &target.format,

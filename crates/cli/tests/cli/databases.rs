@@ -110,6 +110,7 @@ const TRIED: &[&str] = &[
     "gate",
     "heartbeat",
     "history",
+    "hook",
     "lead",
     "list",
     "note",
@@ -154,6 +155,25 @@ fn every_verb_is_tried() {
     let verbs: BTreeSet<&str> = verbs.filter(|verb| !verb.is_empty()).collect();
     let tried = TRIED.iter().chain(WITHOUT_STORE).copied();
     assert_eq!(verbs, tried.collect());
+}
+
+#[test]
+fn a_hook_of_a_coding_agent_finds_the_only_open_checkpoint() {
+    for task in Task::begun() {
+        let hook = |event: &str| {
+            let now = "2026-03-02T09:00:04Z";
+            let words = ["hook", event, "--store", &task.store, "--now", now];
+            let run = task.project.ckpt_given(&words, r#"{"session_id": "s1"}"#);
+            assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+            run.out
+        };
+        let out = hook("SessionStart");
+        assert!(out.contains("# Resuming Task: US-003"), "{out}");
+        assert!(out.contains("--key US-003"), "{out}");
+        assert_eq!(hook("Stop"), "");
+        let shown = task.run(0, &["show", "--json"]).json();
+        assert_eq!(shown["updated_at"], "2026-03-02T09:00:04Z");
+    }
 }
 
 #[test]

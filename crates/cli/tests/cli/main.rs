@@ -26,6 +26,7 @@ mod fleet;
 mod forgetting;
 mod guiding;
 mod handing_off;
+mod hooks;
 mod listing;
 mod mixing;
 mod operating;

@@ -1,0 +1,459 @@
+//! `ckpt hook`, with what the agents send: `tests/hooks` has payloads as they document them, each with its source and
+//! the date at which that was read.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use agent_checkpoint::store::FileStore;
+use agent_checkpoint::{CheckpointStoreExt, Key};
+use serde_json::{Value, json};
+
+use crate::project::{Project, Run, TASK};
+
+const AT: &str = "2026-03-02T09:00:00Z";
+
+/// What an agent sends in a project, which is `/project` in the files.
+fn payload(project: &Project, name: &str) -> Value {
+    let path = format!("{}/tests/hooks/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(path).unwrap();
+    let file: Value = serde_json::from_str(&text).unwrap();
+    assert!(file["source"].as_str().unwrap().starts_with("https://"));
+    assert_eq!(file["date"].as_str().unwrap().len(), 10);
+    let folder = project.path("").canonicalize().unwrap();
+    let folder = folder
+        .to_str()
+        .unwrap()
+        .trim_end_matches('/')
+        .replace('\\', "/");
+    let text = file["payload"].to_string().replace("/project", &folder);
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The hook of an event, run where no project is.
+fn send(project: &Project, payload: &Value) -> Run {
+    let event = payload["hook_event_name"].as_str().unwrap();
+    let run = project.ckpt_given(&["hook", event, "--now", AT], payload.to_string());
+    assert_eq!(run.code, 0, "{run:?}");
+    run
+}
+
+fn hook(project: &Project, name: &str) -> Run {
+    send(project, &payload(project, name))
+}
+
+/// One that has nothing to say.
+#[track_caller]
+fn silent(run: &Run) {
+    assert_eq!(
+        (run.code, run.out.as_str(), run.err.as_str()),
+        (0, "", ""),
+        "{run:?}"
+    );
+}
+
+#[track_caller]
+fn message(run: &Run) -> String {
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    let answer = run.json();
+    assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+    let text = answer["systemMessage"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("ckpt: ") && !text.contains('\n'), "{text}");
+    text
+}
+
+/// A project whose task is in the store of its `ckpt.toml`.
+fn project() -> Project {
+    let project = Project::with("ckpt.toml", "store = \"checkpoints\"\nroot = \".\"\n");
+    project.write("checkpoints/US-003.json", TASK);
+    project.write_at("src/a.rs", "2026-03-02T07:00:00Z");
+    project
+}
+
+/// A task with nothing left.
+fn complete_task() -> String {
+    let current = r#"{ "description": "Make b", "startedAt": "2026-03-02T08:05:00Z" }"#;
+    let task = TASK.replace(current, "null");
+    task.replace(r#"["Make b", "Make c"]"#, "[]")
+}
+
+fn shown(project: &Project, file: &str) -> Value {
+    project.ckpt(&["show", "--json", file]).json()
+}
+
+const FILE: &str = "checkpoints/US-003.json";
+
+#[test]
+fn a_session_begins_with_the_prompt_in_the_form_of_each_agent() {
+    for (name, session) in [
+        ("claude-session-start", "abc123"),
+        ("codex-session-start", "019a-codex"),
+        ("gemini-session-start", "gemini-1"),
+    ] {
+        let project = project();
+        let before = project.read(FILE);
+        let run = hook(&project, name);
+        assert_eq!(run.err, "");
+        let answer = run.json();
+        let context = answer["hookSpecificOutput"]["additionalContext"]
+            .as_str()
+            .unwrap();
+        assert_eq!(
+            answer,
+            json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
+        );
+        assert!(
+            context.starts_with("# Resuming Task: US-003\n"),
+            "{context}"
+        );
+        assert!(
+            context.contains(&format!("--session {session}")),
+            "{context}"
+        );
+        assert_eq!(project.read(FILE), before);
+    }
+}
+
+#[test]
+fn the_folder_is_that_of_the_agent() {
+    let project = project();
+    project.write("web/app.ts", "x");
+    let mut payload = payload(&project, "claude-session-start");
+    let web = project.path("web");
+    payload["cwd"] = web.to_str().into();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = project.command();
+    command
+        .current_dir(elsewhere.path())
+        .args(["hook", "SessionStart"]);
+    let mut child = command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take().unwrap();
+    serde_json::to_writer(input, &payload).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.contains("# Resuming Task: US-003"), "{out}");
+}
+
+#[test]
+fn where_no_checkpoint_is_to_go_on_with_nothing_is_said() {
+    let all = [
+        "claude-session-start",
+        "claude-post-tool-use",
+        "claude-pre-compact",
+        "claude-stop",
+        "claude-session-end",
+        "codex-session-start",
+        "codex-post-tool-use",
+        "codex-pre-compact",
+        "codex-stop",
+        "gemini-session-start",
+        "gemini-after-tool",
+        "gemini-pre-compress",
+        "gemini-after-agent",
+        "gemini-session-end",
+    ];
+    let files = fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hooks"));
+    assert_eq!(files.unwrap().count(), all.len());
+    let none = Project::new();
+    let empty = Project::with("ckpt.toml", "store = \"checkpoints\"\n");
+    let complete = project();
+    complete.write(FILE, complete_task());
+    let mut named = Project::with("ckpt.toml", "store = \"checkpoints\"\n");
+    named.write("checkpoints/other.json", TASK);
+    named.set(&[("CKPT_KEY", "US-004".to_owned())]);
+    for project in [&none, &empty, &complete, &named] {
+        for name in all {
+            silent(&hook(project, name));
+        }
+    }
+    // Also where it is named.
+    for name in ["claude-session-start", "claude-stop"] {
+        let payload = payload(&complete, name);
+        let event = payload["hook_event_name"].as_str().unwrap();
+        let words = ["hook", event, "--store", "checkpoints", "--key", "US-003"];
+        silent(&complete.ckpt_given(&words, payload.to_string()));
+    }
+    // An event that is not known does nothing.
+    let project = project();
+    let before = project.read(FILE);
+    let words = ["hook", "PermissionRequest"];
+    silent(&project.ckpt_given(&words, payload(&project, "claude-stop").to_string()));
+    assert_eq!(project.read(FILE), before);
+}
+
+#[test]
+fn edited_files_join_the_note_of_the_current_step() {
+    let project = project();
+    let note =
+        |project: &Project| shown(project, FILE)["handoff"]["in_progress"][0]["note"].clone();
+    let mut edit = payload(&project, "claude-post-tool-use");
+    silent(&send(&project, &edit));
+    assert_eq!(note(&project), "[edited: src/toggle.tsx]");
+    // The same once more writes nothing.
+    let before = project.read(FILE);
+    silent(&send(&project, &edit));
+    silent(&hook(&project, "gemini-after-tool"));
+    assert_eq!(project.read(FILE), before);
+
+    project.expect(
+        0,
+        &[
+            "note",
+            "half done",
+            "--store",
+            "checkpoints",
+            "--key",
+            "US-003",
+        ],
+    );
+    silent(&hook(&project, "codex-post-tool-use"));
+    let edited = "half done [edited: src/new.rs, src/b.rs, src/a.rs, src/gone.rs]";
+    assert_eq!(note(&project), edited);
+
+    // What is no source of the project, or was not changed.
+    let before = project.read(FILE);
+    let own = project.path(FILE);
+    for path in ["/etc/passwd", "node_modules/x.js", own.to_str().unwrap()] {
+        edit["tool_input"]["file_path"] = path.into();
+        silent(&send(&project, &edit));
+    }
+    edit["tool_input"]["file_path"] = "src/other.rs".into();
+    edit["tool_response"] = json!({"error": {"message": "no such text"}});
+    silent(&send(&project, &edit));
+    edit["tool_response"] = Value::Null;
+    edit["tool_name"] = "Read".into();
+    silent(&send(&project, &edit));
+    assert_eq!(project.read(FILE), before);
+    edit["tool_name"] = "Edit".into();
+    silent(&send(&project, &edit));
+    assert!(note(&project).as_str().unwrap().contains("src/other.rs"));
+}
+
+#[test]
+fn a_format_with_files_of_its_own_gets_the_edited_ones_there() {
+    let project = Project::with("ckpt.toml", "store = \"agents\"\n");
+    let start = [
+        "start",
+        "--store",
+        "agents",
+        "--key",
+        "Secondary-A",
+        "--plan",
+        "Wire toggle",
+    ];
+    let session = [
+        "--format",
+        "agent-session",
+        "--task",
+        "toggle",
+        "--session",
+        "s1",
+    ];
+    project.expect(0, &[&start[..], &session].concat());
+    project.expect(
+        0,
+        &[
+            "step",
+            "start",
+            "Wire toggle",
+            "--store",
+            "agents",
+            "--key",
+            "Secondary-A",
+        ],
+    );
+    silent(&hook(&project, "codex-post-tool-use"));
+    let text: Value = serde_json::from_str(&project.read("agents/secondary_a.json")).unwrap();
+    let files = json!(["src/new.rs", "src/b.rs", "src/a.rs", "src/gone.rs"]);
+    assert_eq!(text["files_modified"], files);
+    // The session is that of the agent.
+    assert_eq!(text["session_id"], "019a-codex");
+}
+
+#[test]
+fn before_its_context_shrinks_the_state_is_stamped_and_says_why() {
+    for (name, reason) in [
+        ("claude-pre-compact", "context_limit"),
+        ("codex-pre-compact", "periodic"),
+        ("gemini-pre-compress", "context_limit"),
+    ] {
+        let project = project();
+        silent(&hook(&project, name));
+        let saved = shown(&project, FILE);
+        assert_eq!(saved["handoff"]["reason"], reason, "{name}");
+        assert_eq!(saved["updated_at"], AT, "{name}");
+    }
+}
+
+#[test]
+fn the_end_of_a_turn_is_stamped_and_tells_what_no_step_was_reported_of() {
+    for name in [
+        "claude-stop",
+        "codex-stop",
+        "gemini-after-agent",
+        "claude-session-end",
+        "gemini-session-end",
+    ] {
+        let project = project();
+        silent(&hook(&project, name));
+        let saved = shown(&project, FILE);
+        assert_eq!(saved["updated_at"], AT, "{name}");
+        // What the agent edited, and what changed besides.
+        silent(&hook(&project, "claude-post-tool-use"));
+        project.write("src/a.rs", "other");
+        let said = message(&hook(&project, name));
+        let files = "2 files changed and no step was reported since: src/toggle.tsx, src/a.rs;";
+        assert!(said.contains(files), "{said}");
+        let done = [
+            "step",
+            "done",
+            "Made b",
+            "--modified",
+            "src/a.rs",
+            "--store",
+            "checkpoints",
+            "--key",
+            "US-003",
+        ];
+        project.expect(0, &done);
+        silent(&hook(&project, name));
+    }
+}
+
+#[test]
+fn a_host_file_gets_the_heartbeat_of_its_session() {
+    let project = Project::with("ckpt.toml", "store = \"docs/builder-state.json\"\n");
+    project.write("docs/builder-state.json", crate::project::EXAMPLE);
+    let run = hook(&project, "claude-stop");
+    assert_eq!(run.err, "");
+    let host: Value = serde_json::from_str(&project.read("docs/builder-state.json")).unwrap();
+    assert_eq!(host["lastHeartbeat"], AT);
+}
+
+#[test]
+fn of_several_open_checkpoints_the_key_says_which() {
+    let mut project = project();
+    project.write("checkpoints/US-005.json", complete_task());
+    let run = hook(&project, "claude-session-start");
+    assert!(run.out.contains("# Resuming Task: US-003"), "{run:?}");
+    project.write("checkpoints/US-004.json", TASK);
+    let said = message(&hook(&project, "claude-session-start"));
+    assert!(
+        said.contains("2 checkpoints that are not complete"),
+        "{said}"
+    );
+    let before = project.read(FILE);
+    for name in ["claude-post-tool-use", "claude-pre-compact", "claude-stop"] {
+        silent(&hook(&project, name));
+    }
+    assert_eq!(project.read(FILE), before);
+    project.set(&[("CKPT_KEY", "US-004".to_owned())]);
+    let run = hook(&project, "claude-session-start");
+    assert!(run.out.contains("# Resuming Task: US-004"), "{run:?}");
+}
+
+#[test]
+fn a_failure_is_a_message_and_never_an_exit_code() {
+    let broken = Project::with("ckpt.toml", "store = 7\n");
+    let said = message(&hook(&broken, "claude-stop"));
+    assert!(said.contains("ckpt.toml:1"), "{said}");
+
+    let corrupt = project();
+    corrupt.write(FILE, &TASK[..200]);
+    let before = corrupt.read(FILE);
+    for name in [
+        "claude-session-start",
+        "codex-pre-compact",
+        "gemini-after-agent",
+    ] {
+        let said = message(&hook(&corrupt, name));
+        assert!(
+            said.contains(FILE) && said.contains("ckpt recover"),
+            "{said}"
+        );
+    }
+    // One for each edit would be too many.
+    let run = hook(&corrupt, "claude-post-tool-use");
+    assert_eq!((run.code, run.out.as_str()), (0, ""));
+    assert!(run.error().contains(FILE), "{run:?}");
+    assert_eq!(corrupt.read(FILE), before);
+
+    let good = project();
+    let stop = payload(&good, "claude-stop").to_string();
+    for (words, input) in [
+        (vec!["hook", "Stop"], ""),
+        (vec!["hook", "Stop"], "no JSON"),
+        (vec!["hook", "Stop", "--max-bytes", "10"], &stop),
+        (vec!["hook"], &stop),
+        (vec!["hook", "Stop", "--nonsense"], &stop),
+        (
+            vec![
+                "--store",
+                "checkpoints",
+                "hook",
+                "Stop",
+                "--json",
+                "--fence",
+                "x",
+            ],
+            &stop,
+        ),
+        (vec!["hook", "Stop", "--store", "s4://x"], &stop),
+    ] {
+        let run = good.ckpt_given(&words, input);
+        let said = message(&run);
+        assert!(said.len() > 20, "{words:?}: {said}");
+    }
+    // What is JSON and no object is of no folder.
+    for input in ["7", "null", "[]", "{}", r#"{"cwd": 7, "session_id": []}"#] {
+        let run = good.ckpt_given(&["hook", "Stop"], input);
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+    // A word of another verb does not make it one.
+    good.expect(2, &["step", "add", "hook", "--nonsense"]);
+    good.expect(2, &["hooks", "Stop"]);
+}
+
+#[test]
+fn a_lock_is_waited_for_less_than_two_seconds() {
+    let project = project();
+    let store = FileStore::open(project.path("checkpoints"));
+    let key = Key::new("US-003").unwrap();
+    let (mut took, mut said) = (Duration::ZERO, String::new());
+    store
+        .transact(&key, |_| {
+            let began = Instant::now();
+            said = message(&hook(&project, "claude-stop"));
+            took = began.elapsed();
+            Ok::<_, agent_checkpoint::Error>(None)
+        })
+        .unwrap();
+    assert!(said.contains("lock"), "{said}");
+    let expected = Duration::from_millis(900)..Duration::from_secs(5);
+    assert!(expected.contains(&took), "{took:?}");
+}
+
+#[test]
+fn a_prompt_has_at_most_what_the_agents_pass_on() {
+    let project = project();
+    let decisions: Vec<Value> = (0..100)
+        .map(|number| {
+            let text = format!("Decision {number}: {}", "word ".repeat(40));
+            json!({"decision": text, "timestamp": "2026-03-02T08:00:00Z"})
+        })
+        .collect();
+    let mut task: Value = serde_json::from_str(TASK).unwrap();
+    task["decisions"] = decisions.into();
+    project.write(FILE, task.to_string());
+    let run = hook(&project, "claude-session-start");
+    let answer = run.json();
+    let context = answer["hookSpecificOutput"]["additionalContext"]
+        .as_str()
+        .unwrap();
+    assert!(context.len() <= 8_000, "{}", context.len());
+    assert!(context.contains("`ckpt resume` prints it"), "{context}");
+}
