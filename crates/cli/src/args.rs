@@ -410,6 +410,18 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Set a project up: say which checkpoints are there, and what `ckpt.toml`, `.gitignore`, AGENTS.md and CLAUDE.md need
+    ///
+    /// Works in the current folder. Nothing is written without --write, and nothing is overwritten: a file that is there
+    /// gets at its end what it lacks. Exit 1 when a checkpoint has violations, 3 when one is corrupt.
+    Init {
+        /// Write it
+        #[arg(long)]
+        write: bool,
+        /// Also add `ckpt hook` to the project's settings of these coding agents, of which the rest stays as it is
+        #[arg(long, value_name = "AGENT", value_enum, num_args = 1..)]
+        hooks: Vec<Agent>,
+    },
     /// Answer a hook of a coding agent, whose JSON is on standard input
     ///
     /// For Claude Code, Codex and Gemini CLI. SessionStart answers with the prompt of the checkpoint; PostToolUse and
@@ -450,6 +462,17 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// A coding agent that has hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Agent {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
 }
 
 /// A hook that an agent calls.

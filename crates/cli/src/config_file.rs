@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::backend::{is_address, shown};
 use crate::failure::Failure;
 
-const NAME: &str = "ckpt.toml";
+pub(crate) const NAME: &str = "ckpt.toml";
 
 /// No file of settings is as long as this, in bytes.
 const MOST: u64 = 1 << 20;

@@ -57,7 +57,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "The command itself",
-        &["hook", "config", "completions", "man"],
+        &["init", "hook", "config", "completions", "man"],
     ),
 ];
 
@@ -65,7 +65,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 72] = [
+const EXAMPLES: [(&str, &str); 73] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -190,6 +190,7 @@ const EXAMPLES: [(&str, &str); 72] = [
     ("copy", "ckpt copy checkpoints sqlite:tasks.db"),
     ("prune", "ckpt prune checkpoints/US-003.json --keep 3"),
     ("forget", "ckpt forget checkpoints/US-003.json --apply"),
+    ("init", "ckpt init --hooks claude --write"),
     ("hook", "ckpt hook SessionStart <payload.json"),
     ("config", "ckpt config"),
     (

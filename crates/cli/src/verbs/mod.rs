@@ -13,6 +13,7 @@ mod forget_old;
 mod guide;
 mod history;
 pub(crate) mod hook;
+mod init;
 mod list;
 mod operate;
 mod own;
@@ -247,6 +248,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             claim::run(file.as_deref(), &how, global)
         }
         Verb::Release { file } => claim::release(file.as_deref(), global),
+        Verb::Init { write, hooks } => init::run(write, &hooks, global),
         Verb::Hook(called) => hook::run(&called, global),
         Verb::Config => Ok(config::run(global)),
         Verb::Completions { shell } => Ok(pages::completions(shell, global)),
@@ -293,6 +295,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         | Verb::Copy { .. }
         | Verb::Release { .. } => true,
         Verb::Forget { apply, .. } => *apply,
+        Verb::Init { write, .. } => *write,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),

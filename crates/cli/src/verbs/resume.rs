@@ -294,7 +294,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
 }
 
 /// The reports of an agent's day, each with what it takes.
-const REPORTS: &[(&str, &str)] = &[
+pub(super) const REPORTS: &[(&str, &str)] = &[
     ("step start", " 'TEXT'"),
     ("step done", " 'TEXT' --modified FILE"),
     ("subtask start", " ID"),

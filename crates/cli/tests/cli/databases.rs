@@ -144,7 +144,7 @@ const TRIED: &[&str] = &[
 ];
 
 /// Those that are about no checkpoint.
-const WITHOUT_STORE: &[&str] = &["completions", "config", "guide", "man", "schema"];
+const WITHOUT_STORE: &[&str] = &["completions", "config", "guide", "init", "man", "schema"];
 
 #[test]
 fn every_verb_is_tried() {

@@ -42,6 +42,7 @@ mod schemas;
 #[path = "../../../object-store/tests/store/server.rs"]
 mod server;
 mod setting;
+mod setting_up;
 mod settings;
 mod staleness;
 mod usage;
