@@ -422,6 +422,17 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "AGENT", value_enum, num_args = 1..)]
         hooks: Vec<Agent>,
     },
+    /// Say what is wrong with a store, and with which command it is mended
+    ///
+    /// Looks into sub-folders, as `status` does. Exit 1 when something is wrong, 3 when a checkpoint is corrupt.
+    Doctor {
+        /// The folder, file or database; or --store
+        #[arg(value_name = "DIR")]
+        place: Option<PathBuf>,
+        /// Remove what killed writers left; nothing else is safe without a decision
+        #[arg(long)]
+        fix: bool,
+    },
     /// Answer a hook of a coding agent, whose JSON is on standard input
     ///
     /// For Claude Code, Codex and Gemini CLI. SessionStart answers with the prompt of the checkpoint; PostToolUse and
@@ -528,6 +539,7 @@ impl Verb {
             | Verb::Prune { file, .. }
             | Verb::Claim { file, .. }
             | Verb::Release { file }
+            | Verb::Doctor { place: file, .. }
             | Verb::List { place: file } => file.as_deref(),
             _ => None,
         }

@@ -45,8 +45,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Reading",
         &[
-            "list", "detect", "validate", "revision", "stale", "history", "diff", "convert",
-            "guide", "schema",
+            "list", "doctor", "detect", "validate", "revision", "stale", "history", "diff",
+            "convert", "guide", "schema",
         ],
     ),
     (
@@ -65,7 +65,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 73] = [
+const EXAMPLES: [(&str, &str); 74] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -190,6 +190,7 @@ const EXAMPLES: [(&str, &str); 73] = [
     ("copy", "ckpt copy checkpoints sqlite:tasks.db"),
     ("prune", "ckpt prune checkpoints/US-003.json --keep 3"),
     ("forget", "ckpt forget checkpoints/US-003.json --apply"),
+    ("doctor", "ckpt doctor checkpoints"),
     ("init", "ckpt init --hooks claude --write"),
     ("hook", "ckpt hook SessionStart <payload.json"),
     ("config", "ckpt config"),

@@ -224,7 +224,11 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
         .as_deref()
         .is_some_and(|verb| names_place(verb, global));
     let is_of_old = verb.as_deref().is_some_and(is_of_old);
-    let takes_key = !is_of_old && !matches!(verb, Some(Verb::Status(_) | Verb::List { .. }));
+    let takes_key = !is_of_old
+        && !matches!(
+            verb,
+            Some(Verb::Status(_) | Verb::List { .. } | Verb::Doctor { .. })
+        );
     let unless_named = |places| if is_named { Places::Nowhere } else { places };
     let file = match verb.as_deref() {
         Some(Verb::Set { words, .. }) if is_named => words.first().map(Path::new),

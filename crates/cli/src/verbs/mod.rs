@@ -8,6 +8,7 @@ mod convert;
 mod copy;
 mod detect;
 mod diff;
+mod doctor;
 mod forget;
 mod forget_old;
 mod guide;
@@ -249,6 +250,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         }
         Verb::Release { file } => claim::release(file.as_deref(), global),
         Verb::Init { write, hooks } => init::run(write, &hooks, global),
+        Verb::Doctor { place, fix } => doctor::run(place.as_deref(), fix, global),
         Verb::Hook(called) => hook::run(&called, global),
         Verb::Config => Ok(config::run(global)),
         Verb::Completions { shell } => Ok(pages::completions(shell, global)),
@@ -296,6 +298,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         | Verb::Release { .. } => true,
         Verb::Forget { apply, .. } => *apply,
         Verb::Init { write, .. } => *write,
+        Verb::Doctor { fix, .. } => *fix,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),

@@ -16,22 +16,22 @@ use crate::report::{count, violation};
 
 /// What is said of one file.
 #[derive(Serialize)]
-struct Verdict {
+pub(super) struct Verdict {
     file: String,
-    format: Option<String>,
+    pub(super) format: Option<String>,
     outcome: &'static str,
-    violations: Vec<Violation>,
-    error: Option<Corruption>,
+    pub(super) violations: Vec<Violation>,
+    pub(super) error: Option<Corruption>,
 }
 
 /// Why a file is no document.
 #[derive(Serialize)]
 pub(super) struct Corruption {
-    code: String,
+    pub(super) code: String,
     line: usize,
     column: usize,
     offset: usize,
-    message: String,
+    pub(super) message: String,
 }
 
 impl Corruption {
@@ -83,7 +83,12 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
-fn judge(named: &Named, global: &Global, outcome: &mut Outcome) -> Result<Verdict, Failure> {
+/// What is wrong with one file.
+pub(super) fn judge(
+    named: &Named,
+    global: &Global,
+    outcome: &mut Outcome,
+) -> Result<Verdict, Failure> {
     let formats = &global.formats;
     let file = named.shown();
     let verdict = |format: Option<String>, outcome| Verdict {

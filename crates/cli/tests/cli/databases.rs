@@ -105,6 +105,7 @@ const TRIED: &[&str] = &[
     "detail",
     "detect",
     "diff",
+    "doctor",
     "fail",
     "forget",
     "gate",
@@ -173,6 +174,23 @@ fn a_hook_of_a_coding_agent_finds_the_only_open_checkpoint() {
         assert_eq!(hook("Stop"), "");
         let shown = task.run(0, &["show", "--json"]).json();
         assert_eq!(shown["updated_at"], "2026-03-02T09:00:04Z");
+    }
+}
+
+#[test]
+fn doctor_judges_what_is_there() {
+    for task in Task::begun() {
+        let words = [&["doctor", &task.store][..], &NOW].concat();
+        let run = task.project.expect(0, &words);
+        assert_eq!(run.out, "1 checkpoint; nothing is wrong\n");
+        task.run(1, &["set", "/phase=\"x\""]);
+        let run = task.project.expect(1, &words);
+        let says = format!("violation: {}: /phase: ", task.store);
+        assert!(run.out.starts_with(&says), "{run:?}");
+        let next = run.out.lines().nth(1).unwrap_or_default();
+        assert!(next.starts_with("  ckpt validate --store "), "{run:?}");
+        assert!(next.ends_with(" --key US-003"), "{run:?}");
+        task.run(1, &["validate"]);
     }
 }
 

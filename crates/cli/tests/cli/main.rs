@@ -22,6 +22,7 @@ mod cluster;
 mod converting;
 mod copying;
 mod databases;
+mod doctoring;
 mod fleet;
 mod forgetting;
 mod guiding;

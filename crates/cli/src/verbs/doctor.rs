@@ -1,0 +1,518 @@
+//! `ckpt doctor`: what is wrong with a store, and what to do about it.
+//!
+//! It judges nothing anew: the checkpoints are judged as by `status` and `validate`. Only what lies beside them is looked
+//! at here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use agent_checkpoint::fleet::{self, Fleet, Row, RowState};
+use agent_checkpoint::formats::{Format, Formats, SourceFiles};
+use agent_checkpoint::json::Code;
+use chrono::SecondsFormat;
+use serde::Serialize;
+
+use super::scan::{self, Opened};
+use super::validate::{self, Corruption};
+use crate::address::Target;
+use crate::args::Global;
+use crate::backend::Access;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::named::{Named, shell_word};
+use crate::output::{Outcome, one_line};
+use crate::read;
+use crate::report::{count, violation};
+
+/// The folder of ours beside checkpoints.
+const OWN: &str = ".agent-checkpoint";
+
+/// Those of its folders that hold states of the checkpoints, each in a folder or file named after that of the checkpoint.
+const STATES: [&str; 3] = ["history", "pinned", "corrupt"];
+const DROPPED_LOG: &str = "overflow";
+
+/// How many folders deep, as `status` does.
+const DEPTH: usize = 8;
+
+/// From which age on a temporary file is of no living writer.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+
+/// How far a clock may be ahead.
+const TOLERANCE: Duration = Duration::from_secs(5);
+
+/// What `doctor --json` prints.
+#[derive(Serialize)]
+struct Report {
+    /// How many checkpoints there are.
+    checked: usize,
+    findings: Vec<Finding>,
+}
+
+/// What is wrong.
+#[derive(Serialize)]
+struct Finding {
+    kind: String,
+    place: String,
+    message: String,
+    /// A command for it.
+    next: Option<String>,
+    fixed: bool,
+}
+
+pub(super) fn run(place: Option<&Path>, fix: bool, global: &Global) -> Result<Outcome, Failure> {
+    if global.key.is_some() || global.slot.is_some() {
+        return Err(Failure::usage(
+            "doctor looks at all checkpoints of a store; leave --key and --slot out",
+        ));
+    }
+    let place = match (place, global.store.as_deref()) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage(
+                "DIR and --store are both given; leave one out",
+            ));
+        }
+        (None, None) => {
+            return Err(Failure::usage(
+                "which store? Name it, such as `ckpt doctor checkpoints`, or with --store PATH (or CKPT_STORE)",
+            ));
+        }
+        (Some(place), None) | (None, Some(place)) => place,
+    };
+    let opened = Opened::new(place, Access::Read, global)?;
+    let options = scan::options(global)?.with_depth(DEPTH);
+    let fleet = Fleet::scan(&[opened.source()], &options, super::now(global));
+    let mut outcome = Outcome::new();
+    scan::tell_skipped(&fleet, &mut outcome);
+    let mut doctor = Doctor {
+        global,
+        findings: Vec::new(),
+        exit: Exit::Done,
+    };
+    let rows = fleet
+        .rows()
+        .iter()
+        .filter(|row| row.revision.is_some() || row.format.is_some());
+    let checked = rows.clone().count();
+    let mut files = BTreeSet::new();
+    for row in fleet.rows() {
+        // A host file is one file with several rows.
+        let is_new = row
+            .place
+            .file
+            .as_ref()
+            .is_none_or(|file| files.insert(file.clone()));
+        if is_new {
+            doctor.row(row)?;
+        }
+    }
+    for found in fleet.findings() {
+        doctor.finding(found);
+    }
+    if opened.store().is_none() {
+        doctor.files(&files);
+        doctor.beside(place, fix);
+    }
+    let is_open = doctor.findings.iter().any(|found| !found.fixed);
+    outcome.exit = outcome
+        .exit
+        .and(doctor.exit)
+        .and(Exit::findings_if(is_open));
+    let report = Report {
+        checked,
+        findings: doctor.findings,
+    };
+    match global.json {
+        true => outcome.json(&report),
+        false => print(&report, &mut outcome),
+    }
+    Ok(outcome)
+}
+
+struct Doctor<'g> {
+    global: &'g Global,
+    findings: Vec<Finding>,
+    exit: Exit,
+}
+
+impl Doctor<'_> {
+    fn add(
+        &mut self,
+        kind: &str,
+        place: impl ToString,
+        message: impl Into<String>,
+        next: Option<String>,
+    ) {
+        self.findings.push(Finding {
+            kind: kind.to_owned(),
+            place: place.to_string(),
+            message: message.into(),
+            next,
+            fixed: false,
+        });
+    }
+
+    /// What is wrong with the document of a row, as `validate` says it at the present time.
+    fn row(&mut self, row: &Row) -> Result<(), Failure> {
+        match &row.state {
+            RowState::Checkpoint { .. } | RowState::TakenOver { .. } | RowState::Corrupt { .. } => {
+            }
+            RowState::Unreadable { reason } => {
+                self.exit = self.exit.and(Exit::Failed);
+                self.add("unreadable", &row.place, reason, None);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        }
+        let now = super::now(self.global);
+        let at = Global {
+            store: row.place.store.as_ref().map(PathBuf::from),
+            key: row.place.key.clone(),
+            slot: None,
+            now: Some(now),
+            ..self.global.clone()
+        };
+        let named = Named::new(row.place.file.as_deref(), Access::Read, &at)?;
+        let mut words = match &row.place.file {
+            Some(file) => shell_word(&file.display().to_string()),
+            None => format!(
+                "--store {} --key {}",
+                shell_word(row.place.store.as_deref().unwrap_or_default()),
+                shell_word(row.place.key.as_deref().unwrap_or_default())
+            ),
+        };
+        if let Some(format) = &self.global.format {
+            words.push_str(&format!(" --format {format}"));
+        }
+        let verdict = match validate::judge(&named, &at, &mut Outcome::new()) {
+            Ok(verdict) => verdict,
+            // It is gone since the scan.
+            Err(failure) if failure.code == "not-found" => return Ok(()),
+            Err(failure) => {
+                self.exit = self.exit.and(failure.exit);
+                self.add("unreadable", &row.place, failure.message, None);
+                return Ok(());
+            }
+        };
+        if let Some(error) = &verdict.error {
+            self.exit = self.exit.and(Exit::Corrupt);
+            let next = recovery(row, &words, error, verdict.format.as_deref(), self.global);
+            let message = format!("{}: {}", error.code, error.message);
+            self.add("corrupt", named.shown().display(), message, next);
+            return Ok(());
+        }
+        let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for found in &verdict.violations {
+            kinds
+                .entry(found.code.to_string())
+                .or_default()
+                .push(violation(found));
+        }
+        for (code, all) in kinds {
+            let is_of_clock = code == Code::FUTURE_TIMESTAMP.as_str();
+            let kind = if is_of_clock { "clock" } else { "violation" };
+            let more = match all.len() - 1 {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            let now = now.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let option = if is_of_clock {
+                format!(" --now {now}")
+            } else {
+                String::new()
+            };
+            let next = format!("ckpt validate {words}{option}");
+            self.add(
+                kind,
+                named.shown().display(),
+                format!("{}{more}", all[0]),
+                Some(next),
+            );
+        }
+        Ok(())
+    }
+
+    /// What does not go together, as `status` says it.
+    fn finding(&mut self, found: &fleet::Finding) {
+        let value = serde_json::to_value(found).unwrap_or_default();
+        let text = |member: &str| value[member].as_str().unwrap_or_default();
+        let place = text("place");
+        // A place with a slot or in a database is no file.
+        let is_file =
+            place.ends_with(".json") && Path::new(place).parent().is_some_and(Path::exists);
+        let file = is_file.then(|| shell_word(place));
+        let next = file.and_then(|file| {
+            Some(match found {
+                fleet::Finding::NeverBegun { .. } => format!("ckpt forget {file} --apply"),
+                fleet::Finding::TakenOver { .. } => format!("ckpt archive {file} --as crashed"),
+                fleet::Finding::RolledBack { later, .. } => {
+                    format!("ckpt restore {file} --entry {}", later.as_ref()?)
+                }
+                fleet::Finding::ClaimRanOut { .. } => format!("ckpt resume {file}"),
+                _ => return None,
+            })
+        });
+        self.add(text("finding"), place, found.to_string(), next);
+    }
+
+    /// Rights, times and locks of the files.
+    fn files(&mut self, files: &BTreeSet<PathBuf>) {
+        let mut folders = BTreeSet::new();
+        for file in files {
+            let folder = file
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            if folders.insert(folder.to_path_buf()) {
+                self.rights(folder, "no checkpoint can be saved in it");
+                if let Some(why) = no_locks(file) {
+                    let message = format!(
+                        "the file system has no locks, so no checkpoint can be saved here: {why}"
+                    );
+                    self.add("no-locks", folder.display(), message, None);
+                }
+            }
+            self.rights(file, "it cannot be changed");
+            let latest = SystemTime::now() + TOLERANCE;
+            let written = fs::metadata(file).and_then(|found| found.modified());
+            if written.is_ok_and(|written| written > latest) {
+                let message = "the file was written in the future: the clock of this machine, or of the one that wrote it, is wrong";
+                self.add("clock", file.display(), message, None);
+            }
+        }
+    }
+
+    fn rights(&mut self, path: &Path, effect: &str) {
+        if fs::metadata(path).is_ok_and(|found| found.permissions().readonly()) {
+            let next = format!("chmod u+w {}", shell_word(&path.display().to_string()));
+            self.add(
+                "read-only",
+                path.display(),
+                format!("is write-protected: {effect}"),
+                Some(next),
+            );
+        }
+    }
+
+    /// What we keep beside checkpoints.
+    fn beside(&mut self, place: &Path, fix: bool) {
+        let mut folders = Vec::new();
+        let top = if place.is_dir() {
+            place
+        } else {
+            place.parent().unwrap_or(place)
+        };
+        collect(top, if place.is_dir() { DEPTH } else { 0 }, &mut folders);
+        for folder in folders {
+            self.temporary(&folder, fix);
+            let own = folder.join(OWN);
+            if own.is_dir() {
+                self.orphans(&folder, &own);
+                self.committed(&folder);
+            }
+        }
+    }
+
+    fn temporary(&mut self, folder: &Path, fix: bool) {
+        let own = folder.join(OWN);
+        let mut places = vec![folder.to_path_buf(), own.clone(), own.join("claims")];
+        places.extend(STATES.iter().flat_map(|states| entries(&own.join(states))));
+        let old = places
+            .iter()
+            .flat_map(|place| entries(place))
+            .filter(|file| is_abandoned(file));
+        let old: Vec<PathBuf> = old.collect();
+        if old.is_empty() {
+            return;
+        }
+        let message = format!("{} of killed writers", count(old.len(), "temporary file"));
+        let next = format!(
+            "ckpt doctor {} --fix",
+            shell_word(&folder.display().to_string())
+        );
+        let fixed = fix && old.iter().all(|file| fs::remove_file(file).is_ok());
+        self.add(
+            "temporary",
+            folder.display(),
+            message,
+            (!fixed).then_some(next),
+        );
+        if let Some(last) = self.findings.last_mut() {
+            last.fixed = fixed;
+        }
+    }
+
+    /// States of checkpoints that are gone, and were not archived.
+    fn orphans(&mut self, folder: &Path, own: &Path) {
+        let kept = STATES.iter().flat_map(|states| entries(&own.join(states)));
+        // A forgotten checkpoint leaves its folders empty.
+        let kept = kept.filter(|kept| !entries(kept).is_empty());
+        let mut names: BTreeSet<String> = kept.filter_map(|kept| name(&kept)).collect();
+        for log in entries(&own.join(DROPPED_LOG))
+            .iter()
+            .filter_map(|log| name(log))
+        {
+            names.extend(log.strip_suffix(".jsonl").map(str::to_owned));
+        }
+        let present: Vec<String> = entries(folder)
+            .iter()
+            .filter_map(|file| name(file))
+            .collect();
+        for gone in names {
+            let Some(stem) = gone.strip_suffix(".json") else {
+                continue;
+            };
+            let file = folder.join(&gone);
+            if !file.exists() && !is_archived(stem, &present, &self.global.formats) {
+                let word = shell_word(&file.display().to_string());
+                let message = format!(
+                    "the checkpoint is gone, and earlier states of it are kept; `ckpt forget {word} --apply` removes them for good"
+                );
+                self.add(
+                    "orphan",
+                    file.display(),
+                    message,
+                    Some(format!("ckpt history {word}")),
+                );
+            }
+        }
+    }
+
+    /// What of our folder is in the index of git, but for the dropped logs, which belong there.
+    fn committed(&mut self, folder: &Path) {
+        let mut git = Command::new("git");
+        git.arg("-C")
+            .arg(folder)
+            .args(["ls-files", "-z", "--", OWN]);
+        // Without git there is none to tell.
+        let Ok(listed) = git.output() else { return };
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        let log = format!("{OWN}/{DROPPED_LOG}/");
+        let is_ours = |file: &&str| {
+            !file.is_empty() && !file.starts_with(&log) && !file.ends_with(".gitignore")
+        };
+        let number = listed.split('\0').filter(is_ours).count();
+        if number > 0 {
+            let word = shell_word(&folder.display().to_string());
+            let message = format!(
+                "git has {} of {OWN}, which are of this machine alone; commit after it",
+                count(number, "file")
+            );
+            let next = format!("git -C {word} rm -r -q --cached -- {OWN} ':!{OWN}/{DROPPED_LOG}'");
+            self.add("committed", folder.join(OWN).display(), message, Some(next));
+        }
+    }
+}
+
+/// The command with which the work of a damaged checkpoint goes on.
+fn recovery(
+    row: &Row,
+    words: &str,
+    error: &Corruption,
+    format: Option<&str>,
+    global: &Global,
+) -> Option<String> {
+    // What these need is a person.
+    if ["merge-conflict", "too-deep", "too-large"].contains(&error.code.as_str()) {
+        return None;
+    }
+    let format = global.formats.get(format?).ok()?;
+    let file = row.place.file.as_deref();
+    let kept = file.and_then(|file| Target::kept(file, Some(format), global));
+    let good = file.and_then(|file| read::good_part(file, global.max_bytes).ok()?);
+    let way = match (kept, good) {
+        (Some(_), _) => "",
+        (None, Some(_)) => " --salvage",
+        (None, None) if Format::is_host(format) => return None,
+        (None, None) => " --fresh",
+    };
+    Some(format!("ckpt recover {words}{way}"))
+}
+
+/// Why a file cannot be locked on its file system.
+fn no_locks(file: &Path) -> Option<std::io::Error> {
+    match File::open(file).ok()?.try_lock_shared() {
+        Err(TryLockError::Error(error)) if error.kind() != ErrorKind::Interrupted => Some(error),
+        _ => None,
+    }
+}
+
+/// The folder and those below it that are not made by tools; links are not followed.
+fn collect(folder: &Path, depth: usize, all: &mut Vec<PathBuf>) {
+    all.push(folder.to_path_buf());
+    if depth == 0 {
+        return;
+    }
+    let sources = SourceFiles::default();
+    for entry in entries(folder) {
+        let is_folder = fs::symlink_metadata(&entry).is_ok_and(|found| found.is_dir());
+        let takes = |name: String| name != OWN && sources.takes(&format!("{name}/x"));
+        if is_folder && name(&entry).is_some_and(takes) {
+            collect(&entry, depth - 1, all);
+        }
+    }
+}
+
+/// What is in a folder, in order; nothing where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    all.sort();
+    all
+}
+
+fn name(path: &Path) -> Option<String> {
+    path.file_name()?.to_str().map(str::to_owned)
+}
+
+/// Whether this is a temporary file of ours that no writer is writing: that of a killed one.
+fn is_abandoned(file: &Path) -> bool {
+    let random = name(file).and_then(|name| {
+        let random = name
+            .strip_prefix(".agent-checkpoint-")?
+            .strip_suffix(".tmp")?;
+        Some(random.len() == 12 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    });
+    let found = fs::symlink_metadata(file)
+        .ok()
+        .filter(fs::Metadata::is_file);
+    let age = found.and_then(|found| found.modified().ok()?.elapsed().ok());
+    random == Some(true) && age.is_some_and(|age| age >= ABANDONED_AFTER)
+}
+
+fn is_archived(stem: &str, present: &[String], formats: &Formats) -> bool {
+    let mut layouts = formats.iter().map(Format::layout);
+    layouts.any(|layout| {
+        present
+            .iter()
+            .any(|other| layout.is_archive_of(other, stem))
+    })
+}
+
+fn print(report: &Report, outcome: &mut Outcome) {
+    for found in &report.findings {
+        let fixed = if found.fixed { " (fixed)" } else { "" };
+        let (message, own) = (&found.message, &found.place);
+        // What the library says names its place itself.
+        let names_it = message.starts_with(own) || message.ends_with(&format!("({own})"));
+        let place = match names_it {
+            true => String::new(),
+            false => format!("{own}: "),
+        };
+        let line = format!("{}: {place}{}{fixed}", found.kind, found.message);
+        outcome.line(one_line(&line));
+        if let Some(next) = &found.next {
+            outcome.line(format!("  {next}"));
+        }
+    }
+    let checked = count(report.checked, "checkpoint");
+    let open = report.findings.iter().filter(|found| !found.fixed).count();
+    outcome.line(match open {
+        0 if outcome.exit == Exit::Done => format!("{checked}; nothing is wrong"),
+        0 => format!("{checked}; not all could be read"),
+        open => format!("{checked}; {}", count(open, "finding")),
+    });
+}
