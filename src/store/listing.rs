@@ -124,7 +124,7 @@ pub struct Listed {
     /// What is under the key, as one read gives it, if the query asks for it. `None` where the store leaves it out: it
     /// has to read each document by itself, the page would become too large, or this one cannot be read. Then
     /// [`load`](super::CheckpointStore::load) gives it, or the reason.
-    pub content: Option<Content>,
+    pub content: Option<Box<Content>>,
 }
 
 /// What is under a listed key: what [`load`](super::CheckpointStore::load) and
@@ -159,7 +159,7 @@ impl Listed {
     /// Sets what is under the key.
     #[must_use]
     pub fn with_content(mut self, stored: Stored, claim: Option<Claim>) -> Self {
-        self.content = Some(Content { stored, claim });
+        self.content = Some(Box::new(Content { stored, claim }));
         self
     }
 }

@@ -1,9 +1,10 @@
 //! What the tables have of a key: each statement that reads or writes them.
 
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::time::SystemTime;
 
-use agent_checkpoint::store::{EntryId, Keep, Query, Stored};
+use agent_checkpoint::store::{EntryId, Keep, Listed, Query, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
@@ -564,23 +565,14 @@ pub(crate) fn fingerprints(
     Ok(text.and_then(|text| String::from_utf8(text).ok()))
 }
 
-/// A key of a page.
-pub(crate) struct ListedRow {
-    pub(crate) name: String,
-    /// Differs after each write.
-    pub(crate) version: String,
-    /// The document and the claim, where they are wanted and there is room.
-    pub(crate) content: Option<(State, Option<Claim>)>,
-}
-
-/// The keys with a document, in order: those that the query wants, no more than so many, with their documents as long as they
-/// have no more bytes together.
+/// The keys with a document, in order: those that the query wants, no more than so many, each in a row that [`listed`] reads,
+/// with their documents as long as they have no more bytes together.
 pub(crate) fn list(
     session: &mut Session,
     query: &Query,
     most: Option<i64>,
     bytes: i64,
-) -> Step<Vec<ListedRow>> {
+) -> Step<Vec<Row>> {
     let prefix = query.prefix.as_deref().unwrap_or_default();
     let after = query.after.as_ref().map_or("", Key::as_str);
     // No key with the prefix is behind this, for none is longer.
@@ -603,9 +595,34 @@ pub(crate) fn list(
         "SELECT c.name, c.version, c.writes[1]{columns} FROM checkpoints AS c {join} \
          WHERE c.present IS NOT NULL AND c.name >= $1 AND c.name <= $2 AND c.name > $3 {is_one} ORDER BY c.name LIMIT $4"
     );
-    let rows = session.query(&sql, &values)?;
-    let rows = rows.iter().map(|row| ListedRow::of(row, query.documents));
-    Ok(rows.collect::<Result<_, _>>()?)
+    session.query(&sql, &values)
+}
+
+/// A key of a page: its name, or what it has, with the document and the claim where they are wanted and there is room.
+pub(crate) fn listed(
+    row: &Row,
+    has_content: bool,
+    max_bytes: u64,
+) -> Result<Result<Listed, String>, tokio_postgres::Error> {
+    let (version, write): (i64, Option<i64>) = (row.try_get(1)?, row.try_get(2)?);
+    let Ok(key) = Key::new(row.try_get::<_, &str>(0)?) else {
+        return Ok(Err(row.try_get(0)?));
+    };
+    // A copy that was brought back repeats its versions, and not the numbers that writes draw.
+    let mut of = String::with_capacity(2 * 16 + 1);
+    let _ = write!(of, "{version:x}-{:x}", write.unwrap_or_default());
+    let listed = Listed::from(key).with_version(of);
+    if !has_content || row.try_get::<_, Option<&[u8]>>(9)?.is_none() {
+        return Ok(Ok(listed));
+    }
+    let claim: Option<&str> = row.try_get(3)?;
+    let claim = claim.map(serde_json::from_str).transpose();
+    let stored = State::of(row, 4)?.map(|state| state.stored(max_bytes));
+    Ok(Ok(match (stored, claim) {
+        (Some(Ok(stored)), Ok(claim)) => listed.with_content(stored, claim),
+        // What cannot be read has its error in `load`, and in that of its claim.
+        _ => listed,
+    }))
 }
 
 /// The names of the keys without a document whose claim was not given back, or cannot be read.
@@ -620,25 +637,6 @@ pub(crate) fn claimed_without_document(session: &mut Session) -> Step<Vec<String
         }
     }
     Ok(names)
-}
-
-impl ListedRow {
-    fn of(row: &Row, has_content: bool) -> Result<ListedRow, tokio_postgres::Error> {
-        let (version, write): (i64, Option<i64>) = (row.try_get(1)?, row.try_get(2)?);
-        let mut content = None;
-        if has_content && row.try_get::<_, Option<&[u8]>>(9)?.is_some() {
-            let claim: Option<&str> = row.try_get(3)?;
-            let claim = claim.map(serde_json::from_str).transpose();
-            // What cannot be read has its error elsewhere.
-            content = State::of(row, 4)?.zip(claim.ok());
-        }
-        Ok(ListedRow {
-            name: row.try_get(0)?,
-            // A copy that was brought back repeats its versions, and not the numbers that writes draw.
-            version: format!("{version}-{:x}", write.unwrap_or_default()),
-            content,
-        })
-    }
 }
 
 /// The error for what another program wrote into the tables.

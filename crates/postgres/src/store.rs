@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    Heartbeat, History, Keep, Listed, Listener, Outcome, Page, Put, Query, Recover, Saved, Stored,
+    Heartbeat, History, Keep, Listener, Outcome, Page, Put, Query, Recover, Saved, Stored,
     check_expected, check_ledger_line, check_size,
 };
 use agent_checkpoint::{
@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 
 use crate::changes::Listening;
 use crate::failure::{Step, not_known};
-use crate::rows::{self, Change, Fate, Hand, KeyRow, State, Wanted};
+use crate::rows::{self, Change, Fate, Hand, KeyRow, Wanted};
 use crate::server::{Call, Server, deciding};
 
 /// The schema that holds the tables where no other is named.
@@ -311,18 +311,6 @@ impl PostgresStore {
         Ok(claim.map(|claim| claim.expires))
     }
 
-    fn listed(&self, key: Key, version: String, content: Option<(State, Option<Claim>)>) -> Listed {
-        let listed = Listed::from(key).with_version(version);
-        let Some((state, claim)) = content else {
-            return listed;
-        };
-        match state.stored(self.max_bytes) {
-            Ok(stored) => listed.with_content(stored, claim),
-            // What cannot be read has its error in `load`.
-            Err(_) => listed,
-        }
-    }
-
     fn save(
         &self,
         key: &Key,
@@ -413,19 +401,17 @@ impl CheckpointStore for PostgresStore {
         let most = most.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
         // One document of the largest size, or many small ones.
         let bytes = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
-        let rows = self
-            .server
-            .read(|session| rows::list(session, query, most, bytes))?;
-        let (mut all, mut foreign) = (Vec::new(), Vec::new());
-        for row in rows {
-            match Key::new(row.name) {
-                Ok(key) => all.push(self.listed(key, row.version, row.content)),
-                Err(error) => match error.kind() {
-                    ErrorKind::InvalidKey { text, .. } => foreign.push(text.into()),
-                    _ => return Err(error),
-                },
+        let (all, foreign) = self.server.read(|session| {
+            let rows = rows::list(session, query, most, bytes)?;
+            let (mut all, mut foreign) = (Vec::with_capacity(rows.len()), Vec::new());
+            for row in &rows {
+                match rows::listed(row, query.documents, self.max_bytes)? {
+                    Ok(listed) => all.push(listed),
+                    Err(name) => foreign.push(name.into()),
+                }
             }
-        }
+            Ok((all, foreign))
+        })?;
         let mut page = query.page(all);
         page.foreign = foreign;
         Ok(page)

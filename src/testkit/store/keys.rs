@@ -151,9 +151,10 @@ pub fn a_page_gives_what_a_read_gives(place: &dyn Place) -> Result<(), Skipped> 
     assert!(page.keys().eq(plain.keys()), "{plain:?} and {page:?}");
     let mut given = 0;
     for Listed { key, content, .. } in page.entries {
-        let Some(Content { stored, claim }) = content else {
+        let Some(content) = content else {
             continue;
         };
+        let Content { stored, claim } = *content;
         given += 1;
         let loaded = there(store, &key);
         let text = |stored: &Stored| stored.document.text().to_owned();
